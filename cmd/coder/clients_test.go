@@ -94,7 +94,7 @@ func TestTheSchemaHolds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		name, _ := event.Name(e)
+		name, _ := event.WireName(e)
 		valid(t, part(t, said.schema, "#/$defs/"+name+"Event"), name, string(line))
 	}
 	if err := lines.Validate(map[string]any{"type": "Notice", "v": 1}); err == nil {

@@ -93,7 +93,7 @@ const escape = '\x1b'
 // token takes one sequence, or text up to the next one; 0 if it has not ended.
 func (g *glass) token(text string) int {
 	if text[0] == escape {
-		n := cells.Escape(text)
+		n := cells.EscapeLen(text)
 		if n > 0 {
 			g.sequence(text[:n])
 		}

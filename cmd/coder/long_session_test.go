@@ -18,22 +18,22 @@ import (
 // person wanted to be remembered near its beginning.
 func writeLongSession(t *testing.T, dir string, turns int) {
 	t.Helper()
-	store := jsonl.Open(dir, jsonl.Options{Fsync: jsonl.Never, Now: time.Now, Program: "test"})
+	store := jsonl.Open(dir, jsonl.Options{Fsync: jsonl.FsyncNever, Now: time.Now, Program: "test"})
 	line, err := timeline.Open(t.Context(), store, "s", timeline.Options{Now: time.Now, New: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	sink := line.Through(event.Discard)
+	sink := line.Wrap(event.Discard)
 	for i := range turns {
 		task, words := fmt.Sprint("task_", i), fmt.Sprintf("question %d about the code", i)
 		if i == 3 {
 			words = "remember this for later: the colour is TEAL-7"
 		}
 		for _, e := range []event.Event{
-			event.TaskCreated{TaskID: task, Title: words, Intent: words, Priority: event.Foreground, AgentID: "main", Author: "user"},
+			event.TaskCreated{TaskID: task, Title: words, Intent: words, Priority: event.PriorityForeground, AgentID: "main", Author: "user"},
 			event.TaskStarted{TaskID: task, AgentID: "main", Author: "main"},
-			event.MessageAdded{Message: chat.Say(chat.User, words)},
-			event.MessageAdded{Message: chat.Say(chat.Assistant, fmt.Sprintf("answer %d, with some words about what was found", i))},
+			event.MessageAdded{Message: chat.TextMessage(chat.User, words)},
+			event.MessageAdded{Message: chat.TextMessage(chat.Assistant, fmt.Sprintf("answer %d, with some words about what was found", i))},
 			event.TaskCompleted{TaskID: task, Author: "main"},
 		} {
 			if err := sink.Emit(t.Context(), event.Record{Task: task, Actor: "main", Event: e}); err != nil {

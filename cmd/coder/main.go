@@ -13,7 +13,7 @@ import (
 
 func main() {
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(app.MemoryOfOne)
+		debug.SetMemoryLimit(app.MaxSessionMemory)
 	}
-	os.Exit(cli.Main(cli.FromOS()))
+	os.Exit(cli.Main(cli.NewEnv()))
 }

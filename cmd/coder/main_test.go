@@ -32,7 +32,7 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"coder": func() {
-			env := cli.FromOS()
+			env := cli.NewEnv()
 			env.WrapStore = func(s event.Store) event.Store {
 				if path := os.Getenv("CODER_TEST_ACKS"); path != "" {
 					s = acknowledged{s, path}
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 				env.Now = func() time.Time { return time.Now().Add(by) }
 			}
 			env.Managed = os.Getenv("CODER_TEST_MANAGED")
-			env.Patience, _ = strconv.Atoi(os.Getenv("CODER_TEST_PATIENCE"))
+			env.TimeoutFactor, _ = strconv.Atoi(os.Getenv("CODER_TEST_PATIENCE"))
 			if spec := os.Getenv("CODER_TEST_DISK"); spec != "" {
 				env.Disk = faulty(spec)
 			}

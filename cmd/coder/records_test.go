@@ -56,13 +56,13 @@ func wellFormedSession(ws, session string) error {
 			for _, c := range e.Message.Calls() {
 				calls[c.ID]++
 			}
-			for res := range chat.Select[chat.ToolResult](e.Message) {
+			for res := range chat.PartsOf[chat.ToolResult](e.Message) {
 				calls[res.CallID]--
 			}
 		}
 	}
 	for _, t := range tasks.All() {
-		if !t.Status.Ended() {
+		if !t.Status.IsEnded() {
 			return fmt.Errorf("task %s is %s", t.ID, t.Status)
 		}
 	}

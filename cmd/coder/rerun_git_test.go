@@ -58,7 +58,7 @@ func TestRandomGitSessionsComeToTheSameAgain(t *testing.T) {
 				t.Fatalf("%v\n%s", err, g.story())
 			case report.Difference != nil && report.Missing == "":
 				d := report.Difference
-				t.Errorf("record %d, %s of %s %s:\n%s\nis now\n%s\n%s", d.Record, d.What, d.About, d.Call, d.Was, d.Is, g.story())
+				t.Errorf("record %d, %s of %s %s:\n%s\nis now\n%s\n%s", d.Record, d.Kind, d.Subject, d.Call, d.Recorded, d.Rerun, g.story())
 			default:
 				tally.agree++
 			}
@@ -177,13 +177,13 @@ func (g *gitChance) run(steps ...string) {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	g.app.Play = scripted.New(script, scripted.Options{})
+	g.app.ScriptedProvider = scripted.New(script, scripted.Options{})
 	ctx := context.Background()
-	s, err := g.app.Open(ctx, g.app.Supervise(uip.Nobody, app.Screen{}), app.Which{ID: "s"}, event.Discard)
+	s, err := g.app.OpenSession(ctx, g.app.NewSupervisor(uip.NoInteractor, app.Screen{}), app.SessionChoice{NewID: "s"}, event.Discard)
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	if _, err := s.Run(ctx, "go", event.Discard); err != nil {
+	if _, err := s.RunText(ctx, "go", event.Discard); err != nil {
 		g.t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
@@ -241,7 +241,7 @@ func TestCommitsOfASecondKeepTheirOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 			if d := report.Difference; d != nil {
-				t.Errorf("record %d, %s of %s:\n%s\nis now\n%s", d.Record, d.What, d.Call, d.Was, d.Is)
+				t.Errorf("record %d, %s of %s:\n%s\nis now\n%s", d.Record, d.Kind, d.Call, d.Recorded, d.Rerun)
 			}
 		})
 	}
@@ -294,7 +294,7 @@ func (g *gitChance) checkPlanted(records []event.Record) {
 		skipWithoutSandbox(g.t, err)
 		g.t.Fatal(err)
 	}
-	if d := report.Difference; d == nil || d.Record != changed[at].Seq || d.What != "result" {
+	if d := report.Difference; d == nil || d.Record != changed[at].Seq || d.Kind != "result" {
 		g.t.Errorf("planted in record %d: %s, found %+v\n%s", changed[at].Seq, e.Output, d, g.story())
 	}
 }
@@ -321,7 +321,7 @@ func TestGoldenSessionsOfGitAgreeLater(t *testing.T) {
 				skipWithoutSandbox(t, err)
 				t.Fatalf("%v\n%s", err, g.story())
 			}
-			if saved.Parted {
+			if saved.Diverged {
 				t.Fatalf("not saved: %+v\n%s", saved.Difference, g.story())
 			}
 			g.goOn()
@@ -333,7 +333,7 @@ func TestGoldenSessionsOfGitAgreeLater(t *testing.T) {
 				t.Fatalf("%v\n%s", err, g.story())
 			}
 			if d := report.Difference; d != nil {
-				t.Fatalf("record %d, %s of %s %s:\n%s\nis now\n%s\n%s", d.Record, d.What, d.About, d.Call, d.Was, d.Is, g.story())
+				t.Fatalf("record %d, %s of %s %s:\n%s\nis now\n%s\n%s", d.Record, d.Kind, d.Subject, d.Call, d.Recorded, d.Rerun, g.story())
 			}
 			green++
 		})

@@ -43,7 +43,7 @@ func (p *program) comesToTheSame(n int) {
 		p.t.Fatalf("up to record %d: %v", n, err)
 	}
 	if d := report.Difference; d != nil {
-		p.t.Errorf("up to record %d: record %d, %s of %s:\n%s\nis now\n%s", n, d.Record, d.What, d.About, d.Was, d.Is)
+		p.t.Errorf("up to record %d: record %d, %s of %s:\n%s\nis now\n%s", n, d.Record, d.Kind, d.Subject, d.Recorded, d.Rerun)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestACallThatIsDeniedTodayIsNamed(t *testing.T) {
 			skipWithoutSandbox(t, err)
 			t.Fatalf("up to record %d: %v", n, err)
 		}
-		if d := report.Difference; d == nil || d.Record != 7 || d.What != "decision" || d.About != "task" {
+		if d := report.Difference; d == nil || d.Record != 7 || d.Kind != "decision" || d.Subject != "task" {
 			t.Errorf("up to record %d: %+v", n, d)
 		}
 	}
@@ -110,8 +110,8 @@ func TestATurnThatWasTakenUpComesToTheSameAgain(t *testing.T) {
 	const script = "call write {\"path\": \"c.txt\", \"content\": \"sea\\n\"}\n---\nsay done\n"
 	const again = "ask me again" // no answer: the program is left
 	for name, answers := range map[string][]string{
-		"go on": {"9", supervisor.GoOn}, "drop": {"9", supervisor.Drop}, "words": {"9", "something else"}, "later": {"9", again, supervisor.GoOn},
-		"skip": {"7", supervisor.GoOn, supervisor.Skip}, "retry": {"7", supervisor.GoOn, supervisor.Retry}, "late": {"7", supervisor.GoOn, again, supervisor.GoOn, supervisor.Skip},
+		"go on": {"9", supervisor.OptionContinue}, "drop": {"9", supervisor.OptionDiscard}, "words": {"9", "something else"}, "later": {"9", again, supervisor.OptionContinue},
+		"skip": {"7", supervisor.OptionContinue, supervisor.OptionSkip}, "retry": {"7", supervisor.OptionContinue, supervisor.OptionRetry}, "late": {"7", supervisor.OptionContinue, again, supervisor.OptionContinue, supervisor.OptionSkip},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, _ := strconv.Atoi(answers[0])
@@ -129,15 +129,15 @@ func TestATurnThatWasTakenUpComesToTheSameAgain(t *testing.T) {
 // the answers that were not given.
 func (p *program) takeUp(answers []string, leave string) []string {
 	p.t.Helper()
-	a := p.app(app.Options{Attended: true})
+	a := p.app(app.Options{HasUser: true})
 	script, err := scripted.Parse("say went on\nrepeat\n")
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	a.Play = &scripts{scripted.New(script, scripted.Options{})}
+	a.ScriptedProvider = &scripts{scripted.New(script, scripted.Options{})}
 	ctx, left := context.WithCancel(p.t.Context())
 	defer left()
-	s, err := a.Open(ctx, a.Supervise(uip.Func(func(ctx context.Context, q uip.Request) (uip.Response, error) {
+	s, err := a.OpenSession(ctx, a.NewSupervisor(uip.InteractorFunc(func(ctx context.Context, q uip.Request) (uip.Response, error) {
 		if len(answers) == 0 {
 			return uip.NoAnswer(q), nil
 		}
@@ -152,13 +152,13 @@ func (p *program) takeUp(answers []string, leave string) []string {
 			a.Option, a.Input = "", said
 		}
 		return a, nil
-	}), app.Screen{}), app.Which{Resume: "s"}, event.Discard)
+	}), app.Screen{}), app.SessionChoice{ResumeID: "s"}, event.Discard)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	_, words, err := s.TakeUp(ctx, event.Discard)
+	_, words, err := s.AskResume(ctx, event.Discard)
 	if err == nil && words != "" {
-		_, err = s.Run(ctx, words, event.Discard)
+		_, err = s.RunText(ctx, words, event.Discard)
 	}
 	if err != nil && ctx.Err() == nil {
 		p.t.Fatal(err)

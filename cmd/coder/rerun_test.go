@@ -114,15 +114,15 @@ func (c *chance) live() {
 func (c *chance) process(inputs []func() (string, func()), resume bool) {
 	c.t.Helper()
 	ctx := context.Background()
-	which := app.Which{ID: "s"}
+	which := app.SessionChoice{NewID: "s"}
 	if resume {
-		which = app.Which{Resume: "s"}
+		which = app.SessionChoice{ResumeID: "s"}
 	}
 	play := &scripts{}
-	c.app.Play = play
-	sup := c.app.Supervise(uip.Nobody, app.Screen{})
+	c.app.ScriptedProvider = play
+	sup := c.app.NewSupervisor(uip.NoInteractor, app.Screen{})
 	sink := event.SinkFunc(func(_ context.Context, r event.Record) error { c.watch(r); return nil })
-	s, err := c.app.Open(ctx, sup, which, sink)
+	s, err := c.app.OpenSession(ctx, sup, which, sink)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func (c *chance) process(inputs []func() (string, func()), resume bool) {
 			continue
 		}
 		play.Provider = scripted.New(c.script, scripted.Options{})
-		if _, err := s.Run(ctx, words, sink); err != nil {
+		if _, err := s.RunText(ctx, words, sink); err != nil {
 			c.t.Fatalf("%s: %v", words, err)
 		}
 		done()
@@ -300,7 +300,7 @@ func (c *chance) checkMoments() {
 	c.t.Helper()
 	ctx := context.Background()
 	for seq := uint64(1); seq <= c.records; seq++ {
-		err := c.app.AsOf(ctx, "s", []uint64{seq}, func(states []app.AsOf, kept provenance.Contents) error {
+		err := c.app.ReadStates(ctx, "s", []uint64{seq}, func(states []app.PastState, kept provenance.ContentReader) error {
 			found := make(map[string]bool)
 			for _, f := range states[0].Files {
 				want, known := c.moments[seq][f.Path]
@@ -339,7 +339,7 @@ func (c *chance) checkMoments() {
 }
 
 // checkSaid holds what the model sees against what was said and is in force.
-func (c *chance) checkSaid(s app.AsOf) {
+func (c *chance) checkSaid(s app.PastState) {
 	c.t.Helper()
 	var said []string
 	for _, m := range s.Conversation.View() {
@@ -385,7 +385,7 @@ func (c *chance) checkAgain() {
 			c.t.Fatalf("up to record %d: %v", n, err)
 		}
 		if d := report.Difference; d != nil {
-			c.t.Errorf("up to record %d: record %d, %s of %s:\n%s\nis now\n%s", n, d.Record, d.What, d.About, d.Was, d.Is)
+			c.t.Errorf("up to record %d: record %d, %s of %s:\n%s\nis now\n%s", n, d.Record, d.Kind, d.Subject, d.Recorded, d.Rerun)
 		}
 	}
 	for name, text := range c.files {
@@ -401,24 +401,24 @@ func TestAModeChangedInTheMiddleOfATurnComesToTheSameAgain(t *testing.T) {
 	for _, modes := range [][2]string{{"default", "plan"}, {"plan", "auto-edit"}, {"build", "yolo"}} {
 		t.Run(modes[0]+" to "+modes[1], func(t *testing.T) {
 			c := newChance(t, 1)
-			if err := c.app.Modes.Switch(modes[0]); err != nil {
+			if err := c.app.ModeState.Switch(modes[0]); err != nil {
 				t.Fatal(err)
 			}
 			script, err := scripted.Parse("call read {\"path\": \"old0.txt\"}\n---\ncall write {\"path\": \"new.txt\", \"content\": \"x\\n\"}\n---\nsay done\n")
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.app.Play = &scripts{scripted.New(script, scripted.Options{})}
+			c.app.ScriptedProvider = &scripts{scripted.New(script, scripted.Options{})}
 			ctx := context.Background()
-			s, err := c.app.Open(ctx, c.app.Supervise(uip.Nobody, app.Screen{}), app.Which{ID: "s"}, event.Discard)
+			s, err := c.app.OpenSession(ctx, c.app.NewSupervisor(uip.NoInteractor, app.Screen{}), app.SessionChoice{NewID: "s"}, event.Discard)
 			if err != nil {
 				t.Fatal(err)
 			}
 			changed := false
-			_, err = s.Run(ctx, "go", event.SinkFunc(func(ctx context.Context, r event.Record) error {
+			_, err = s.RunText(ctx, "go", event.SinkFunc(func(ctx context.Context, r event.Record) error {
 				if e, ok := r.Event.(event.ToolCallCompleted); ok && e.Tool == "read" {
 					changed = true
-					return s.Change(ctx, modes[1], event.Discard)
+					return s.ChangeSettings(ctx, modes[1], event.Discard)
 				}
 				return nil
 			}))
@@ -457,8 +457,8 @@ func TestGoldenSessionsAgree(t *testing.T) {
 				t.Fatal(err)
 			}
 			if d := report.Difference; d != nil {
-				diff, _, _ := patch.Unified("record "+strconv.FormatUint(d.Record, 10), []byte(d.Was), []byte(d.Is))
-				t.Errorf("step %d, record %d: %s of %s differs; go test ./cmd/coder -run TestGolden -update takes it over\n%s", d.Step, d.Record, d.What, d.About, diff)
+				diff, _, _ := patch.Unified("record "+strconv.FormatUint(d.Record, 10), []byte(d.Recorded), []byte(d.Rerun))
+				t.Errorf("step %d, record %d: %s of %s differs; go test ./cmd/coder -run TestGolden -update takes it over\n%s", d.Step, d.Record, d.Kind, d.Subject, diff)
 			}
 		})
 	}

@@ -100,7 +100,7 @@ func (s *scene) far(args []string) (err error) {
 
 func (s *scene) send(text string) error {
 	for s.lag > 0 && text != "" {
-		n := max(1, cells.Escape(text))
+		n := max(1, cells.EscapeLen(text))
 		if r, size := utf8.DecodeRuneInString(text); r != '\x1b' {
 			n = size
 		}

@@ -397,7 +397,7 @@ func (l *life) script(disturbed bool) string {
 			if ids {
 				name += " id=" + token
 			}
-			fmt.Fprintf(&b, "call %s %s\n", name, jsonx.Must(args))
+			fmt.Fprintf(&b, "call %s %s\n", name, jsonx.MustMarshal(args))
 		}
 		fmt.Fprintf(&b, "wait %dms\n---\n", l.chance.IntN(30))
 	}
@@ -609,6 +609,6 @@ func (a acknowledged) Append(ctx context.Context, last uint64, rs ...event.Recor
 
 // ack is a record in a line.
 func ack(r event.Record) string {
-	name, _ := event.Name(r.Event)
-	return fmt.Sprintf("%s %d %s %x\n", r.Session, r.Seq, name, sha256.Sum256(jsonx.Must(r.Event)))
+	name, _ := event.WireName(r.Event)
+	return fmt.Sprintf("%s %d %s %x\n", r.Session, r.Seq, name, sha256.Sum256(jsonx.MustMarshal(r.Event)))
 }

@@ -21,7 +21,7 @@ import (
 func tamper(ts *testscript.TestScript, _ bool, args []string) {
 	found := false
 	rewrite(ts, args[0], func(r event.Record) []event.Record {
-		text := string(jsonx.Must(r.Event))
+		text := string(jsonx.MustMarshal(r.Event))
 		changed := strings.ReplaceAll(text, args[1], args[2])
 		found = found || changed != text
 		e := reflect.New(reflect.TypeOf(r.Event))
@@ -37,7 +37,7 @@ func tamper(ts *testscript.TestScript, _ bool, args []string) {
 // drop leaves the records of a type out: drop SESSION TYPE.
 func drop(ts *testscript.TestScript, _ bool, args []string) {
 	rewrite(ts, args[0], func(r event.Record) []event.Record {
-		if name, _ := event.Name(r.Event); name == args[1] {
+		if name, _ := event.WireName(r.Event); name == args[1] {
 			return nil
 		}
 		return []event.Record{r}
@@ -49,7 +49,7 @@ func drop(ts *testscript.TestScript, _ bool, args []string) {
 func graft(ts *testscript.TestScript, _ bool, args []string) {
 	var all, more []event.Record
 	rewrite(ts, args[2], func(r event.Record) []event.Record {
-		if name, _ := event.Name(r.Event); name == args[1] {
+		if name, _ := event.WireName(r.Event); name == args[1] {
 			more = append(more, r)
 		}
 		return []event.Record{r}

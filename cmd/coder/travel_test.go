@@ -97,14 +97,14 @@ func (v *voyage) live() {
 	v.t.Helper()
 	ctx := context.Background()
 	play := &scripts{}
-	v.app.Play = play
+	v.app.ScriptedProvider = play
 	sink := event.SinkFunc(func(_ context.Context, r event.Record) error {
 		if r.Seq > 0 {
 			v.moments[r.Seq] = look(v.t, v.p.ws)
 		}
 		return nil
 	})
-	s, err := v.app.Open(ctx, v.app.Supervise(uip.Nobody, app.Screen{}), app.Which{ID: "s"}, sink)
+	s, err := v.app.OpenSession(ctx, v.app.NewSupervisor(uip.NoInteractor, app.Screen{}), app.SessionChoice{NewID: "s"}, sink)
 	if err != nil {
 		v.t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func (v *voyage) live() {
 		if v.r.IntN(5) == 0 {
 			words = []string{"/undo all", "!echo mine >> own.txt", "/undo"}[v.r.IntN(3)]
 		}
-		if _, err := s.Run(ctx, words, sink); err != nil {
+		if _, err := s.RunText(ctx, words, sink); err != nil {
 			v.t.Fatalf("%s: %v", words, err)
 		}
 	}
@@ -136,7 +136,7 @@ func (v *voyage) turn() (script scripted.Script) {
 		v.made++
 		title := fmt.Sprintf("part %d", v.made)
 		script = append(script, scripted.Reply{Steps: []scripted.Step{tool("task", map[string]any{"objective": title, "agent": "general"})}})
-		script = append(script, scripted.Reply{To: title, Steps: []scripted.Step{v.call(), v.call()}}, scripted.Reply{To: title, Steps: []scripted.Step{scripted.Say("Part done.")}})
+		script = append(script, scripted.Reply{Conversation: title, Steps: []scripted.Step{v.call(), v.call()}}, scripted.Reply{Conversation: title, Steps: []scripted.Step{scripted.Say("Part done.")}})
 	}
 	return append(script, scripted.Reply{Steps: []scripted.Step{scripted.Say("That is done.")}})
 }
@@ -230,11 +230,11 @@ func (v *voyage) sameFiles(what string, at uint64, dir string) {
 
 func (v *voyage) fork(at uint64) {
 	v.t.Helper()
-	f, err := v.app.ForkAt(v.t.Context(), "s", at, "")
+	f, err := v.app.ForkSession(v.t.Context(), "s", at, "")
 	if err != nil {
 		v.t.Fatalf("fork at %d: %v", at, err)
 	}
-	v.sameFiles("fork", at, f.Work)
+	v.sameFiles("fork", at, f.Workspace)
 	if (f.Repo != "") != v.git || len(f.Lost) > 0 {
 		v.t.Errorf("fork at %d: %+v", at, f)
 	}
@@ -246,11 +246,11 @@ func (v *voyage) fork(at uint64) {
 func (v *voyage) restore(at uint64) {
 	v.t.Helper()
 	sink := event.Discard
-	s, err := v.app.Open(v.t.Context(), v.app.Supervise(uip.Nobody, app.Screen{}), app.Which{Resume: "s"}, sink)
+	s, err := v.app.OpenSession(v.t.Context(), v.app.NewSupervisor(uip.NoInteractor, app.Screen{}), app.SessionChoice{ResumeID: "s"}, sink)
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	done, err := s.Run(v.t.Context(), fmt.Sprintf("/restore %d", at), sink)
+	done, err := s.RunText(v.t.Context(), fmt.Sprintf("/restore %d", at), sink)
 	if err := errors.Join(err, s.Close()); err != nil {
 		v.t.Fatalf("restore at %d: %v", at, err)
 	}

@@ -222,7 +222,7 @@ say never
 		t.Fatal(err)
 	}
 	for _, r := range rs {
-		if e, ok := r.Event.(event.InteractionResponded); ok && (e.Author != "user" || e.Via != "web" || r.Actor != "user") {
+		if e, ok := r.Event.(event.InteractionResponded); ok && (e.Author != "user" || e.AnsweredBy != "web" || r.Actor != "user") {
 			t.Errorf("%+v by %s", e, r.Actor)
 		}
 	}
@@ -266,7 +266,7 @@ func TestWebAnswersOthers(t *testing.T) {
 			if status, text := s.answer("s1", q, shown, "reject"); status != 409 || !strings.Contains(text, "already answered") {
 				t.Errorf("a second answer: %d\n%s", status, text)
 			}
-			if all := h.answers(); len(all) != 1 || all[0].Option != "approve" || all[0].Via != "web" {
+			if all := h.answers(); len(all) != 1 || all[0].Option != "approve" || all[0].AnsweredBy != "web" {
 				t.Errorf("%+v", all)
 			}
 		})

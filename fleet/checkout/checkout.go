@@ -38,7 +38,7 @@ const CheckpointRef = "refs/coder/checkpoint"
 
 // Look makes sure that a task can begin from base in the repository of a folder here,
 // and returns the top of it and whether it holds what is not committed.
-func Look(ctx context.Context, dir, base string, door program.Door) (top string, dirty bool, err error) {
+func Look(ctx context.Context, dir, base string, door program.Launcher) (top string, dirty bool, err error) {
 	t, err := worktree.Open(ctx, dir, door)
 	if err != nil {
 		return "", false, fmt.Errorf("%s is not a git repository", dir)
@@ -62,7 +62,7 @@ func Look(ctx context.Context, dir, base string, door program.Door) (top string,
 
 // About tells whether a task's repository is that of a folder: the one it lies in, or
 // one that it was cloned from.
-func About(ctx context.Context, dir string, door program.Door) func(repo string) bool {
+func About(ctx context.Context, dir string, door program.Launcher) func(repo string) bool {
 	var remotes []string
 	if all, err := door.Remotes(ctx, dir); err == nil {
 		for _, r := range all {
@@ -83,7 +83,7 @@ func plain(repo string) string {
 
 // Clone makes a folder of repo at base, below dir, which must be new. It runs
 // nothing that the repository brings along.
-func Clone(ctx context.Context, dir, repo, base string, door program.Door) (*Folder, error) {
+func Clone(ctx context.Context, dir, repo, base string, door program.Launcher) (*Folder, error) {
 	into := filepath.Join(dir, "work")
 	t, commit, err := worktree.Clone(ctx, into, repo, base, "coder-task", door)
 	if err != nil {
@@ -94,7 +94,7 @@ func Clone(ctx context.Context, dir, repo, base string, door program.Door) (*Fol
 
 // disarm finds out what the repository configures, so that nothing of it is run.
 // What a task did may have changed it.
-func (f *Folder) disarm(ctx context.Context) error { return f.repo.Disarm(ctx) }
+func (f *Folder) disarm(ctx context.Context) error { return f.repo.InspectConfig(ctx) }
 
 // git runs git in the folder, with nothing of what the repository configures.
 func (f *Folder) git(ctx context.Context, args ...string) (string, error) {
@@ -107,7 +107,7 @@ func (f *Folder) feed(ctx context.Context, in io.Reader, args ...string) (string
 	if args[0] != "checkout" && args[0] != "reset" { // these are about the task's own index
 		env = append(env, "GIT_INDEX_FILE="+filepath.Join(f.beside, "index"))
 	}
-	return f.repo.Feed(ctx, env, in, args...)
+	return f.repo.GitWithInput(ctx, env, in, args...)
 }
 
 // commit makes a commit of the files as they are, and reports whether they or the

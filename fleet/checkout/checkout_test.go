@@ -58,7 +58,7 @@ func repository(t *testing.T) string {
 // its result.
 func TestACheckpointGoesOnElsewhere(t *testing.T) {
 	repo := repository(t)
-	f, err := checkout.Clone(t.Context(), filepath.Join(t.TempDir(), "1"), repo, "side", program.Outside(os.Environ(), t.TempDir()))
+	f, err := checkout.Clone(t.Context(), filepath.Join(t.TempDir(), "1"), repo, "side", program.NewOutside(os.Environ(), t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestACheckpointGoesOnElsewhere(t *testing.T) {
 	if again, err := f.Checkpoint(t.Context()); err != nil || again != "" {
 		t.Errorf("a checkpoint of what did not change: %q, %v", again, err)
 	}
-	other, err := checkout.Clone(t.Context(), filepath.Join(t.TempDir(), "2"), repo, f.Base, program.Outside(os.Environ(), t.TempDir()))
+	other, err := checkout.Clone(t.Context(), filepath.Join(t.TempDir(), "2"), repo, f.Base, program.NewOutside(os.Environ(), t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestACheckpointGoesOnElsewhere(t *testing.T) {
 }
 
 func TestNoChangeIsNoResult(t *testing.T) {
-	f, err := checkout.Clone(t.Context(), filepath.Join(t.TempDir(), "1"), repository(t), "", program.Outside(os.Environ(), t.TempDir()))
+	f, err := checkout.Clone(t.Context(), filepath.Join(t.TempDir(), "1"), repository(t), "", program.NewOutside(os.Environ(), t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestWhatCannotBeCloned(t *testing.T) {
 		{"https://me:token@example.invalid/x.git", "", "contains a secret"},
 		{"https://token@example.invalid/x.git", "", "contains a secret"},
 	} {
-		_, err := checkout.Clone(t.Context(), filepath.Join(t.TempDir(), "1"), c.repo, c.base, program.Outside(os.Environ(), t.TempDir()))
+		_, err := checkout.Clone(t.Context(), filepath.Join(t.TempDir(), "1"), c.repo, c.base, program.NewOutside(os.Environ(), t.TempDir()))
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %q", c.repo, err, c.says)
 		}
@@ -148,7 +148,7 @@ func TestWhatCannotBeCloned(t *testing.T) {
 
 // A task may set up filters and hooks in its clone: a checkpoint does not run them.
 func TestACheckpointRunsNothingOfTheRepository(t *testing.T) {
-	f, err := checkout.Clone(t.Context(), filepath.Join(t.TempDir(), "1"), repository(t), "", program.Outside(os.Environ(), t.TempDir()))
+	f, err := checkout.Clone(t.Context(), filepath.Join(t.TempDir(), "1"), repository(t), "", program.NewOutside(os.Environ(), t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}

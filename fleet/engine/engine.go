@@ -63,7 +63,7 @@ var ErrNoFleet = errors.New("no fleet found here; start one with: coder fleet up
 
 // Find reads how the fleet is reached whose folder is dir.
 func Find(dir string) (l Link, err error) {
-	text, err := repofile.Own(filepath.Join(dir, linkFile), maxLink)
+	text, err := repofile.ReadOwn(filepath.Join(dir, linkFile), maxLink)
 	if errors.Is(err, fs.ErrNotExist) {
 		return l, ErrNoFleet
 	}
@@ -196,7 +196,7 @@ func secret(path string) (string, error) {
 	if info.Mode().Perm()&0o077 != 0 {
 		return "", fmt.Errorf("the token %s must be a file that only you can read (mode 0600)", path)
 	}
-	text, err := repofile.Own(path, maxSecret)
+	text, err := repofile.ReadOwn(path, maxSecret)
 	if err != nil {
 		return "", fmt.Errorf("read a token: %w", err)
 	}

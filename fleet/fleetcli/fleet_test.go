@@ -24,9 +24,9 @@ import (
 func TestMain(m *testing.M) {
 	switch {
 	case filepath.Base(os.Args[0]) == "coder":
-		os.Exit(cli.Main(cli.FromOS()))
+		os.Exit(cli.Main(cli.NewEnv()))
 	case os.Getenv("CODER_FLEET_TEST") != "":
-		os.Exit(fleetcli.Main(cli.FromOS()))
+		os.Exit(fleetcli.Main(cli.NewEnv()))
 	}
 	os.Exit(m.Run())
 }

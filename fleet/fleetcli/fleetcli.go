@@ -50,7 +50,7 @@ type call struct {
 }
 
 // door starts programs for the repository of the folder here.
-func (c *call) door() program.Door { return program.Outside(c.Environ, c.Dir) }
+func (c *call) door() program.Launcher { return program.NewOutside(c.Environ, c.Dir) }
 
 // command is a word of the command line.
 type command struct {
@@ -141,7 +141,7 @@ type secondKey struct{}
 func (c *call) complain(err error) { c.tell(err.Error()) }
 
 // tell says something beside the output.
-func (c *call) tell(text string) { fmt.Fprintln(c.Stderr, "coder fleet: "+c.words.Said(text)) }
+func (c *call) tell(text string) { fmt.Fprintln(c.Stderr, "coder fleet: "+c.words.TranslateText(text)) }
 
 func (c *call) warn(format string, args ...any) {
 	fmt.Fprintln(c.Stderr, "coder fleet: "+c.words.T(format, args...))
@@ -162,7 +162,7 @@ func (c *call) run(s signals) error {
 		for _, x := range all {
 			names = append(names, x.name)
 		}
-		if near := nearest.Of(c.Args[0], names); near != "" {
+		if near := nearest.Find(c.Args[0], names); near != "" {
 			return usagef("unknown fleet command %s; did you mean %s?", oneLine(c.Args[0]), near)
 		}
 		return usagef("unknown fleet command %s; coder fleet help lists them", oneLine(c.Args[0]))

@@ -111,7 +111,7 @@ func line(r event.Record) string {
 		return e.Tool + " " + short(strings.Join(event.Targets(e.Effects), ", "))
 	case event.ToolCallCompleted:
 		switch {
-		case e.Unknown:
+		case e.OutcomeUnknown:
 			return e.Tool + ": unknown outcome"
 		case e.IsError:
 			return e.Tool + ": failed"
@@ -121,7 +121,7 @@ func line(r event.Record) string {
 		return "? " + short(e.Display.Title)
 	case event.InteractionResponded:
 		who := e.Author
-		if words := strings.Fields(e.Via); len(words) > 1 {
+		if words := strings.Fields(e.AnsweredBy); len(words) > 1 {
 			who = words[1]
 		}
 		return "= " + short(e.Option+e.Input+" "+e.Comment) + " (" + short(who) + ")"

@@ -67,7 +67,7 @@ func (c *call) result(ctx context.Context) error {
 		if d.Signed {
 			by = c.words.T("%s, signed", d.By)
 		}
-		fmt.Fprintf(c.Stdout, "  %s: %s (%s)\n", oneLine(c.words.Said(d.Title)), oneLine(d.Option), oneLine(by))
+		fmt.Fprintf(c.Stdout, "  %s: %s (%s)\n", oneLine(c.words.TranslateText(d.Title)), oneLine(d.Option), oneLine(by))
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func (c *call) verify(ctx context.Context) error {
 		}
 		if err != nil {
 			bad++
-			fmt.Fprintln(c.Stdout, oneLine(t.ID)+": "+c.words.Said(err.Error()))
+			fmt.Fprintln(c.Stdout, oneLine(t.ID)+": "+c.words.TranslateText(err.Error()))
 		}
 	}
 	c.say("logs checked: %d, incomplete: %d", checked, bad)

@@ -260,7 +260,7 @@ func (c *call) serveMetrics() (stop func(), err error) {
 // is none.
 func (c *call) personKey() (ed25519.PrivateKey, error) {
 	path := filepath.Join(c.dir, "person.key")
-	text, err := repofile.Own(path, 1<<10)
+	text, err := repofile.ReadOwn(path, 1<<10)
 	if errors.Is(err, fs.ErrNotExist) {
 		seed := make([]byte, ed25519.SeedSize)
 		_, _ = rand.Read(seed) // never fails

@@ -102,7 +102,7 @@ func (c *call) checkSubmit() error {
 		}
 	}
 	if c.handing.script != "" {
-		text, err := repofile.Named(c.handing.script, maxScript)
+		text, err := repofile.ReadNamed(c.handing.script, maxScript)
 		if err != nil {
 			return usagef("read the script: %w", err)
 		}
@@ -192,7 +192,7 @@ func (c *call) row(t queue.Task) {
 		fmt.Fprintln(c.Stdout, "    "+c.words.T("on worker %s", oneLine(t.Worker)))
 	}
 	if t.Reason != "" {
-		fmt.Fprintln(c.Stdout, "    "+c.words.Said(sanitize.Line(t.Reason, 300)))
+		fmt.Fprintln(c.Stdout, "    "+c.words.TranslateText(sanitize.Line(t.Reason, 300)))
 	}
 	if t.Result != nil && t.Result.Unknown > 0 {
 		fmt.Fprintln(c.Stdout, "    "+c.words.T("calls with unknown outcome: %d", t.Result.Unknown))
@@ -205,12 +205,12 @@ func (c *call) row(t queue.Task) {
 // question shows what a task waits for.
 func (c *call) question(q uip.Request) {
 	title := q.Display.Title
-	if q.Worded() {
-		title = c.words.Said(title)
+	if q.HasOwnTitle() {
+		title = c.words.TranslateText(title)
 	}
 	fmt.Fprintln(c.Stdout, c.words.T("    waiting for an answer: %s", sanitize.Reveal(oneLine(title))))
 	if q.Display.Description != "" {
-		fmt.Fprintln(c.Stdout, "      "+sanitize.Reveal(oneLine(c.words.Said(q.Display.Description))))
+		fmt.Fprintln(c.Stdout, "      "+sanitize.Reveal(oneLine(c.words.TranslateText(q.Display.Description))))
 	}
 	how := "--input TEXT"
 	if ids := optionIDs(q); ids != "" {
@@ -248,9 +248,9 @@ func (c *call) whole(ctx context.Context) error {
 	if t.Question == nil {
 		return nil
 	}
-	fmt.Fprintln(c.Stdout, term.Cards{Words: c.words, Whole: true}.Draw(*t.Question))
+	fmt.Fprintln(c.Stdout, term.Cards{Translator: c.words, NoFold: true}.Draw(*t.Question))
 	for _, o := range t.Question.Options {
-		fmt.Fprintf(c.Stdout, "  --option %s: %s\n", o.ID, oneLine(c.words.Said(o.Label)))
+		fmt.Fprintf(c.Stdout, "  --option %s: %s\n", o.ID, oneLine(c.words.TranslateText(o.Label)))
 	}
 	return nil
 }
@@ -290,7 +290,7 @@ func (c *call) status(ctx context.Context) error {
 }
 
 func (c *call) printJSON(v any) error {
-	_, err := fmt.Fprintf(c.Stdout, "%s\n", jsonx.Must(v))
+	_, err := fmt.Fprintf(c.Stdout, "%s\n", jsonx.MustMarshal(v))
 	return err
 }
 
@@ -304,7 +304,7 @@ func (c *call) listWorkers(ctx context.Context) error {
 		return c.printJSON(all)
 	}
 	for _, w := range all {
-		fmt.Fprintf(c.Stdout, "%-24s %d/%d  %s  %s\n", oneLine(w.Name), w.Busy, w.Slots, oneLine(w.Version), oneLine(c.words.Said(w.State)))
+		fmt.Fprintf(c.Stdout, "%-24s %d/%d  %s  %s\n", oneLine(w.Name), w.Busy, w.Slots, oneLine(w.Version), oneLine(c.words.TranslateText(w.State)))
 	}
 	return nil
 }
@@ -332,7 +332,7 @@ func (c *call) answerFlags(f *flag.FlagSet) {
 	f.StringVar(&c.given.input, "input", "", "")
 	f.StringVar(&c.given.comment, "comment", "", "")
 	f.Func("hunks", "", func(v string) error {
-		c.given.option, c.given.input = uip.Some, v
+		c.given.option, c.given.input = uip.OptionSome, v
 		return nil
 	})
 	f.Func("answer", "", func(v string) error {
@@ -359,7 +359,7 @@ func (c *call) answer(ctx context.Context) error {
 		id, option, _ := strings.Cut(part, "=")
 		r.Parts = append(r.Parts, uip.Response{ID: id, Option: option})
 	}
-	if err := uip.Check(*q, r); err != nil {
+	if err := uip.CheckResponse(*q, r); err != nil {
 		if ids := optionIDs(*q); ids != "" {
 			err = fmt.Errorf("%w; the options are %s", err, ids)
 		}

@@ -33,9 +33,9 @@ func (c *call) restore(ctx context.Context) error {
 	}
 	all, err := worker.Restore(ctx, c.Queue, s, here, fleet)
 	for _, r := range all {
-		line := c.words.T(display.Form(int(r.Added), "%s: %d record added", "%s: %d records added"), r.ID, r.Added)
+		line := c.words.T(display.Plural(int(r.Added), "%s: %d record added", "%s: %d records added"), r.ID, r.Added)
 		if r.Err != nil {
-			line += "; " + c.words.Said(oneLine(r.Err.Error()))
+			line += "; " + c.words.TranslateText(oneLine(r.Err.Error()))
 		}
 		fmt.Fprintln(c.Stdout, line)
 	}

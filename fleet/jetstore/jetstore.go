@@ -295,7 +295,7 @@ func (s *Store) Append(ctx context.Context, last uint64, rs ...event.Record) err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if last != c.tip.Last || !event.Consecutive(last, rs) {
+	if last != c.tip.Last || !event.AreConsecutive(last, rs) {
 		return event.ErrConflict
 	}
 	body, err := encode(rs)

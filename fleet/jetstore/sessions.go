@@ -47,9 +47,9 @@ func (ss *Sessions) Save(ctx context.Context, s session.Snapshot) error {
 		return fmt.Errorf("save session: the session has no id")
 	}
 	m := nats.NewMsg(ss.subject(s.ID))
-	head, err := jsonx.JSON(s.Head)
+	head, err := jsonx.Marshal(s.Head)
 	if err == nil {
-		m.Data, err = jsonx.JSON(s)
+		m.Data, err = jsonx.Marshal(s)
 	}
 	if err != nil {
 		return fmt.Errorf("save session %s: %w", s.ID, err)
@@ -59,7 +59,7 @@ func (ss *Sessions) Save(ctx context.Context, s session.Snapshot) error {
 		var opts []jetstream.PublishOpt
 		if s.Observed {
 			at, seq, err := ss.at(ctx, s.ID)
-			if err != nil || at > s.At {
+			if err != nil || at > s.LastSeq {
 				return err
 			}
 			opts = append(opts, jetstream.WithExpectLastSequencePerSubject(seq))
@@ -81,7 +81,7 @@ func (ss *Sessions) at(ctx context.Context, id string) (at, seq uint64, err erro
 	}
 	var s session.Snapshot
 	_ = json.Unmarshal(m.Data, &s) // one that is broken knows nothing
-	return s.At, m.Sequence, nil
+	return s.LastSeq, m.Sequence, nil
 }
 
 func (ss *Sessions) last(ctx context.Context, id string) (*jetstream.RawStreamMsg, error) {

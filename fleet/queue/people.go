@@ -36,7 +36,7 @@ func Sum(q uip.Request) string {
 
 func (a Answer) text() []byte {
 	a.Signature = nil
-	return append([]byte("coder fleet answer\n"), jsonx.Must(a)...)
+	return append([]byte("coder fleet answer\n"), jsonx.MustMarshal(a)...)
 }
 
 // Sign signs an answer.
@@ -52,7 +52,7 @@ func (a Answer) Via() string {
 
 // Recorded is the answer that a response on record is, to be verified again.
 func Recorded(task string, q uip.Request, r uip.Response) (a Answer, ok bool) {
-	words := strings.Fields(r.Via)
+	words := strings.Fields(r.AnsweredBy)
 	if len(words) != 4 || words[0] != via {
 		return a, false
 	}
@@ -61,7 +61,7 @@ func Recorded(task string, q uip.Request, r uip.Response) (a Answer, ok bool) {
 	if err != nil || bad != nil {
 		return a, false
 	}
-	r.Via = ""
+	r.AnsweredBy = ""
 	return Answer{Task: task, Question: Sum(q), Response: r, By: words[1], At: at, Signature: signature}, true
 }
 

@@ -210,7 +210,7 @@ func Provision(ctx context.Context, js jetstream.JetStream, s Settings, key ed25
 func agree(ctx context.Context, js jetstream.JetStream, s Settings, key ed25519.PrivateKey) error {
 	fleet, err := js.KeyValue(ctx, name+"-fleet")
 	if err == nil {
-		_, err = fleet.Create(ctx, "settings", jsonx.Must(s))
+		_, err = fleet.Create(ctx, "settings", jsonx.MustMarshal(s))
 	}
 	if !errors.Is(err, jetstream.ErrKeyExists) {
 		if err != nil {
@@ -233,7 +233,7 @@ func agree(ctx context.Context, js jetstream.JetStream, s Settings, key ed25519.
 		}
 		if err == nil {
 			was.Version, was.SealKey = Version, s.SealKey
-			_, err = fleet.Update(ctx, "settings", jsonx.Must(was), e.Revision())
+			_, err = fleet.Update(ctx, "settings", jsonx.MustMarshal(was), e.Revision())
 		}
 		return err
 	case was.Version == Version && !was.SealKey.Equal(s.SealKey):
@@ -338,7 +338,7 @@ const storeFailed = 10077
 
 // publish sends a job once, however often it is tried.
 func (q *Queue) publish(ctx context.Context, j Job, once string) error {
-	_, err := q.js.Publish(ctx, name+".job."+j.Task.ID, jsonx.Must(j), jetstream.WithMsgID(once))
+	_, err := q.js.Publish(ctx, name+".job."+j.Task.ID, jsonx.MustMarshal(j), jetstream.WithMsgID(once))
 	var api *jetstream.APIError
 	if errors.As(err, &api) && api.ErrorCode == storeFailed && strings.Contains(api.Description, "maximum messages") {
 		return ErrFull

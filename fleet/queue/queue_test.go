@@ -157,7 +157,7 @@ func TestAnswersAreSigned(t *testing.T) {
 		}
 	}
 	response := good.Response
-	response.Via = good.Via()
+	response.AnsweredBy = good.Via()
 	again, ok := queue.Recorded("t1", asked, response)
 	if !ok || q.Verify(t.Context(), again) != nil {
 		t.Errorf("from the record: %+v, %v", again, ok)

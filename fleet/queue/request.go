@@ -122,4 +122,6 @@ func (q *Queue) asked(ctx context.Context) (tasks map[string]Task, cancels map[s
 
 // list is the request of a task that was handed in, for those who look before a
 // worker has it.
-func (q *Queue) list(ctx context.Context, t Task) { _ = q.ask(ctx, requests+t.ID, jsonx.Must(t)) }
+func (q *Queue) list(ctx context.Context, t Task) {
+	_ = q.ask(ctx, requests+t.ID, jsonx.MustMarshal(t))
+}

@@ -29,7 +29,7 @@ func sealed(t Task, key ed25519.PrivateKey) ([]byte, error) {
 	if len(key) != ed25519.PrivateKeySize {
 		return nil, errKey
 	}
-	text := jsonx.Must(t)
+	text := jsonx.MustMarshal(t)
 	signature := base64.StdEncoding.EncodeToString(ed25519.Sign(key, sealText(text)))
 	return append([]byte(signature+"\n"), text...), nil
 }

@@ -32,7 +32,7 @@ type WorkerState struct {
 // Report says that a worker is there. It counts for a while.
 func (q *Queue) Report(ctx context.Context, s WorkerState) error {
 	s.Seen = q.now().UTC()
-	_, err := q.workers.Put(ctx, s.Name, jsonx.Must(s))
+	_, err := q.workers.Put(ctx, s.Name, jsonx.MustMarshal(s))
 	return err
 }
 

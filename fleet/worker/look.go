@@ -30,7 +30,7 @@ type view struct {
 // foldLog is what a log says of its task.
 func foldLog(records iter.Seq2[event.Record, error]) (v view, err error) {
 	var tasks task.Tasks
-	var checks verify.Checks
+	var checks verify.CheckTracker
 	v.asked, v.calls = make(map[string]uip.Request), make(map[string]bool)
 	for r, err := range records {
 		if err != nil {
@@ -51,14 +51,14 @@ func foldLog(records iter.Seq2[event.Record, error]) (v view, err error) {
 			v.task = t
 		}
 	}
-	v.open = slices.DeleteFunc(v.open, func(q uip.Request) bool { return tasks.Get(q.TaskID).Status.Ended() })
+	v.open = slices.DeleteFunc(v.open, func(q uip.Request) bool { return tasks.Get(q.TaskID).Status.IsEnded() })
 	check := checks.Last()
-	v.result.Answer, v.result.Check, v.result.CheckExit, v.result.Verified = v.answer, check.Command, check.ExitCode, check.Passed()
+	v.result.Answer, v.result.Check, v.result.CheckExit, v.result.Verified = v.answer, check.Command, check.ExitCode, check.HasPassed()
 	return v, nil
 }
 
 func (v *view) add(r event.Record) {
-	_, used, _ := event.Used(r.Event)
+	_, used, _ := event.UsageOf(r.Event)
 	v.cost += used.Cost
 	switch e := r.Event.(type) {
 	case event.InteractionRequested:
@@ -67,11 +67,11 @@ func (v *view) add(r event.Record) {
 		v.open = slices.DeleteFunc(v.open, func(q uip.Request) bool { return q.ID == e.ID })
 		v.answers = append(v.answers, e.Response)
 	case event.ToolCallRequested:
-		if v.result.Calls++; e.Verdict != "" && e.Verdict != event.Allowed {
+		if v.result.Calls++; e.Verdict != "" && e.Verdict != event.VerdictAllowed {
 			v.result.Refused++
 		}
 	case event.ToolCallCompleted:
-		if e.Unknown {
+		if e.OutcomeUnknown {
 			v.result.Unknown++
 		}
 	case event.MessageAdded:

@@ -89,7 +89,7 @@ func (p *place) hold() (in bool, err error) {
 	} else if err != nil {
 		return false, err
 	}
-	got := atomicfile.Unheld(p.held)
+	got := atomicfile.LockIfUnheld(p.held)
 	opened, err := p.held.Stat()
 	named, gone := os.Stat(p.dir)
 	if got && err == nil && gone == nil && os.SameFile(opened, named) {
@@ -101,7 +101,7 @@ func (p *place) hold() (in bool, err error) {
 
 // evict ends the process that holds the folder, with all that belongs to it.
 func (p *place) evict() {
-	text, err := repofile.Own(filepath.Join(p.inside(), holder), 64)
+	text, err := repofile.ReadOwn(filepath.Join(p.inside(), holder), 64)
 	if err != nil {
 		return // it has not said yet who it is
 	}
@@ -144,7 +144,7 @@ func sweep(root string) {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if p := (&place{dir: filepath.Join(root, e.Name()), held: held}); err == nil && atomicfile.Unheld(held) {
+		if p := (&place{dir: filepath.Join(root, e.Name()), held: held}); err == nil && atomicfile.LockIfUnheld(held) {
 			p.leave()
 		} else if err == nil {
 			held.Close()

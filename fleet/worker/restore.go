@@ -146,7 +146,7 @@ func setAside(ctx context.Context, q *queue.Queue, logs *jetstore.Store, dir, id
 		return err
 	}
 	var job queue.Job
-	text, err := repofile.Own(filepath.Join(dir, taskFile), 4<<20)
+	text, err := repofile.ReadOwn(filepath.Join(dir, taskFile), 4<<20)
 	if err == nil {
 		err = json.Unmarshal(text, &job.Task)
 	}

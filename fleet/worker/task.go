@@ -118,10 +118,10 @@ func (r *run) run(ctx context.Context) (out Outcome, err error) {
 	}
 	defer place.leave()
 	r.dir = place.inside()
-	if err := atomicfile.Write(filepath.Join(r.dir, taskFile), jsonx.Must(r.Task), 0o600); err != nil {
+	if err := atomicfile.Write(filepath.Join(r.dir, taskFile), jsonx.MustMarshal(r.Task), 0o600); err != nil {
 		return out, err
 	}
-	r.folder, err = checkout.Clone(ctx, filepath.Join(r.dir, "repo"), r.Task.Spec.Repo, cmp.Or(r.Task.Commit, r.Task.Spec.Base), program.Outside(r.env.Environ, r.dir))
+	r.folder, err = checkout.Clone(ctx, filepath.Join(r.dir, "repo"), r.Task.Spec.Repo, cmp.Or(r.Task.Commit, r.Task.Spec.Base), program.NewOutside(r.env.Environ, r.dir))
 	if err != nil {
 		return Outcome{Attempts: beginAttempts}, err
 	}
@@ -129,7 +129,7 @@ func (r *run) run(ctx context.Context) (out Outcome, err error) {
 		return out, err
 	}
 	said := ""
-	if !v.task.Status.Ended() {
+	if !v.task.Status.IsEnded() {
 		code := 0
 		if said, code, err = r.work(ctx, v); err != nil {
 			return out, err
@@ -144,7 +144,7 @@ func (r *run) run(ctx context.Context) (out Outcome, err error) {
 	if out, settled := r.settled(v); settled {
 		return out, nil
 	}
-	if !v.task.Status.Ended() {
+	if !v.task.Status.IsEnded() {
 		return out, errors.New(cmp.Or(said, "the program ended before the task finished"))
 	}
 	return r.end(ctx, v)
@@ -178,7 +178,7 @@ func (r *run) look(ctx context.Context) (v view, err error) {
 // settled reports whether nothing can be done now: a question is open, and the
 // answer to it did not come along.
 func (r *run) settled(v view) (Outcome, bool) {
-	if v.task.Status.Ended() || len(v.open) == 0 {
+	if v.task.Status.IsEnded() || len(v.open) == 0 {
 		return Outcome{}, false
 	}
 	q := v.open[0]
@@ -186,7 +186,7 @@ func (r *run) settled(v view) (Outcome, bool) {
 	switch a := r.Answer; {
 	case a == nil:
 	case a.Response.ID == q.ID && a.Question == queue.Sum(q) && a.Task == r.Task.ID:
-		if err := uip.Check(q, a.Response); err == nil {
+		if err := uip.CheckResponse(q, a.Response); err == nil {
 			return out, false
 		}
 		out.Reason = "an answer was refused: it does not fit the question"
@@ -246,7 +246,7 @@ func (r *run) work(ctx context.Context, v view) (said string, code int, err erro
 	env.Dir = r.folder.Dir
 	var complaints tail
 	env.Stdin, env.Stdout, env.Stderr = strings.NewReader(""), io.Discard, &complaints
-	env.Piped = func() bool { return false }
+	env.IsPiped = func() bool { return false }
 	env.Terminal = func() (in, out *os.File, ok bool) { return nil, nil, false }
 	var here event.Store
 	env.WrapStore = func(s event.Store) event.Store {
@@ -257,7 +257,7 @@ func (r *run) work(ctx context.Context, v view) (said string, code int, err erro
 	if err != nil {
 		return "", 0, err
 	}
-	seals := sealing{here: a.Store().Key(), fleet: r.key, root: a.Root, id: r.Task.ID}
+	seals := sealing{here: a.Store().SealKey(), fleet: r.key, root: a.Root, id: r.Task.ID}
 	if v.result.Records > 0 {
 		if err := bring(ctx, r.logs.Read(ctx, r.Task.ID, 0), here, r.Task.ID, seals.inward()); err != nil {
 			return "", 0, err
@@ -272,8 +272,8 @@ func (r *run) work(ctx context.Context, v view) (said string, code int, err erro
 			return "", 0, err
 		}
 		answer := r.Answer.Response
-		answer.Via = r.Answer.Via()
-		if err := a.Store().Records.Answer(ctx, r.Task.ID, answer); err != nil {
+		answer.AnsweredBy = r.Answer.Via()
+		if err := a.Store().Supervisor.Answer(ctx, r.Task.ID, answer); err != nil {
 			return "", 0, fmt.Errorf("record the answer: %w", err)
 		}
 	}
@@ -281,7 +281,7 @@ func (r *run) work(ctx context.Context, v view) (said string, code int, err erro
 		return "", 0, err
 	}
 	code = cli.Main(env)
-	if snap, err := a.Store().Records.Snapshot(ctx, r.Task.ID); err == nil {
+	if snap, err := a.Store().Supervisor.LoadSnapshot(ctx, r.Task.ID); err == nil {
 		_ = r.sessions.Save(ctx, snap) // it can be made again from the log
 	}
 	if unkept != nil {
@@ -340,7 +340,7 @@ func (r *run) checkpoint(ctx context.Context, rs []event.Record) (string, error)
 	for _, record := range rs {
 		switch e := record.Event.(type) {
 		case event.ToolCallRequested:
-			if event.Deed(e) {
+			if event.ChangesWorld(e) {
 				if r.deeds == nil {
 					r.deeds = make(map[string]bool)
 				}
@@ -404,7 +404,7 @@ func patiently(ctx context.Context, do func(context.Context) error) error {
 
 // end makes the result of a task whose log has an end.
 func (r *run) end(ctx context.Context, v view) (Outcome, error) {
-	status := map[task.Status]queue.Status{task.Done: queue.Done, task.Failed: queue.Failed, task.Canceled: queue.Canceled}[v.task.Status]
+	status := map[task.Status]queue.Status{task.StatusDone: queue.Done, task.StatusFailed: queue.Failed, task.StatusCanceled: queue.Canceled}[v.task.Status]
 	out := Outcome{Status: status, Reason: v.task.Reason, CostUSD: v.cost, Commit: r.Task.Commit, Result: &v.result}
 	out.Result.Decisions = v.decisions(ctx, r.queue, r.Task.ID)
 	made, err := r.folder.Result(ctx, queue.Branch(r.Task.ID), sanitize.Line(r.Task.Spec.Prompt, 72))

@@ -29,15 +29,15 @@ type tee struct {
 }
 
 // translator gives a record that one notary vouches for the seal of another.
-type translator struct{ from, to *seal.Notary }
+type translator struct{ from, to *seal.Sealer }
 
 func (t translator) translate(r event.Record) event.Record {
-	vouched := t.from.Vouches(r)
+	vouched := t.from.HasValidSeal(r)
 	r.Seal = ""
 	if vouched {
 		t.to.Seal(&r)
 	} else {
-		t.to.Vouches(r) // it has to see them all
+		t.to.HasValidSeal(r) // it has to see them all
 	}
 	return r
 }
@@ -48,8 +48,8 @@ type sealing struct {
 	root, id    string
 }
 
-func (s sealing) local() *seal.Notary  { return seal.New(s.here, s.root, s.id) }
-func (s sealing) shared() *seal.Notary { return seal.New(s.fleet, "fleet", s.id) }
+func (s sealing) local() *seal.Sealer  { return seal.New(s.here, s.root, s.id) }
+func (s sealing) shared() *seal.Sealer { return seal.New(s.fleet, "fleet", s.id) }
 
 func (s sealing) outward() translator { return translator{s.local(), s.shared()} }
 func (s sealing) inward() translator  { return translator{s.shared(), s.local()} }
@@ -147,9 +147,9 @@ func Verify(records iter.Seq2[event.Record, error], key *authkey.Key, id string)
 		}
 		probe := r
 		probe.Seal = ""
-		held := notary.Vouches(r)
+		held := notary.HasValidSeal(r)
 		if notary.Seal(&probe); probe.Seal != "" && !held {
-			name, _ := event.Name(r.Event)
+			name, _ := event.WireName(r.Event)
 			return n, fmt.Errorf("record %d (%s) lacks the seal of the fleet", r.Seq, name)
 		}
 	}

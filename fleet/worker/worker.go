@@ -351,7 +351,7 @@ func (a *attempt) execute(ctx context.Context) (Outcome, error) {
 	if a.task.Spec.Mode == mode.Yolo && !a.w.Yolo {
 		return Outcome{Status: queue.Queued, Attempts: beginAttempts, Reason: "worker " + a.w.Name + " does not run yolo tasks; coder fleet worker --allow-yolo allows them"}, nil
 	}
-	cmd := program.Exactly(context.Background(), a.w.Exe, TaskCommand)
+	cmd := program.TrustedCommand(context.Background(), a.w.Exe, TaskCommand)
 	cmd.Env, cmd.SysProcAttr = a.w.Environ, new(syscall.SysProcAttr)
 	cmd.SysProcAttr.Setpgid = true
 	dieWithUs(cmd.SysProcAttr)
@@ -366,7 +366,7 @@ func (a *attempt) execute(ctx context.Context) (Outcome, error) {
 		return Outcome{Status: queue.Queued, Reason: err.Error()}, nil
 	}
 	order := Order{Task: a.task, Run: a.token, Link: a.w.Link, Fleet: a.w.Fleet, Answer: a.answer}
-	_, writeErr := orders.Write(append(jsonx.Must(order), '\n'))
+	_, writeErr := orders.Write(append(jsonx.MustMarshal(order), '\n'))
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }() // it ends with the process
 	kill := func() {

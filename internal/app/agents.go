@@ -20,11 +20,11 @@ import (
 	"coder/internal/tool/delegate"
 )
 
-// notForSubagents reports whether a tool is only for the main agent:
+// isMainAgentOnly reports whether a tool is only for the main agent:
 // delegation, the todo list, questions and plans for the user.
-func notForSubagents(name string) bool {
+func isMainAgentOnly(name string) bool {
 	return slices.Contains([]tool.Class{
-		tool.Delegates, tool.ReadsTodos, tool.WritesTodos, tool.AsksPerson, tool.EndsPlan, tool.GivesAnswer,
+		tool.ClassDelegate, tool.ClassReadTodos, tool.ClassWriteTodos, tool.ClassAskUser, tool.ClassEndPlan, tool.ClassFinalAnswer,
 	}, tool.ClassOf(name))
 }
 
@@ -32,12 +32,12 @@ func notForSubagents(name string) bool {
 // agents. It reports each problem once, even over several sessions.
 func (a *Authored) loadAgents() (subagent.Catalogue, []subagent.Warning) {
 	var roots []subagent.Root
-	if !a.Options.Bare {
+	if !a.Options.IgnoreConfig {
 		roots = append(roots, subagent.Root{
-			Path: ".coder/agents", Files: repofile.Below(a.Root).Sub(".coder/agents"), Bounded: a.Trusted != trust.Trusted,
+			Path: ".coder/agents", Files: repofile.NewRoot(a.Root).Sub(".coder/agents"), Untrusted: a.Trusted != trust.Trusted,
 		})
 	}
-	if home, _ := a.homes(); home != "" {
+	if home, _ := a.userDirs(); home != "" {
 		own := filepath.Join(home, "agents")
 		roots = append(roots, subagent.Root{Path: filepath.ToSlash(own), Files: repofile.OwnDir(own)})
 	}
@@ -46,36 +46,36 @@ func (a *Authored) loadAgents() (subagent.Catalogue, []subagent.Warning) {
 	agents, unusable := subagent.Load(roots...)
 	unusable = slices.DeleteFunc(unusable, a.known)
 	for _, w := range unusable {
-		if text := fmt.Sprintf("agent %s", w); !a.told[text] {
-			a.told[text] = true
+		if text := fmt.Sprintf("agent %s", w); !a.shownMessages[text] {
+			a.shownMessages[text] = true
 			a.warn(text)
 		}
 	}
-	return agents.With(a.Options.Driver.Agents), unusable
+	return agents.Prepend(a.Options.Driver.Agents), unusable
 }
 
 // taskTool returns the tool with which the model delegates.
 func taskTool(agents subagent.Catalogue, run func(context.Context, delegate.Job) (delegate.Report, error)) tool.Tool {
-	o := delegate.Options{Default: subagent.General, Spawn: run}
+	o := delegate.Options{Default: subagent.AgentGeneral, Spawn: run}
 	for _, d := range agents {
-		o.Choices = append(o.Choices, delegate.Choice{Name: d.Name, Short: d.Short, About: d.Description, ReadOnly: d.ReadOnly, Own: d.Own()})
+		o.Agents = append(o.Agents, delegate.Agent{Name: d.Name, ShortName: d.ShortName, Description: d.Description, ReadOnly: d.ReadOnly, UserDefined: d.IsCustom()})
 	}
 	return delegate.Task(o)
 }
 
-// crew has a session's subagents, with the main agent's settings.
-type crew struct {
+// subagentRunner has a session's subagents, with the main agent's settings.
+type subagentRunner struct {
 	agents   subagent.Catalogue
 	unusable []subagent.Warning
 	settings func() orchestrator.Settings
 	runner   *toolrun.Runner
-	spawn    supervisor.Spawn
+	spawn    supervisor.SpawnFunc
 }
 
 // list lists the agents.
-func (c *crew) list() (items []slash.Item, warnings []string) {
+func (c *subagentRunner) list() (items []slash.Item, warnings []string) {
 	for _, d := range c.agents {
-		items = append(items, slash.Item{Name: d.Name, About: d.About, Authored: d.Own()})
+		items = append(items, slash.Item{Name: d.Name, Description: d.LocalDescription, UserText: d.IsCustom()})
 	}
 	for _, w := range c.unusable {
 		warnings = append(warnings, w.String())
@@ -84,20 +84,20 @@ func (c *crew) list() (items []slash.Item, warnings []string) {
 }
 
 // run delegates a job to its subagent, with the main agent's current permissions at most.
-func (c *crew) run(ctx context.Context, job delegate.Job) (delegate.Report, error) {
+func (c *subagentRunner) run(ctx context.Context, job delegate.Job) (delegate.Report, error) {
 	d, ok := c.agents.Find(job.Agent)
 	if !ok {
 		return delegate.Report{}, fmt.Errorf("unknown agent %q", job.Agent)
 	}
 	set := c.settings()
-	set.Tools = d.Narrow(set.Tools, notForSubagents)
-	set.System = d.System(set.System + "\n" + set.ModeText) // a subagent gets it once, for its whole conversation
+	set.Tools = d.NarrowTools(set.Tools, isMainAgentOnly)
+	set.System = d.SystemText(set.System + "\n" + set.ModeText) // a subagent gets it once, for its whole conversation
 	set.Model = cmp.Or(d.Model, set.Model)
 	set.MaxSteps = min(d.MaxSteps, set.MaxSteps)
 	runner := *c.runner
-	runner.Policy = d.Within(runner.Policy, set.Tools)
+	runner.Policy = d.NarrowPolicy(runner.Policy, set.Tools)
 	r, err := c.spawn(ctx, supervisor.Subtask{
 		Agent: d.Name, Title: job.Title, Objective: job.Objective, Settings: set, Runner: &runner,
 	})
-	return delegate.Report{Task: r.Task, Summary: r.Summary, In: r.Usage.In, Out: r.Usage.Out, Wrote: r.Wrote, Err: r.Err}, err
+	return delegate.Report{TaskID: r.Task, Summary: r.Summary, InputTokens: r.Usage.In, OutputTokens: r.Usage.Out, WrittenFiles: r.WrittenFiles, Err: r.Err}, err
 }

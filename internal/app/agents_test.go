@@ -36,7 +36,7 @@ func TestWhatOtherAgentsHave(t *testing.T) {
 	kit := toolsOf(t, a, agents)
 	defer kit.close()
 	all := map[string]bool{}
-	for s := range kit.set.Specs() {
+	for s := range kit.baseTools.Specs() {
 		all[s.Name] = true
 	}
 	tools := func(name string) (list []string) {
@@ -44,16 +44,16 @@ func TestWhatOtherAgentsHave(t *testing.T) {
 		if !ok {
 			t.Fatalf("there is no agent %s", name)
 		}
-		for s := range d.Narrow(kit.set, notForSubagents).Specs() {
+		for s := range d.NarrowTools(kit.baseTools, isMainAgentOnly).Specs() {
 			list = append(list, s.Name)
 		}
 		return list
 	}
 	const looks = "read list glob grep search_code bash git_status git_diff git_log lsp"
-	if got := strings.Join(tools(subagent.Explore), " "); got != looks {
+	if got := strings.Join(tools(subagent.AgentExplore), " "); got != looks {
 		t.Errorf("explore has %s\nwant %s", got, looks)
 	}
-	general := tools(subagent.General)
+	general := tools(subagent.AgentGeneral)
 	kept := strings.Fields("task todoread todowrite question exit_plan_mode structured_output")
 	if len(general) != len(all)-len(kept) {
 		t.Errorf("general has %v of %d tools", general, len(all))
@@ -63,7 +63,7 @@ func TestWhatOtherAgentsHave(t *testing.T) {
 			t.Errorf("%s: there %v, but general has %v", name, all[name], general)
 		}
 	}
-	if items, _ := (&crew{agents: agents, unusable: unusable}).list(); len(items) != 2 || items[0].Name != subagent.General || items[0].About == "" {
+	if items, _ := (&subagentRunner{agents: agents, unusable: unusable}).list(); len(items) != 2 || items[0].Name != subagent.AgentGeneral || items[0].Description == "" {
 		t.Errorf("listed: %+v", items)
 	}
 }
@@ -83,18 +83,18 @@ func TestEveryToolHasItsRow(t *testing.T) {
 	agents, _ := a.loadAgents()
 	kit := toolsOf(t, a, agents)
 	defer kit.close()
-	for _, name := range tool.Names() {
-		one, ok := kit.set.Lookup(name)
+	for _, name := range tool.BuiltinNames() {
+		one, ok := kit.baseTools.Lookup(name)
 		c := tool.ClassOf(name)
-		if !ok && c != tool.FindsTools && c != tool.GivesAnswer { // which are there where they are wanted
+		if !ok && c != tool.ClassFindTools && c != tool.ClassFinalAnswer { // which are there where they are wanted
 			t.Errorf("there is no tool %s", name)
 		}
 		if ok && one.Spec().Class != c {
 			t.Errorf("%s is of another class to those who hold it", name)
 		}
 	}
-	for s := range kit.set.Specs() {
-		if !slices.Contains(tool.Names(), s.Name) || tool.Brief(s.Name) == "" {
+	for s := range kit.baseTools.Specs() {
+		if !slices.Contains(tool.BuiltinNames(), s.Name) || tool.Describe(s.Name) == "" {
 			t.Errorf("%s has no row, or no words for people", s.Name)
 		}
 	}
@@ -120,7 +120,7 @@ say changed
 say done
 `)
 	var notices []string
-	_, err := s.Run(t.Context(), "go", event.SinkFunc(func(_ context.Context, r event.Record) error {
+	_, err := s.RunText(t.Context(), "go", event.SinkFunc(func(_ context.Context, r event.Record) error {
 		if e, ok := r.Event.(event.Notice); ok {
 			notices = append(notices, e.Text)
 		}
@@ -133,7 +133,7 @@ say done
 	if !slices.Equal(notices, []string{"未执行自动验证", "no check found for the edits"}) {
 		t.Errorf("the turn's own check did not hear of the edit: %q", notices)
 	}
-	if _, err := s.Undo(t.Context(), undo.Call{All: true}, event.Discard); err != nil {
+	if _, err := s.Undo(t.Context(), undo.Request{All: true}, event.Discard); err != nil {
 		t.Fatal(err)
 	}
 	w.want(map[string]string{"a.c": "old\n", "b.txt": ""})
@@ -165,11 +165,11 @@ func TestWhatIsBuiltInIsListedInThePersonsLanguage(t *testing.T) {
 		"/help":   {"/create-skill            把反复要做的事的做法写成技能"},
 		"/status": {"模型"},
 	} {
-		done, err := ss.Run(t.Context(), input, event.Discard)
+		done, err := ss.RunText(t.Context(), input, event.Discard)
 		if err != nil {
 			t.Fatal(err)
 		}
-		said := done.Blocks.Translated(zh.Said, ink.Width)
+		said := done.Blocks.Translate(zh.TranslateText, ink.Width)
 		for _, w := range want {
 			if !strings.Contains(said, w) {
 				t.Errorf("%s: no %q in\n%s", input, w, said)

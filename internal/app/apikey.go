@@ -14,32 +14,32 @@ import (
 	"coder/internal/model/provider"
 )
 
-// keysDir is the folder in CODER_HOME for API keys if the system has no keychain. Commands cannot see it.
-const keysDir = "api-keys"
+// keysDirName is the folder in CODER_HOME for API keys if the system has no keychain. Commands cannot see it.
+const keysDirName = "api-keys"
 
 // KeysDir returns the folder for API keys if the system has no keychain.
-func (a *Keys) KeysDir() string { return filepath.Join(a.Home, keysDir) }
+func (a *Keys) KeysDir() string { return filepath.Join(a.Home, keysDirName) }
 
-// Hide makes coder mask a key that the user entered, on the screen and on disk.
-func (a *Keys) Hide(key string) { a.conceals().Learn(key) }
+// MaskKey makes coder mask a key that the user entered, on the screen and on disk.
+func (a *Keys) MaskKey(key string) { a.newConcealer().Learn(key) }
 
-// keychain returns the store in which coder setup saves keys.
-func (a *Keys) keychain() keychain.Store {
+// keyStore returns the store in which coder setup saves keys.
+func (a *Keys) keyStore() keychain.Store {
 	return keychain.Store{Dir: a.KeysDir(), Getenv: a.Env.Getenv}
 }
 
 // saveKey saves an endpoint's key for its server.
-func (a *Keys) saveKey(ctx context.Context, c config.Provider) (keychain.Place, error) {
-	place, err := a.keychain().Save(ctx, c.BaseURL, c.APIKey)
+func (a *Keys) saveKey(ctx context.Context, c config.Provider) (keychain.Location, error) {
+	place, err := a.keyStore().Save(ctx, c.BaseURL, c.APIKey)
 	if err != nil {
-		return "", inputf("%v", err)
+		return "", inputErrorf("%v", err)
 	}
 	return place, nil
 }
 
-// savedKey reads the key that coder setup saved for c's server. It reads
+// readSavedKey reads the key that coder setup saved for c's server. It reads
 // a key again that the server rejected: the user may have replaced it.
-func (a *Keys) savedKey(c config.Provider) func(context.Context, string) (string, error) {
+func (a *Keys) readSavedKey(c config.Provider) func(context.Context, string) (string, error) {
 	return func(ctx context.Context, refused string) (string, error) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -47,12 +47,12 @@ func (a *Keys) savedKey(c config.Provider) func(context.Context, string) (string
 		if key := a.known[name]; key != "" && key != refused {
 			return key, nil
 		}
-		key, err := a.keychain().Load(ctx, keychain.Place(c.KeyStore), c.BaseURL)
+		key, err := a.keyStore().Load(ctx, keychain.Location(c.KeyStore), c.BaseURL)
 		if err != nil {
 			return "", fmt.Errorf("provider.key_store: %w; run coder setup to enter the key again", err)
 		}
 		a.known[name] = key
-		a.conceals().Learn(key)
+		a.newConcealer().Learn(key)
 		return key, nil
 	}
 }
@@ -73,30 +73,30 @@ func (a *Models) KeySource() string {
 	return ""
 }
 
-// rejection is the error of a server that rejected the API
+// keyRejectedError is the error of a server that rejected the API
 // key. It says where the key came from, and what to do.
-type rejection struct{ error }
+type keyRejectedError struct{ error }
 
-func (rejection) Is(target error) bool { return target == provider.ErrAuth }
+func (keyRejectedError) Is(target error) bool { return target == provider.ErrAuth }
 
-// rejects adds the source of the key to errors of a server that rejects it.
-type rejects struct {
+// keySourceProvider adds the source of the key to errors of a server that rejects it.
+type keySourceProvider struct {
 	provider.Provider
 	models *Models
 }
 
-func (r rejects) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
+func (r keySourceProvider) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
 	return func(yield func(provider.Delta, error) bool) {
 		for d, err := range r.Provider.Stream(ctx, req) {
-			if !yield(d, r.models.rejected(err)) {
+			if !yield(d, r.models.addKeySource(err)) {
 				return
 			}
 		}
 	}
 }
 
-// rejected adds the source of the key to err if the server rejected the key.
-func (a *Models) rejected(err error) error {
+// addKeySource adds the source of the key to err if the server rejected the key.
+func (a *Models) addKeySource(err error) error {
 	e, ok := errors.AsType[*provider.Error](err)
 	if !ok || !errors.Is(err, provider.ErrAuth) || e.Status != 401 && e.Status != 403 {
 		return err
@@ -107,20 +107,20 @@ func (a *Models) rejected(err error) error {
 	}
 	named := *e
 	if from := a.KeySource(); from != "" {
-		named.Err = rejection{fmt.Errorf("the API key was rejected (from %s): %v; run coder setup to change it", from, why)}
+		named.Err = keyRejectedError{fmt.Errorf("the API key was rejected (from %s): %v; run coder setup to change it", from, why)}
 	} else {
-		named.Err = rejection{fmt.Errorf("the server wants an API key: %v; run coder setup to add one", why)}
+		named.Err = keyRejectedError{fmt.Errorf("the server wants an API key: %v; run coder setup to add one", why)}
 	}
 	return &named
 }
 
-// keyBeginnings lists the prefixes of vendors' API keys.
-var keyBeginnings = []string{"sk-", "sk_", "gsk_", "AIza", "xai-", "ghp_", "github_pat_", "hf_", "nvapi-", "pplx-", "Bearer "}
+// keyPrefixes lists the prefixes of vendors' API keys.
+var keyPrefixes = []string{"sk-", "sk_", "gsk_", "AIza", "xai-", "ghp_", "github_pat_", "hf_", "nvapi-", "pplx-", "Bearer "}
 
 // LooksLikeKey reports whether text entered in the wrong place is an API key, which must not be printed.
 func LooksLikeKey(text string) bool {
 	text = strings.TrimSpace(text)
-	for _, b := range keyBeginnings {
+	for _, b := range keyPrefixes {
 		if strings.HasPrefix(text, b) {
 			return true
 		}

@@ -45,8 +45,8 @@ type Env struct {
 	Exe string
 	// Sleep, if set, replaces the real clock's sleep between attempts.
 	Sleep func(context.Context, time.Duration) error
-	// Patience multiplies short timeouts, for busy machines. Zero means one.
-	Patience int
+	// TimeoutFactor multiplies short timeouts, for busy machines. Zero means one.
+	TimeoutFactor int
 	// Releases, if set, replaces the build's source of newer versions.
 	Releases update.Source
 	// WrapStore, if set, wraps the session store. Tests use it for failures.
@@ -58,7 +58,7 @@ type Env struct {
 // Disk writes files, and the folder with the undo data.
 type Disk interface {
 	disk.Disk
-	Below(*os.Root) disk.Disk
+	InRoot(*os.Root) disk.Disk
 }
 
 // Getenv returns a variable's value, or "" if it is unset.
@@ -82,8 +82,8 @@ type Options struct {
 	AppendSystem string // appended to the system prompt
 	Script       string // a file that plays the model
 	Ephemeral    bool   // save nothing on disk
-	Bare         bool   // read no settings, rules, skills etc. of the home and the project
-	Attended     bool   // a user is present to answer questions
+	IgnoreConfig bool   // read no settings, rules, skills etc. of the home and the project
+	HasUser      bool   // a user is present to answer questions
 
 	AllowTools, DenyTools []rule.Spec
 	OnlyTools             *[]rule.Spec // if set, the only tools of coder's own
@@ -96,7 +96,7 @@ type Options struct {
 	PluginDirs []string // plugins for this run only
 	Driver     Driver   // the driving program, if any
 
-	Speech export.Speech // the language of texts for people
+	Language export.Locale // the language of texts for people
 }
 
 // Overrides are settings of one run.
@@ -132,15 +132,15 @@ type Site struct {
 	Options Options
 	// Store opens the workspace's stored data, once.
 	Store func() *Store
-	// Recorded, if set, replaces everything that a rerun session must not reach.
-	Recorded *Recorded
+	// Replay, if set, replaces everything that a rerun session must not reach.
+	Replay *Replay
 
-	warn      func(string)
-	door      program.Door  // for programs outside the sandbox; see Door
-	elsewhere []string      // workspaces of the one that made this one
-	shell     shell.Program // runs every command
-	noted     sync.Once     // reads the folder's initial trust into inBook
-	inBook    bool          // the folder was trusted
+	warn             func(string)
+	launcher         program.Launcher // for programs outside the sandbox; see Door
+	originWorkspaces []string         // workspaces of the one that made this one
+	shell            shell.Program    // runs every command
+	initialTrustOnce sync.Once        // reads the folder's initial trust into initiallyTrusted
+	initiallyTrusted bool             // the folder was trusted
 }
 
 // Workspace is what outlives the sessions in a folder: its settings and stored data, what users
@@ -149,50 +149,50 @@ type Workspace struct {
 	*Site
 	*Authored
 	*Setup
-	Modes *mode.State // the mode of work
+	ModeState *mode.State // the mode of work
 
-	theme      atomic.Pointer[string] // the screen's, chosen during the session
-	guards     remembered[string]     // project files that restrict other agents, by content
-	bangDirect atomic.Bool            // the user chose in this process to run their ! commands without approval
-	answer     *structured.Answer     // nil unless answers need a certain form
+	chosenTheme atomic.Pointer[string] // the screen's, chosen during the session
+	guards      serverFacts[string]    // project files that restrict other agents, by content
+	bangDirect  atomic.Bool            // the user chose in this process to run their ! commands without approval
+	answer      *structured.Answer     // nil unless answers need a certain form
 }
 
 // New puts coder together with a workspace's settings. It reports problems that do not prevent work to warn.
 func New(env Env, o Options, s Settings, warn func(string)) (*Workspace, error) {
 	site := &Site{Settings: s, Env: env, Options: o, warn: warn, shell: shell.Find()}
 	site.Store = sync.OnceValue(site.openStore)
-	site.door = program.New(env.Environ, site.places)
-	if err := site.checkData(); err != nil {
+	site.launcher = program.New(env.Environ, site.untrustedDirs)
+	if err := site.checkDataDir(); err != nil {
 		return nil, err
 	}
 	for _, w := range s.warnings {
 		warn(w)
 	}
-	denied, err := site.denied()
+	denied, err := site.managedDenials()
 	if err != nil {
 		return nil, err
 	}
 	site.Options.DenyTools = append(slices.Clone(o.DenyTools), denied...)
 	added := &Extensions{Site: site}
-	modes, err := site.newState()
+	modes, err := site.initMode()
 	answer, badSchema := newAnswer(o.Schema)
-	if err := errors.Join(site.checkKept(), err, site.checkModelInfo(), added.read(), badSchema, site.findAddDirs()); err != nil {
+	if err := errors.Join(site.checkRecordRequired(), err, site.checkModelInfo(), added.read(), badSchema, site.findAddDirs()); err != nil {
 		return nil, err
 	}
-	site.tellTrust()
+	site.showTrustHint()
 	added.readTelemetry()
 	if dir := site.Config.Runtime.WorkspaceRoot; dir != "" {
-		if site.Root, err = absolute(site.Project, dir); err != nil {
+		if site.Root, err = absoluteDir(site.Project, dir); err != nil {
 			return nil, err
 		}
-		if err := site.checkData(); err != nil {
+		if err := site.checkDataDir(); err != nil {
 			return nil, err
 		}
 	}
-	keys := &Keys{Site: site, conceals: sync.OnceValue(added.concealer), known: make(map[string]string)}
+	keys := &Keys{Site: site, newConcealer: sync.OnceValue(added.concealer), known: make(map[string]string)}
 	models := &Models{Archive: &Archive{Keys: keys}}
 	return &Workspace{
-		Site: site, Authored: &Authored{Extensions: added, told: make(map[string]bool)}, Setup: &Setup{Models: models}, Modes: modes, answer: answer,
+		Site: site, Authored: &Authored{Extensions: added, shownMessages: make(map[string]bool)}, Setup: &Setup{Models: models}, ModeState: modes, answer: answer,
 	}, nil
 }
 
@@ -202,7 +202,7 @@ func (a *Site) findAddDirs() error {
 	named := a.Options.AddDirs
 	a.Options.AddDirs = nil
 	for _, dir := range named {
-		found, err := absolute(a.Env.Dir, dir)
+		found, err := absoluteDir(a.Env.Dir, dir)
 		if err != nil {
 			return err
 		}
@@ -218,35 +218,35 @@ func newAnswer(schema []byte) (*structured.Answer, error) {
 	}
 	answer, err := structured.New(schema)
 	if err != nil {
-		return nil, inputf("--json-schema: %v", err)
+		return nil, inputErrorf("--json-schema: %v", err)
 	}
 	return answer, nil
 }
 
-// Structured returns the ended turn's answer in the requested form, or nil.
-func (a *Workspace) Structured() json.RawMessage { return a.answer.Take() }
+// StructuredAnswer returns the ended turn's answer in the requested form, or nil.
+func (a *Workspace) StructuredAnswer() json.RawMessage { return a.answer.Take() }
 
-// checkData returns an error if coder must not write to the data folder.
-func (a *Site) checkData() error {
+// checkDataDir returns an error if coder must not write to the data folder.
+func (a *Site) checkDataDir() error {
 	if a.Options.Ephemeral {
 		return nil
 	}
-	info, err := os.Lstat(a.data())
+	info, err := os.Lstat(a.dataDir())
 	switch {
 	case err != nil:
 		return nil // creating it later will report any problem
 	case info.Mode()&fs.ModeSymlink != 0:
-		if leadsOut(a.Root, a.data()) {
-			return configf("%s is a link that leads outside the project; remove it, or use --no-session-persistence", a.data())
+		if isOutsideLink(a.Root, a.dataDir()) {
+			return configErrorf("%s is a link that leads outside the project; remove it, or use --no-session-persistence", a.dataDir())
 		}
 	case !info.IsDir():
-		return configf("%s is not a folder; remove it, or use --no-session-persistence", a.data())
+		return configErrorf("%s is not a folder; remove it, or use --no-session-persistence", a.dataDir())
 	}
 	return nil
 }
 
-// data returns the folder for coder's data about the workspace.
-func (a *Site) data() string { return filepath.Join(a.Root, ".coder") }
+// dataDir returns the folder for coder's data about the workspace.
+func (a *Site) dataDir() string { return filepath.Join(a.Root, ".coder") }
 
 // Error is an error that the user can fix.
 type Error struct {
@@ -259,20 +259,20 @@ type Kind int
 
 // The kinds of errors.
 const (
-	BadInput Kind = iota
-	BadConfig
-	Untrusted // the workspace
+	KindInput Kind = iota
+	KindConfig
+	KindUntrusted // the workspace
 )
 
 func (e *Error) Error() string { return e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
-func inputf(format string, args ...any) error {
-	return &Error{BadInput, fmt.Errorf(format, args...)}
+func inputErrorf(format string, args ...any) error {
+	return &Error{KindInput, fmt.Errorf(format, args...)}
 }
 
-func configf(format string, args ...any) error {
-	return &Error{BadConfig, fmt.Errorf(format, args...)}
+func configErrorf(format string, args ...any) error {
+	return &Error{KindConfig, fmt.Errorf(format, args...)}
 }
 
 // NewSessionID returns an id that sorts by time: seconds, a fraction of a second, and random digits.
@@ -283,8 +283,8 @@ func NewSessionID(now time.Time) string {
 	return fmt.Sprintf("sess_%010d_%04x%s", now.Unix(), min(fraction, 1<<16-1), hex.EncodeToString(b[:]))
 }
 
-// ValidSessionID reports whether s is a valid session id.
-func ValidSessionID(s string) bool {
+// IsSessionID reports whether s is a valid session id.
+func IsSessionID(s string) bool {
 	if s == "" || len(s) > 128 || s[0] == '.' {
 		return false
 	}
@@ -300,5 +300,5 @@ func NewID(prefix string) string {
 	return prefix + "_" + strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))[:12]
 }
 
-// oneLine prepares foreign text for a list.
-func oneLine(s string) string { return sanitize.Line(s, 400) }
+// singleLine prepares foreign text for a list.
+func singleLine(s string) string { return sanitize.Line(s, 400) }

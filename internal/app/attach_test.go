@@ -40,7 +40,7 @@ func TestThePictureInTheClipboard(t *testing.T) {
 	}
 	ask := func(want string, environ ...string) {
 		t.Helper()
-		img, err := open(environ...).Clipboard(t.Context())
+		img, err := open(environ...).ReadClipboard(t.Context())
 		got := string(img.Data)
 		if err != nil {
 			got = err.Error()

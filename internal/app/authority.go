@@ -16,11 +16,11 @@ import (
 	"coder/internal/record/undo/gitindex"
 )
 
-// key returns the key that seals this user's records. If it cannot be saved,
+// sealKey returns the key that seals this user's records. If it cannot be saved,
 // it is for this process only: later processes will not accept its seals.
-func (s *Store) key() *authkey.Key {
+func (s *Store) sealKey() *authkey.Key {
 	if s.ephemeral {
-		return authkey.Temporary()
+		return authkey.NewTemporary()
 	}
 	err := errors.New("no home folder found")
 	if s.home != "" {
@@ -30,25 +30,25 @@ func (s *Store) key() *authkey.Key {
 		}
 	}
 	s.warn(fmt.Sprintf("answers and modes apply to this run only: %v", err))
-	return authkey.Temporary()
+	return authkey.NewTemporary()
 }
 
-// copied reports whether a session was imported, or forked from another one.
-func (s *Store) copied(sessionID string) bool {
+// isCopied reports whether a session was imported, or forked from another one.
+func (s *Store) isCopied(sessionID string) bool {
 	report, err := s.Verify(sessionID)
 	return err == nil && report.Imported > 0 && !report.Found
 }
 
-// doubt returns why nothing in a session's logs counts, even if sealed, or
+// doubtReason returns why nothing in a session's logs counts, even if sealed, or
 // "": the logs were changed, belong to another user, or are tracked by git.
-func (s *Store) doubt(sessionID string) string {
+func (s *Store) doubtReason(sessionID string) string {
 	switch {
 	case s.ephemeral:
 		return ""
-	case s.damaged[sessionID]:
+	case s.damagedSessions[sessionID]:
 		return "some of its records are missing or were changed"
 	}
-	dir := s.Dir("log", sessionID)
+	dir := s.Path("log", sessionID)
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return ""
@@ -63,26 +63,26 @@ func (s *Store) doubt(sessionID string) string {
 			return fmt.Sprintf("%s belongs to another user", filepath.Join(".coder", "log", sessionID, name))
 		}
 	}
-	if file := tracked(dir); file != "" {
+	if file := trackedFile(dir); file != "" {
 		return fmt.Sprintf("%s is tracked by git", file)
 	}
 	return ""
 }
 
-// tracked returns the name of a git-tracked file in dir, or "". An unreadable index may contain any file.
-func tracked(dir string) string {
+// trackedFile returns the name of a git-tracked file in dir, or "". An unreadable index may contain any file.
+func trackedFile(dir string) string {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return dir
 	}
-	top, git := repofile.Repository(filepath.Dir(real))
+	top, git := repofile.FindRepository(filepath.Dir(real))
 	if top == "" {
 		return ""
 	}
 	folder := filepath.ToSlash(strings.TrimPrefix(strings.TrimPrefix(real, top), "/")) + "/"
 	files, _ := filepath.Glob(filepath.Join(git, "sharedindex.*"))
 	for _, file := range append(files, filepath.Join(git, "index")) {
-		data, err := repofile.Below(git).Read(filepath.Base(file), maxGitIndex)
+		data, err := repofile.NewRoot(git).Read(filepath.Base(file), maxGitIndex)
 		spelt := len(data) > 8 && binary.BigEndian.Uint32(data[4:]) < 4 // all names in full
 		if errors.Is(err, fs.ErrNotExist) || err == nil && spelt && !bytes.Contains(data, []byte(folder)) {
 			continue

@@ -54,7 +54,7 @@ func TestLogsThatGitTracksAreInDoubt(t *testing.T) {
 			for _, args := range tt.do {
 				git(t, repo, args...)
 			}
-			if got := tracked(dir); got != tt.want {
+			if got := trackedFile(dir); got != tt.want {
 				t.Errorf("tracked: %q, want %q", got, tt.want)
 			}
 		})
@@ -69,7 +69,7 @@ func TestLogsThatGitTracksAreInDoubt(t *testing.T) {
 		if err := os.Symlink(filepath.Join(other, ".coder", "log", "s"), filepath.Join(other, "link")); err != nil {
 			t.Fatal(err)
 		}
-		if got := tracked(filepath.Join(other, "link")); got != ".coder/log/s/events.jsonl" {
+		if got := trackedFile(filepath.Join(other, "link")); got != ".coder/log/s/events.jsonl" {
 			t.Errorf("tracked: %q", got)
 		}
 	})
@@ -79,7 +79,7 @@ func TestLogsThatGitTracksAreInDoubt(t *testing.T) {
 		if err := errors.Join(os.Mkdir(filepath.Join(repo, ".git"), 0o755), syscall.Mkfifo(filepath.Join(repo, ".git", "index"), 0o644)); err != nil {
 			t.Fatal(err)
 		}
-		if tracked(dir) == "" {
+		if trackedFile(dir) == "" {
 			t.Error("what cannot be read was believed")
 		}
 	})
@@ -89,7 +89,7 @@ func TestLogsThatGitTracksAreInDoubt(t *testing.T) {
 		if err := errors.Join(os.Mkdir(filepath.Join(repo, ".git"), 0o755), os.WriteFile(filepath.Join(repo, ".git", "index"), []byte("what is this"), 0o644)); err != nil {
 			t.Fatal(err)
 		}
-		if tracked(dir) == "" {
+		if trackedFile(dir) == "" {
 			t.Error("what cannot be read was believed")
 		}
 	})
@@ -103,13 +103,13 @@ func TestLogsOfAnotherUserAreInDoubt(t *testing.T) {
 		root := t.TempDir()
 		s := &Store{root: root, dir: filepath.Join(root, ".coder")}
 		dir := logs(t, root, "s")
-		if why := s.doubt("s"); why != "" {
+		if why := s.doubtReason("s"); why != "" {
 			t.Errorf("one's own: %s", why)
 		}
 		if err := os.Chown(filepath.Join(dir, name), 12345, 12345); err != nil {
 			t.Fatal(err)
 		}
-		if why := s.doubt("s"); !strings.Contains(why, "belongs to another user") {
+		if why := s.doubtReason("s"); !strings.Contains(why, "belongs to another user") {
 			t.Errorf("%s: %q", name, why)
 		}
 	}

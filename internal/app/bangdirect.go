@@ -11,40 +11,40 @@ import (
 	"coder/internal/host/repofile"
 )
 
-// bangKey is the setting that runs the user's ! commands without approval, and bangDirect its value for that.
+// bangSetting is the setting that runs the user's ! commands without approval, and bangDirectValue its value for that.
 const (
-	bangKey    = "approval.bang"
-	bangDirect = "direct"
+	bangSetting     = "approval.bang"
+	bangDirectValue = "direct"
 )
 
-// MayDirectBang reports whether the user's own settings decide about !
+// CanTrustBang reports whether the user's own settings decide about !
 // commands: no stronger layer does, and the folder for these settings exists.
-func (a *Workspace) MayDirectBang() bool {
-	source := a.Report.Origin(bangKey).Source
-	return a.Home != "" && !a.directsBang() && (source == "" || source == filepath.Join(a.Home, "config.json"))
+func (a *Workspace) CanTrustBang() bool {
+	source := a.Report.Origin(bangSetting).Source
+	return a.Home != "" && !a.isBangTrusted() && (source == "" || source == filepath.Join(a.Home, "config.json"))
 }
 
-// directsBang reports whether ! commands run without approval.
-func (a *Workspace) directsBang() bool {
-	return a.Config.Approval.Bang == bangDirect || a.bangDirect.Load()
+// isBangTrusted reports whether ! commands run without approval.
+func (a *Workspace) isBangTrusted() bool {
+	return a.Config.Approval.Bang == bangDirectValue || a.bangDirect.Load()
 }
 
-// DirectBang changes the user's own settings so that ! commands run without
+// TrustBang changes the user's own settings so that ! commands run without
 // approval from the next one on. The rest of the file is unchanged.
-func (a *Workspace) DirectBang() error {
+func (a *Workspace) TrustBang() error {
 	path := filepath.Join(a.Home, "config.json")
-	text, err := repofile.Own(path, maxNamedFile)
+	text, err := repofile.ReadOwn(path, maxUserFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return inputf("%v", err)
+		return inputErrorf("%v", err)
 	}
-	if text, err = config.Set(text, bangKey, bangDirect); err != nil {
-		return inputf("%v", err)
+	if text, err = config.SetValue(text, bangSetting, bangDirectValue); err != nil {
+		return inputErrorf("%v", err)
 	}
 	if err := os.MkdirAll(a.Home, 0o700); err != nil {
-		return inputf("%v", err)
+		return inputErrorf("%v", err)
 	}
 	if err := atomicfile.Write(path, text, 0o600); err != nil {
-		return inputf("%v", err)
+		return inputErrorf("%v", err)
 	}
 	a.bangDirect.Store(true)
 	return nil

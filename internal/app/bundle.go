@@ -25,144 +25,144 @@ import (
 // Limits on a bundle's content besides the records.
 const (
 	maxBundledFile = 16 << 20
-	maxBundled     = 512 << 20
+	maxBundleBytes = 512 << 20
 	maxOutputFile  = 8 << 20
 )
 
-// Bundle writes a session to one file, for another machine: its records, the contents of
+// WriteBundle writes a session to one file, for another machine: its records, the contents of
 // files that it changed, and saved output. It omits files with keys and returns their number.
-func (a *Archive) Bundle(ctx context.Context, w io.Writer, id string) (left int, err error) {
-	return a.bundle(ctx, w, id, 0)
+func (a *Archive) WriteBundle(ctx context.Context, w io.Writer, id string) (left int, err error) {
+	return a.bundleUpTo(ctx, w, id, 0)
 }
 
-// bundle is Bundle up to a record; zero means the last.
-func (a *Archive) bundle(ctx context.Context, w io.Writer, id string, at uint64) (left int, err error) {
-	now, err := a.openPast(0)
+// bundleUpTo is Bundle up to a record; zero means the last.
+func (a *Archive) bundleUpTo(ctx context.Context, w io.Writer, id string, at uint64) (left int, err error) {
+	now, err := a.openPastStore(0)
 	if err != nil {
 		return 0, err
 	}
 	defer now.Workspace.Close()
-	p := packing{ctx: ctx, kept: now.Now, contents: make(map[string][]byte), known: make(map[string]string)}
-	b := bundle.Bundle{Manifest: bundle.Manifest{Session: id, Root: a.Root, Home: a.Env.Getenv("HOME"), Made: a.Env.Now()}, Contents: p.contents, Output: a.output(id)}
+	p := bundlePacker{ctx: ctx, kept: now.CurrentStore, fileContents: make(map[string][]byte), bundledHashes: make(map[string]string)}
+	b := bundle.Bundle{Manifest: bundle.Manifest{Session: id, Root: a.Root, Home: a.Env.Getenv("HOME"), Created: a.Env.Now()}, Contents: p.fileContents, Output: a.savedOutput(id)}
 	for r, err := range asof.Until(a.Store().Logs.Read(ctx, id, 0), at) {
 		if err != nil {
 			return 0, err
 		}
-		mask := a.conceals()
-		r.Event = maskNames(event.WithStates(event.Masked(r.Event, mask), p.state), mask.Text)
+		mask := a.newConcealer()
+		r.Event = maskFileNames(event.MapFileStates(event.Mask(r.Event, mask), p.packState), mask.Text)
 		b.Records = append(b.Records, r)
 	}
 	if len(b.Records) == 0 {
-		return 0, inputf("session %s has no logs, only a session file; export it with coder export --format json", id)
+		return 0, inputErrorf("session %s has no logs, only a session file; export it with coder export --format json", id)
 	}
-	return p.left, bundle.Write(w, b)
+	return p.skippedFiles, bundle.Write(w, b)
 }
 
-// packing collects file contents for a bundle.
-type packing struct {
-	ctx      context.Context
-	kept     past.Contents
-	contents map[string][]byte
-	known    map[string]string // hash in the bundle, by path and hash here
-	size     int64
-	left     int // files that hold keys
+// bundlePacker collects file contents for a bundle.
+type bundlePacker struct {
+	ctx           context.Context
+	kept          past.ContentSource
+	fileContents  map[string][]byte
+	bundledHashes map[string]string // hash in the bundle, by path and hash here
+	size          int64
+	skippedFiles  int // files that hold keys
 }
 
-// maskNames masks keys in an event's file names. The local
+// maskFileNames masks keys in an event's file names. The local
 // record keeps them, because an undo needs the real names.
-func maskNames(e event.Event, mask func(string) string) event.Event {
-	return event.WithStates(e, func(s event.FileState) event.FileState {
+func maskFileNames(e event.Event, mask func(string) string) event.Event {
+	return event.MapFileStates(e, func(s event.FileState) event.FileState {
 		s.Path, s.Link = mask(s.Path), mask(s.Link)
 		return s
 	})
 }
 
-// state adds a file's content, if it was saved and is no secret.
-func (p *packing) state(s event.FileState) event.FileState {
-	if s.Hash == "" || s.Lost || s.Link != "" {
+// packState adds a file's content, if it was saved and is no secret.
+func (p *bundlePacker) packState(s event.FileState) event.FileState {
+	if s.Hash == "" || s.ContentLost || s.Link != "" {
 		return s
 	}
-	if name, ok := p.known[s.Path+"\x00"+s.Hash]; ok {
+	if name, ok := p.bundledHashes[s.Path+"\x00"+s.Hash]; ok {
 		s.Hash = name
 		return s
 	}
 	name := s.Hash
 	data, err := p.kept.Content(p.ctx, s, maxBundledFile)
 	switch {
-	case err != nil || p.size+int64(len(data)) > maxBundled:
-	case secret.Is(s.Path) || secret.Shapes().Text(string(data)) != string(data):
-		p.left++
+	case err != nil || p.size+int64(len(data)) > maxBundleBytes:
+	case secret.IsSecretFile(s.Path) || secret.ShapeConcealer().Text(string(data)) != string(data):
+		p.skippedFiles++
 	default:
 		sum := sha256.Sum256(data)
 		name = hex.EncodeToString(sum[:])
-		if p.contents[name] == nil {
-			p.contents[name] = append([]byte{}, data...)
+		if p.fileContents[name] == nil {
+			p.fileContents[name] = append([]byte{}, data...)
 			p.size += int64(len(data))
 		}
 	}
-	p.known[s.Path+"\x00"+s.Hash] = name
+	p.bundledHashes[s.Path+"\x00"+s.Hash] = name
 	s.Hash = name
 	return s
 }
 
-// output returns the saved output of a session's calls.
-func (a *Archive) output(id string) map[string][]byte {
+// savedOutput returns the saved output of a session's calls.
+func (a *Archive) savedOutput(id string) map[string][]byte {
 	files := make(map[string][]byte)
 	dir := filepath.Join(".coder", "runs", id)
-	if a.Store().barred["runs"] != nil {
+	if a.Store().unusableDirs["runs"] != nil {
 		return files
 	}
-	entries, _ := fs.ReadDir(repofile.Below(a.Root), filepath.ToSlash(dir)) // a missing folder means no output
+	entries, _ := fs.ReadDir(repofile.NewRoot(a.Root), filepath.ToSlash(dir)) // a missing folder means no output
 	size := 0
 	for _, e := range entries {
-		if !e.Type().IsRegular() || !bundle.IsFile(e.Name()) {
+		if !e.Type().IsRegular() || !bundle.IsOutputName(e.Name()) {
 			continue
 		}
-		data, err := repofile.Below(a.Root).Read(filepath.Join(dir, e.Name()), maxOutputFile)
-		if size += len(data); err != nil || size > maxBundled/8 {
+		data, err := repofile.NewRoot(a.Root).Read(filepath.Join(dir, e.Name()), maxOutputFile)
+		if size += len(data); err != nil || size > maxBundleBytes/8 {
 			continue
 		}
-		files[e.Name()] = []byte(secret.Shapes().Text(string(data)))
+		files[e.Name()] = []byte(secret.ShapeConcealer().Text(string(data)))
 	}
 	return files
 }
 
-// Imported describes an imported session's origin.
-type Imported struct {
+// ImportInfo describes an imported session's origin.
+type ImportInfo struct {
 	Original string // its original id
 	From     string // its original workspace
 	Records  int
-	// Unchecked counts the records without a checksum, which may have been changed since.
-	Unchecked int
+	// UncheckedRecords counts the records without a checksum, which may have been changed since.
+	UncheckedRecords int
 }
 
-// Import imports a session from another machine, and returns its id here: its own,
+// ImportBundle imports a session from another machine, and returns its id here: its own,
 // or as if given, or a new one if its own exists. Its records allow nothing here.
-func (a *Workspace) Import(ctx context.Context, r io.Reader, as string) (id string, from Imported, err error) {
+func (a *Workspace) ImportBundle(ctx context.Context, r io.Reader, as string) (id string, from ImportInfo, err error) {
 	b, err := bundle.Read(r)
 	if err != nil {
-		return "", from, inputf("%v", err)
+		return "", from, inputErrorf("%v", err)
 	}
-	from = Imported{Original: b.Session, From: b.Root, Records: len(b.Records), Unchecked: b.Unchecked}
+	from = ImportInfo{Original: b.Session, From: b.Root, Records: len(b.Records), UncheckedRecords: b.Unchecked}
 	s := a.Store()
-	if why := errors.Join(s.barred["log"], s.barred["runs"], s.barred["undo"], s.barred["sessions"]); why != nil {
+	if why := errors.Join(s.unusableDirs["log"], s.unusableDirs["runs"], s.unusableDirs["undo"], s.unusableDirs["sessions"]); why != nil {
 		return "", from, why
 	}
 	if id = as; id == "" {
 		id = b.Session
-		if known, err := s.Known(ctx, id); err == nil && known != "" || !ValidSessionID(id) {
+		if known, err := s.CheckSession(ctx, id); err == nil && known != "" || !IsSessionID(id) {
 			id = NewSessionID(a.Env.Now())
 		}
 	}
-	if _, err := s.Known(ctx, id); err == nil {
-		return "", from, inputf("session %s already exists here", id)
+	if _, err := s.CheckSession(ctx, id); err == nil {
+		return "", from, inputErrorf("session %s already exists here", id)
 	} else if !errors.Is(err, session.ErrNotFound) {
 		return "", from, err
 	}
-	b = b.At(bundle.Place{Session: id, Root: a.Root, Home: a.Env.Getenv("HOME")})
-	s.keepOutOfGit()
-	a.register()
-	store := s.contents()
+	b = b.Relocate(bundle.Location{Session: id, Root: a.Root, Home: a.Env.Getenv("HOME")})
+	s.writeGitignore()
+	a.registerWorkspace()
+	store := s.undoStore()
 	for _, data := range b.Contents {
 		if _, err := store.Put("", bytes.NewReader(data)); err != nil {
 			return "", from, fmt.Errorf("save the file contents: %w", err)
@@ -171,34 +171,34 @@ func (a *Workspace) Import(ctx context.Context, r io.Reader, as string) (id stri
 	if err := store.Commit(); err != nil {
 		return "", from, fmt.Errorf("save the file contents: %w", err)
 	}
-	if err := a.takeOutput(id, b.Output); err != nil {
+	if err := a.saveOutput(id, b.Output); err != nil {
 		return "", from, err
 	}
 	return id, from, a.saveImported(ctx, id, b.Records)
 }
 
-// fork copies a session, under the id as or a new one. The
+// copySession copies a session, under the id as or a new one. The
 // copy is like an imported session: its records allow nothing.
-func (a *Workspace) fork(ctx context.Context, id, as string) (string, error) {
-	if _, err := a.Store().Known(ctx, id); err != nil {
+func (a *Workspace) copySession(ctx context.Context, id, as string) (string, error) {
+	if _, err := a.Store().CheckSession(ctx, id); err != nil {
 		return "", err
 	}
 	var copied bytes.Buffer
-	if _, err := a.Bundle(ctx, &copied, id); err != nil {
+	if _, err := a.WriteBundle(ctx, &copied, id); err != nil {
 		return "", err
 	}
-	made, _, err := a.Import(ctx, &copied, cmp.Or(as, NewSessionID(a.Env.Now())))
+	made, _, err := a.ImportBundle(ctx, &copied, cmp.Or(as, NewSessionID(a.Env.Now())))
 	return made, err
 }
 
-// takeOutput saves the output of a session's calls.
-func (a *Archive) takeOutput(id string, files map[string][]byte) error {
+// saveOutput saves the output of a session's calls.
+func (a *Archive) saveOutput(id string, files map[string][]byte) error {
 	if len(files) == 0 {
 		return nil
 	}
 	ws, err := workspace.Open(a.Root)
 	if err != nil {
-		return inputf("open the workspace: %v", err)
+		return inputErrorf("open the workspace: %v", err)
 	}
 	defer ws.Close()
 	for name, data := range files {

@@ -58,8 +58,8 @@ func TestTheCommitOfALinkedWorktreeIsKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	for noted, want := range map[string]string{clean: " 2026-01-02,", checkout(linked): " 2026-01-02, dirty,"} {
-		app.Checkout = noted
-		t.Cleanup(func() { app.Checkout = "" })
+		app.WorktreeInfo = noted
+		t.Cleanup(func() { app.WorktreeInfo = "" })
 		b := app.ReadBuild()
 		if b.Commit != commit || b.Dirty == nil || *b.Dirty != strings.Contains(want, "dirty") || !strings.Contains(b.String(), want) {
 			t.Errorf("%q gives %v", noted, b)

@@ -24,7 +24,7 @@ func TestClaimsAreSpans(t *testing.T) {
 	}
 	store := a.Store()
 	at := func(second int64) time.Time { return time.Unix(1e9+second, 0) }
-	logs := jsonl.Open(store.Dir("log"), jsonl.Options{})
+	logs := jsonl.Open(store.Path("log"), jsonl.Options{})
 	release, err := logs.Claim(t.Context(), "other")
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestClaimsAreSpans(t *testing.T) {
 	if err := release(); err != nil {
 		t.Fatal(err)
 	}
-	list, err := store.claims(t.Context(), "s1", at(10), at(20))
+	list, err := store.otherClaims(t.Context(), "s1", at(10), at(20))
 	if err != nil {
 		t.Fatal(err)
 	}

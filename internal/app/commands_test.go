@@ -52,13 +52,13 @@ func newStudio(t *testing.T, script string, change func(*Env, *Options)) *studio
 	if s.Workspace, err = New(env, o, settings, func(text string) { s.warnings = append(s.warnings, text) }); err != nil {
 		t.Fatal(err)
 	}
-	s.sup = s.Supervise(uip.Nobody, Screen{})
+	s.sup = s.NewSupervisor(uip.NoInteractor, Screen{})
 	return s
 }
 
 func (s *studio) start(id string) *supervisor.Session {
 	s.t.Helper()
-	ss, err := s.sup.Start(s.t.Context(), id, event.Discard)
+	ss, err := s.sup.StartSession(s.t.Context(), id, event.Discard)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func (s *studio) start(id string) *supervisor.Session {
 // run runs an input and returns its text and the notices it gave.
 func (s *studio) run(ss *supervisor.Session, input string) (text string, notices []string) {
 	s.t.Helper()
-	done, err := ss.Run(s.t.Context(), input, event.SinkFunc(func(_ context.Context, r event.Record) error {
+	done, err := ss.RunText(s.t.Context(), input, event.SinkFunc(func(_ context.Context, r event.Record) error {
 		if n, ok := r.Event.(event.Notice); ok {
 			notices = append(notices, n.Text)
 		}
@@ -84,7 +84,7 @@ func (s *studio) run(ss *supervisor.Session, input string) (text string, notices
 func TestAModelThatCannotBeSavedIsUsedAllTheSame(t *testing.T) {
 	s := newStudio(t, "say hi\nrepeat", nil)
 	ss := s.start("s1")
-	at := filepath.Join(s.data(), "config.json")
+	at := filepath.Join(s.dataDir(), "config.json")
 	if err := os.MkdirAll(at, 0o755); err != nil { // a folder in the place of the file
 		t.Fatal(err)
 	}
@@ -111,13 +111,13 @@ func TestAReadOnlyFolderKeepsNoModel(t *testing.T) {
 	}
 	s := newStudio(t, "say hi\nrepeat", nil)
 	ss := s.start("s1")
-	if err := os.MkdirAll(s.data(), 0o755); err != nil {
+	if err := os.MkdirAll(s.dataDir(), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(s.data(), 0o555); err != nil {
+	if err := os.Chmod(s.dataDir(), 0o555); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.Chmod(s.data(), 0o755) })
+	t.Cleanup(func() { _ = os.Chmod(s.dataDir(), 0o755) })
 	if text, notices := s.run(ss, "/model bigger"); text != "model: bigger" || len(notices) != 1 {
 		t.Errorf("%q, %q", text, notices)
 	}
@@ -128,7 +128,7 @@ func TestAReadOnlyFolderKeepsNoModel(t *testing.T) {
 func (s *studio) wantModel(ss *supervisor.Session, want string) {
 	s.t.Helper()
 	got := ""
-	_, err := ss.Run(s.t.Context(), "hello", event.SinkFunc(func(_ context.Context, r event.Record) error {
+	_, err := ss.RunText(s.t.Context(), "hello", event.SinkFunc(func(_ context.Context, r event.Record) error {
 		if m, ok := r.Event.(event.MessageAdded); ok && m.Message.Role == chat.Assistant {
 			got = m.Model
 		}
@@ -150,7 +150,7 @@ func TestSavingAModelKeepsTrustOnlyWhereItStillHolds(t *testing.T) {
 	}
 	want := func(state trust.State) {
 		t.Helper()
-		if got, err := s.Trust.Of(s.Root); got != state || err != nil {
+		if got, err := s.Trust.StateOf(s.Root); got != state || err != nil {
 			t.Errorf("%v, %v, want %v", got, err, state)
 		}
 	}
@@ -159,7 +159,7 @@ func TestSavingAModelKeepsTrustOnlyWhereItStillHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(trust.Unknown)
-	if err := s.Trust.Give(s.Root); err != nil {
+	if err := s.Trust.Trust(s.Root); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.saveModel("two"); err != nil {
@@ -189,7 +189,7 @@ func TestTheModelMayBeSwitchedWhileOthersLookAtIt(t *testing.T) {
 		})
 	}
 	for _, name := range []string{"a", "b", "c"} {
-		if _, err := (models{Models: s.Models}).Switch(t.Context(), name, false); err != nil {
+		if _, err := (modelSwitcher{Models: s.Models}).Switch(t.Context(), name, false); err != nil {
 			t.Error(err)
 		}
 	}
@@ -208,13 +208,13 @@ func TestModelsAreThoseOfTheSettingsAndOfTheEndpoint(t *testing.T) {
 	s.Options.Script, s.Config.Provider.BaseURL, s.Config.Provider.Model = "", server.URL+"/v1", "gpt-5"
 	s.Config.Provider.Models = []string{"near", "gpt-5"}
 	s.Config.Provider.ModelInfo = map[string]json.RawMessage{"near": json.RawMessage(`{"context":99,"price_in":0,"price_out":0}`)}
-	table, err := models{Models: s.Models}.List(t.Context())
-	got := table.Joined(" ")
+	table, err := modelSwitcher{Models: s.Models}.List(t.Context())
+	got := table.JoinCells(" ")
 	if err != nil || !strings.Contains(got, "\n* gpt-5 400000? 1.25 ") || !strings.Contains(got, "\n near 99 0.00 ") || !strings.Contains(got, "\n far-away 128000? ? ") || !strings.Contains(got, "\n told 4096 ? ") {
 		t.Errorf("%q, %v", got, err)
 	}
 	server.Close()
-	if table, err := (models{Models: s.Models}).List(t.Context()); err == nil || len(table.Rows) != 2 {
+	if table, err := (modelSwitcher{Models: s.Models}).List(t.Context()); err == nil || len(table.Rows) != 2 {
 		t.Errorf("%v, %v", table.Rows, err)
 	}
 }
@@ -226,28 +226,28 @@ func TestGoingBackToASessionTakesItsModeAlong(t *testing.T) {
 	if err := planned.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Modes.Switch("auto-edit"); err != nil {
+	if err := s.ModeState.Switch("auto-edit"); err != nil {
 		t.Fatal(err)
 	}
-	mode := func() string { m, _ := s.Modes.Current(); return m.Name }
-	if _, err := s.Move(t.Context(), s.sup, &orchestrator.Next{Session: "nowhere"}, "x", event.Discard); err == nil || mode() != "auto-edit" {
+	mode := func() string { m, _ := s.ModeState.Current(); return m.Name }
+	if _, err := s.SwitchSession(t.Context(), s.sup, &orchestrator.Destination{Session: "nowhere"}, "x", event.Discard); err == nil || mode() != "auto-edit" {
 		t.Errorf("%v, in %s", err, mode())
 	}
-	back, err := s.Move(t.Context(), s.sup, &orchestrator.Next{Session: "planned"}, "x", event.Discard)
+	back, err := s.SwitchSession(t.Context(), s.sup, &orchestrator.Destination{Session: "planned"}, "x", event.Discard)
 	if err != nil || mode() != "plan" {
 		t.Fatalf("%v, in %s", err, mode())
 	}
-	if _, err := s.Move(t.Context(), s.sup, &orchestrator.Next{Session: "planned"}, "x", event.Discard); err == nil {
+	if _, err := s.SwitchSession(t.Context(), s.sup, &orchestrator.Destination{Session: "planned"}, "x", event.Discard); err == nil {
 		t.Error("a session in use was opened again")
 	}
-	fresh, err := s.Move(t.Context(), s.sup, &orchestrator.Next{New: true, Session: "fresh"}, "planned", event.Discard)
+	fresh, err := s.SwitchSession(t.Context(), s.sup, &orchestrator.Destination{New: true, Session: "fresh"}, "planned", event.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(fresh.Close(), back.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(s.Store().Dir("sessions", "fresh.json")); err != nil {
+	if _, err := os.Stat(s.Store().Path("sessions", "fresh.json")); err != nil {
 		t.Error(err)
 	}
 }
@@ -261,10 +261,10 @@ func TestSessionsAreListedNewestFirstAndFromTheirLogsIfNeedBe(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Remove(s.Store().Dir("sessions", "two.json")); err != nil {
+	if err := os.Remove(s.Store().Path("sessions", "two.json")); err != nil {
 		t.Fatal(err)
 	}
-	heads, err := s.Store().Heads(t.Context())
+	heads, err := s.Store().ListHeads(t.Context())
 	if err != nil || len(heads) != 3 || heads[0].ID != "three" || heads[1].ID != "two" || heads[1].Meta.Title != "about two" || heads[1].Meta.Turns != 1 {
 		t.Errorf("%+v, %v", heads, err)
 	}
@@ -273,7 +273,7 @@ func TestSessionsAreListedNewestFirstAndFromTheirLogsIfNeedBe(t *testing.T) {
 		s.run(ss, "x")
 		_ = ss.Close()
 	}
-	last, err := s.sup.Resume(t.Context(), "moret", event.Discard)
+	last, err := s.sup.ResumeSession(t.Context(), "moret", event.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +287,7 @@ func TestASessionThatIsOpenElsewhereIsNotGoneTo(t *testing.T) {
 	s := newStudio(t, "", nil)
 	other, here := s.start("other"), s.start("here")
 	s.run(other, "/mode")
-	_, err := here.Run(t.Context(), "/resume other", event.Discard)
+	_, err := here.RunText(t.Context(), "/resume other", event.Discard)
 	var failed *orchestrator.CommandError
 	if !errors.As(err, &failed) || !strings.HasPrefix(failed.Text, "session other is in use by ") {
 		t.Errorf("%v", err)
@@ -295,11 +295,11 @@ func TestASessionThatIsOpenElsewhereIsNotGoneTo(t *testing.T) {
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
-	done, err := here.Run(t.Context(), "/resume other", event.Discard)
-	if err != nil || done.Next == nil || done.Text != "opening session other" {
+	done, err := here.RunText(t.Context(), "/resume other", event.Discard)
+	if err != nil || done.Destination == nil || done.Text != "opening session other" {
 		t.Fatalf("%+v, %v", done, err)
 	}
-	again, err := s.Move(t.Context(), s.sup, done.Next, "here", event.Discard)
+	again, err := s.SwitchSession(t.Context(), s.sup, done.Destination, "here", event.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +310,7 @@ func TestExportIntoAFolderThatIsNotThere(t *testing.T) {
 	s := newStudio(t, "", nil)
 	here := s.start("here")
 	for _, input := range []string{"/export html none/x.html", "/export html " + filepath.Join(s.Root, "none", "x.html")} {
-		_, err := here.Run(t.Context(), input, event.Discard)
+		_, err := here.RunText(t.Context(), input, event.Discard)
 		if err == nil || !strings.HasSuffix(err.Error(), "none does not exist") {
 			t.Errorf("%s: %v", input, err)
 		}
@@ -325,7 +325,7 @@ func TestExportIntoAFolderThatIsNotThere(t *testing.T) {
 func TestASessionInWhichNothingHappenedIsForgotten(t *testing.T) {
 	s := newStudio(t, "say ok", nil)
 	store := s.Store()
-	there := func(names ...string) bool { _, err := os.Lstat(store.Dir(names...)); return err == nil }
+	there := func(names ...string) bool { _, err := os.Lstat(store.Path(names...)); return err == nil }
 	open := func(id string) {
 		t.Helper()
 		if err := s.start(id).Close(); err != nil {
@@ -334,16 +334,16 @@ func TestASessionInWhichNothingHappenedIsForgotten(t *testing.T) {
 	}
 	open("empty")
 	open("spoiled")
-	if err := os.WriteFile(store.Dir("log", "spoiled", "conversation.jsonl.broken"), []byte("words"), 0o600); err != nil {
+	if err := os.WriteFile(store.Path("log", "spoiled", "conversation.jsonl.broken"), []byte("words"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range []string{"empty", "spoiled"} {
-		store.Forget(id)
+		store.RemoveEmpty(id)
 	}
 	if there("log", "empty") || !there("log", "spoiled", "conversation.jsonl.broken") {
 		t.Errorf("an empty session is there: %v", there("log", "empty"))
 	}
-	if err := os.RemoveAll(store.Dir("log", "spoiled")); err != nil {
+	if err := os.RemoveAll(store.Path("log", "spoiled")); err != nil {
 		t.Fatal(err)
 	}
 	used := s.start("used")
@@ -351,7 +351,7 @@ func TestASessionInWhichNothingHappenedIsForgotten(t *testing.T) {
 	if err := used.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if store.Forget("used"); !there("log", "used", "conversation.jsonl") {
+	if store.RemoveEmpty("used"); !there("log", "used", "conversation.jsonl") {
 		t.Error("a session is lost")
 	}
 }
@@ -361,8 +361,8 @@ func TestAFolderThatWasOnlyLookedIntoStaysAsItWas(t *testing.T) {
 	if err := s.start("empty").Close(); err != nil {
 		t.Fatal(err)
 	}
-	s.Store().Forget("empty")
-	if left, err := os.ReadDir(s.Store().Dir()); !errors.Is(err, fs.ErrNotExist) {
+	s.Store().RemoveEmpty("empty")
+	if left, err := os.ReadDir(s.Store().Path()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }
@@ -373,7 +373,7 @@ func TestBrief(t *testing.T) {
 		"namespaces: writes only below /w, /tmp; no network":                   "namespaces: writes only below /w, /tmp; no network",
 		"namespaces: writes only below /w, /tmp, /a, /b, /c; no changes to /d": "namespaces: writes only below /w, /tmp, /a, ...; no changes to /d",
 	} {
-		if got := brief(words); got != want {
+		if got := shortenSandboxText(words); got != want {
 			t.Errorf("%q is told as %q", words, got)
 		}
 	}
@@ -390,10 +390,10 @@ func TestTheLastUseOfASessionThatWasCutOffIsThatOfItsLogs(t *testing.T) {
 		}
 	}
 	now := time.Now().Add(time.Minute)
-	for _, l := range event.Logs {
-		_ = os.Chtimes(s.Store().Dir("log", "older", l.String()+".jsonl"), now, now) // there may be none
+	for _, l := range event.AllLogs {
+		_ = os.Chtimes(s.Store().Path("log", "older", l.String()+".jsonl"), now, now) // there may be none
 	}
-	heads, err := s.Store().Heads(t.Context())
+	heads, err := s.Store().ListHeads(t.Context())
 	if err != nil || len(heads) != 2 || heads[0].ID != "older" || heads[0].Updated.Sub(now).Abs() > time.Second {
 		t.Errorf("%+v, %v", heads, err)
 	}

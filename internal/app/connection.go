@@ -24,39 +24,39 @@ import (
 	"coder/internal/host/repofile"
 )
 
-// keyTime limits how long a command may take to print the key.
-const keyTime = 30 * time.Second
+// keyCommandTimeout limits how long a command may take to print the key.
+const keyCommandTimeout = 30 * time.Second
 
 // Keys gets the keys of endpoints from commands and from coder's store, and keeps keys off the screen and the disk.
 type Keys struct {
 	*Site
-	conceals func() *secret.Concealer // for everything shown and saved
+	newConcealer func() *secret.Concealer // for everything shown and saved
 
 	mu    sync.Mutex        // guards known, and runs one key command at a time
 	known map[string]string // while coder runs
 }
 
-// AsKept returns a question as recorded.
-func (a *Keys) AsKept(q uip.Request) uip.Request {
-	kept := event.Masked(event.InteractionRequested{Request: q}, a.conceals()).(event.InteractionRequested).Request
+// MaskQuestion returns a question as recorded.
+func (a *Keys) MaskQuestion(q uip.Request) uip.Request {
+	kept := event.Mask(event.InteractionRequested{Request: q}, a.newConcealer()).(event.InteractionRequested).Request
 	kept.Args = q.Args
 	return kept
 }
 
-// WithoutKeys returns an answer with its keys masked.
-func (a *Keys) WithoutKeys(answer uip.Response) uip.Response {
-	return event.Masked(event.InteractionResponded{Response: answer}, a.conceals()).(event.InteractionResponded).Response
+// MaskAnswer returns an answer with its keys masked.
+func (a *Keys) MaskAnswer(answer uip.Response) uip.Response {
+	return event.Mask(event.InteractionResponded{Response: answer}, a.newConcealer()).(event.InteractionResponded).Response
 }
 
-// freshKey returns a function that gets the key from the user's key command
+// keyReader returns a function that gets the key from the user's key command
 // or from coder setup's store, or nil if there is neither. It runs the
 // command when the key is first needed, and again if the key is rejected.
-func (a *Keys) freshKey(c config.Provider) func(context.Context, string) (string, error) {
+func (a *Keys) keyReader(c config.Provider) func(context.Context, string) (string, error) {
 	switch {
 	case c.APIKey != "":
 		return nil
 	case len(c.APIKeyCommand) == 0 && c.KeyStore != "":
-		return a.savedKey(c)
+		return a.readSavedKey(c)
 	case len(c.APIKeyCommand) == 0:
 		return nil
 	}
@@ -72,7 +72,7 @@ func (a *Keys) freshKey(c config.Provider) func(context.Context, string) (string
 			return "", err
 		}
 		a.known[name] = key
-		a.conceals().Learn(key)
+		a.newConcealer().Learn(key)
 		return key, nil
 	}
 }
@@ -80,16 +80,16 @@ func (a *Keys) freshKey(c config.Provider) func(context.Context, string) (string
 // runKeyCommand runs a command outside the workspace, with the
 // environment of commands, and returns the line that it prints.
 func (a *Keys) runKeyCommand(ctx context.Context, words []string) (string, error) {
-	ctx, stop := context.WithTimeout(ctx, keyTime)
+	ctx, stop := context.WithTimeout(ctx, keyCommandTimeout)
 	defer stop()
 	var out, said bytes.Buffer
-	cmd := a.Door().Command(ctx, words[0], words[1:]...)
+	cmd := a.Launcher().Command(ctx, words[0], words[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = string(filepath.Separator), &out, &said, time.Second
 	err := cmd.Run()
 	key := strings.TrimSpace(out.String())
 	switch {
 	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return "", fmt.Errorf("provider.api_key_command: no key printed within %v", keyTime)
+		return "", fmt.Errorf("provider.api_key_command: no key printed within %v", keyCommandTimeout)
 	case err != nil:
 		if first, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n"); first != "" {
 			err = fmt.Errorf("%w (%s)", err, sanitize.Line(sanitize.Mask(first), 200))
@@ -101,19 +101,19 @@ func (a *Keys) runKeyCommand(ctx context.Context, words []string) (string, error
 	return key, nil
 }
 
-// certificate reads the client certificate, if any.
-func (a *Models) certificate(c config.Provider) (cert, key []byte, err error) {
+// readCertificate reads the client certificate, if any.
+func (a *Models) readCertificate(c config.Provider) (cert, key []byte, err error) {
 	if c.CertFile == "" && c.KeyFile == "" {
 		return nil, nil, nil
 	}
 	if c.CertFile == "" || c.KeyFile == "" {
-		return nil, nil, configf("provider.cert_file and provider.key_file must be set together")
+		return nil, nil, configErrorf("provider.cert_file and provider.key_file must be set together")
 	}
-	if cert, err = repofile.Own(a.resolve(c.CertFile), maxNamedFile); err != nil {
-		return nil, nil, configf("provider.cert_file: %v", err)
+	if cert, err = repofile.ReadOwn(a.resolvePath(c.CertFile), maxUserFile); err != nil {
+		return nil, nil, configErrorf("provider.cert_file: %v", err)
 	}
-	if key, err = repofile.Own(a.resolve(c.KeyFile), maxNamedFile); err != nil {
-		return nil, nil, configf("provider.key_file: %v", err)
+	if key, err = repofile.ReadOwn(a.resolvePath(c.KeyFile), maxUserFile); err != nil {
+		return nil, nil, configErrorf("provider.key_file: %v", err)
 	}
 	return cert, key, nil
 }
@@ -124,8 +124,8 @@ const noProxy = "none"
 // network returns provider.ca_file's content and the function that chooses a request's proxy.
 func network(env Env, c config.Provider) (ca []byte, proxy func(*http.Request) (*url.URL, error), err error) {
 	if c.CAFile != "" {
-		if ca, err = repofile.Own(c.CAFile, maxNamedFile); err != nil {
-			return nil, nil, configf("provider.ca_file: %v", err)
+		if ca, err = repofile.ReadOwn(c.CAFile, maxUserFile); err != nil {
+			return nil, nil, configErrorf("provider.ca_file: %v", err)
 		}
 	}
 	proxy, err = proxyOf(env, c.Proxy)
@@ -142,19 +142,19 @@ func proxyOf(env Env, address string) (func(*http.Request) (*url.URL, error), er
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || !slices.Contains([]string{"http", "https", "socks5", "socks5h"}, u.Scheme) {
-		return nil, configf("provider.proxy: expected an address that begins with http://, https:// or socks5://, or none")
+		return nil, configErrorf("provider.proxy: expected an address that begins with http://, https:// or socks5://, or none")
 	}
 	without := cmp.Or(env.Getenv("NO_PROXY"), env.Getenv("no_proxy"))
 	return func(r *http.Request) (*url.URL, error) {
-		if direct(r.URL, without) {
+		if isProxyExempt(r.URL, without) {
 			return nil, nil
 		}
 		return u, nil
 	}, nil
 }
 
-// direct reports whether an address needs no proxy: it is on this machine, or on the list.
-func direct(u *url.URL, list string) bool {
+// isProxyExempt reports whether an address needs no proxy: it is on this machine, or on the list.
+func isProxyExempt(u *url.URL, list string) bool {
 	host := u.Hostname()
 	ip, err := netip.ParseAddr(host)
 	if host == "localhost" || err == nil && ip.IsLoopback() {

@@ -34,11 +34,11 @@ var wires = map[string]string{"openai": "Authorization", "responses": "Authoriza
 
 // ask sends a request to the endpoint of s, and reports what went wrong.
 func (s *studio) ask(ctx context.Context) error {
-	c, err := s.client()
+	c, err := s.newClient()
 	if err != nil {
 		return err
 	}
-	req := provider.Request{Model: "m", Messages: []chat.Message{chat.Say(chat.User, "hi")}}
+	req := provider.Request{Model: "m", Messages: []chat.Message{chat.TextMessage(chat.User, "hi")}}
 	_, err = provider.Collect(c.Stream(ctx, req), func(provider.Delta) error { return nil })
 	return err
 }
@@ -241,7 +241,7 @@ func TestWishesOfModels(t *testing.T) {
 		{"a level above those it has", "gpt-5", func(p *config.Provider) { p.Effort = "max" }, "high", false, nil, 0},
 		{"a model that does not think", "gpt-4o", func(p *config.Provider) { p.Effort, p.Temperature = "high", 0.1 }, "", false, warm(0.1), 0},
 		{"a model that wants a level", "claude-opus-4-6", func(p *config.Provider) { p.Effort = "high" }, "high", true, nil, 0},
-		{"a wire that wants a figure", "claude-opus-4-6", func(p *config.Provider) { p.Kind = "anthropic" }, "", true, nil, usualOutput},
+		{"a wire that wants a figure", "claude-opus-4-6", func(p *config.Provider) { p.Kind = "anthropic" }, "", true, nil, defaultMaxOutput},
 		{"zero is a temperature", "unheard-of", func(p *config.Provider) { p.Temperature = 0 }, "", false, warm(0), 0},
 		{"by model", "mine", func(p *config.Provider) {
 			p.Effort, p.Temperature, p.MaxOutput = "high", 0.9, 900
@@ -252,7 +252,7 @@ func TestWishesOfModels(t *testing.T) {
 		a.Config = config.Default()
 		tc.set(&a.Config.Provider)
 		req := provider.Request{Model: tc.model}
-		a.tuning()(&req)
+		a.requestTuner()(&req)
 		same := (req.Temperature == nil) == (tc.temperature == nil) && (tc.temperature == nil || *req.Temperature == *tc.temperature)
 		if req.Effort != tc.effort || req.ByLevel != tc.byLevel || !same || req.MaxTokens != tc.most {
 			t.Errorf("%s: %+v", tc.name, req)
@@ -261,7 +261,7 @@ func TestWishesOfModels(t *testing.T) {
 	driven := modelsOf(new(Site))
 	driven.Config = config.Default()
 	driven.Config.Provider.Effort = "high"
-	tune := driven.tuning()
+	tune := driven.requestTuner()
 	for _, step := range [][2]string{{"", "high"}, {"low", "low"}, {"none", "none"}, {"", "high"}} { // whoever drives the session says so, and takes it back
 		driven.UseEffort(step[0])
 		req := provider.Request{Model: "unheard-of"}
@@ -274,7 +274,7 @@ func TestWishesOfModels(t *testing.T) {
 	a.Config.Provider.MaxOutput = 500
 	for asked, want := range map[int]int{0: 500, 100: 100, 900: 500} {
 		req := provider.Request{Model: "m", MaxTokens: asked}
-		if a.tuning()(&req); req.MaxTokens != want {
+		if a.requestTuner()(&req); req.MaxTokens != want {
 			t.Errorf("%d became %d", asked, req.MaxTokens)
 		}
 	}

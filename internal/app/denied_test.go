@@ -60,7 +60,7 @@ func TestADenialHoldsFromEverySource(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if o, _ := opinion(t, c, func(_ *Env, o *Options) { o.DenyTools = Ours(specs) }); o.Verdict != policy.Deny {
+			if o, _ := opinion(t, c, func(_ *Env, o *Options) { o.DenyTools = NormalizeSpecs(specs) }); o.Verdict != policy.Deny {
 				t.Errorf("--disallowed-tools %s: %v (%s)", written, o.Verdict, o)
 			}
 		}
@@ -74,7 +74,7 @@ func opinion(t *testing.T, c policy.Case, change func(*Env, *Options)) (policy.O
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, _, done, err := a.Judge()
+	j, _, done, err := a.NewJudge()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,8 +120,8 @@ func TestARuleForAMisspeltToolIsAnError(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, put := range map[string]func(env *Env, o *Options){
-			"deny":  func(_ *Env, o *Options) { o.DenyTools = Ours(specs) },
-			"allow": func(_ *Env, o *Options) { o.AllowTools = Ours(specs) },
+			"deny":  func(_ *Env, o *Options) { o.DenyTools = NormalizeSpecs(specs) },
+			"allow": func(_ *Env, o *Options) { o.AllowTools = NormalizeSpecs(specs) },
 			"settings": func(env *Env, _ *Options) {
 				write(t, env.Getenv("HOME")+settingsFile, fmt.Sprintf(`{"permission": {%q: "deny"}}`, specs[0].Tool))
 			},
@@ -129,7 +129,7 @@ func TestARuleForAMisspeltToolIsAnError(t *testing.T) {
 			a, _, err := under(t, put)
 			if err == nil {
 				var done func() error
-				if _, _, done, err = a.Judge(); err == nil {
+				if _, _, done, err = a.NewJudge(); err == nil {
 					_ = done()
 				}
 			}
@@ -144,7 +144,7 @@ func TestARuleForAMisspeltToolIsAnError(t *testing.T) {
 	} {
 		a, _, err := under(t, func(env *Env, _ *Options) { write(t, env.Getenv("HOME")+settingsFile, text) })
 		if err == nil {
-			_, _, _, err = a.Judge()
+			_, _, _, err = a.NewJudge()
 		}
 		if err == nil {
 			t.Errorf("%s is accepted", text)

@@ -9,10 +9,10 @@ import (
 // UseModel selects the model for the next request; "" selects the one from the settings. It saves nothing.
 func (a *Models) UseModel(name string) {
 	if name == "" {
-		a.chosen.Store(nil)
+		a.chosenModel.Store(nil)
 		return
 	}
-	a.chosen.Store(&name)
+	a.chosenModel.Store(&name)
 }
 
 // UseEffort selects the reasoning effort from the next request
@@ -24,8 +24,8 @@ func (a *Session) StopJob(id string) bool {
 	return a.kit.jobs.Stop(id)
 }
 
-// Running lists the current session's running background commands.
-func (a *Session) Running() (commands []string) {
+// RunningJobs lists the current session's running background commands.
+func (a *Session) RunningJobs() (commands []string) {
 	for _, j := range a.kit.jobs.List() {
 		if j.Running {
 			commands = append(commands, j.Command)
@@ -36,13 +36,13 @@ func (a *Session) Running() (commands []string) {
 
 // AddRules adds rules for the rest of the run.
 func (a *Session) AddRules(allow, deny []rule.Spec) {
-	a.judge.AddRules(byMember(allow), byMember(deny))
+	a.judge.AddRules(expandGroups(allow), expandGroups(deny))
 }
 
-// Ours returns specs with coder's tool names in place of another agent's.
-func Ours(specs []rule.Spec) (all []rule.Spec) {
+// NormalizeSpecs returns specs with coder's tool names in place of another agent's.
+func NormalizeSpecs(specs []rule.Spec) (all []rule.Spec) {
 	for _, s := range specs {
-		names := dialect.Inward(s.Tool)
+		names := dialect.FromExternal(s.Tool)
 		if names == nil {
 			names = []string{s.Tool}
 		}
@@ -58,14 +58,14 @@ func (a *Session) ReconnectMCP(name string) bool {
 	return a.kit.mcp != nil && a.kit.mcp.Reconnect(name)
 }
 
-// ToggleMCP switches an MCP server off or on for this run, and reports whether one has that name.
-func (a *Session) ToggleMCP(name string, on bool) bool {
-	return a.kit.mcp != nil && a.kit.mcp.Toggle(name, on)
+// SetMCPEnabled switches an MCP server off or on for this run, and reports whether one has that name.
+func (a *Session) SetMCPEnabled(name string, on bool) bool {
+	return a.kit.mcp != nil && a.kit.mcp.SetEnabled(name, on)
 }
 
 // Skills returns the names of the available skills.
 func (a *Authored) Skills() (names []string) {
-	list, _ := a.library().skills.List()
+	list, _ := a.loadLibrary().skills.List()
 	for _, s := range list {
 		names = append(names, s.Name)
 	}
@@ -76,7 +76,7 @@ func (a *Authored) Skills() (names []string) {
 func (a *Authored) Agents() (names, about []string) {
 	agents, _ := a.loadAgents()
 	for _, d := range agents {
-		names, about = append(names, d.Name), append(about, d.About)
+		names, about = append(names, d.Name), append(about, d.LocalDescription)
 	}
 	return names, about
 }

@@ -28,7 +28,7 @@ func TestKeysAreSentInTheHeaderOfTheEndpoint(t *testing.T) {
 		p.Kind, p.BaseURL, p.APIKey = kind, server.URL+"/openai/deployments/{model}?api-version=2024-10-21", "k-1"
 		ask := func() {
 			t.Helper()
-			c, err := s.client()
+			c, err := s.newClient()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -55,7 +55,7 @@ func TestKeysAreSentInTheHeaderOfTheEndpoint(t *testing.T) {
 		if want := "/openai/deployments/dep%20loy/chat/completions?api-version=2024-10-21"; kind == "openai" && at != want {
 			t.Errorf("asked at %s, want %s", at, want)
 		}
-		c, err := s.client()
+		c, err := s.newClient()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,12 +72,12 @@ func TestAnAddressWithoutASchemeIsTried(t *testing.T) {
 		"127.0.0.1:18117/v1": "http://127.0.0.1:18117/v1", "localhost:1234": "http://localhost:1234", "[::1]:80/v1": "http://[::1]:80/v1", "192.168.1.9:8080": "http://192.168.1.9:8080",
 		"api.example.com/v1": "https://api.example.com/v1", "8.8.8.8/v1": "https://8.8.8.8/v1", "http://a.example/v1": "http://a.example/v1",
 	} {
-		if e, err := s.EndpointNamed(name); err != nil || e.Provider.BaseURL != want {
+		if e, err := s.FindEndpoint(name); err != nil || e.Provider.BaseURL != want {
 			t.Errorf("%s: %q, %v", name, e.Provider.BaseURL, err)
 		}
 	}
 	for _, name := range []string{"nosuch", "1", "no such.name", "ftp://host"} {
-		if e, err := s.EndpointNamed(name); err == nil {
+		if e, err := s.FindEndpoint(name); err == nil {
 			t.Errorf("%s is taken for %q", name, e.Provider.BaseURL)
 		}
 	}

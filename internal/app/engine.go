@@ -29,9 +29,9 @@ import (
 
 // Screen is the person's terminal, as far as a session needs it; the zero Screen is none.
 type Screen struct {
-	Copy     func(bytes string) // sends bytes to the terminal, to copy them; nil if it does not copy
-	JobEnded func(slash.Job)    // is called when a background command has ended that no call waits for; may be nil
-	OwnKeys  [][2]string        // the user's key bindings, each a key and its action
+	Copy        func(bytes string) // sends bytes to the terminal, to copy them; nil if it does not copy
+	OnJobEnded  func(slash.Job)    // is called when a background command has ended that no call waits for; may be nil
+	KeyBindings [][2]string        // the user's key bindings, each a key and its action
 }
 
 // Sessions opens and runs a workspace's sessions, one after the other.
@@ -42,14 +42,14 @@ type Sessions struct {
 	open      atomic.Pointer[Session]
 }
 
-// Supervise returns what opens and runs the workspace's sessions. person answers their questions.
-func (a *Workspace) Supervise(person uip.Interactor, on Screen) *Sessions {
+// NewSupervisor returns what opens and runs the workspace's sessions. person answers their questions.
+func (a *Workspace) NewSupervisor(person uip.Interactor, on Screen) *Sessions {
 	store := a.Store()
-	store.keepOutOfGit()
-	a.register()
+	store.writeGitignore()
+	a.registerWorkspace()
 	s := &Sessions{workspace: a, screen: on}
-	c := store.Records.Config
-	c.Person, c.Engine = person, s.engine
+	c := store.Supervisor.Config
+	c.User, c.Engine = person, s.engine
 	s.Supervisor = supervisor.New(c)
 	return s
 }
@@ -58,7 +58,7 @@ func (a *Workspace) Supervise(person uip.Interactor, on Screen) *Sessions {
 func (o *Sessions) Opened() *Session { return o.open.Load() }
 
 // engine builds what one session needs to run.
-func (o *Sessions) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engine, error) {
+func (o *Sessions) engine(sessionID string, spawn supervisor.SpawnFunc) (supervisor.Engine, error) {
 	s, err := o.workspace.newSession(sessionID, o.screen, spawn)
 	if err != nil {
 		return supervisor.Engine{}, err
@@ -71,13 +71,13 @@ func (o *Sessions) engine(sessionID string, spawn supervisor.Spawn) (supervisor.
 	return e, nil
 }
 
-// asksAboutMarks returns p, but asks about a call that would write the mark of a
+// withMaskMarkCheck returns p, but asks about a call that would write the mark of a
 // masked key to a file: the model never saw the key, and the file would lose it.
-func asksAboutMarks(p policy.Policy) policy.Policy {
+func withMaskMarkCheck(p policy.Policy) policy.Policy {
 	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
 		o, err := p.Judge(ctx, c)
 		writes := slices.ContainsFunc(c.Plan.Effects, func(e event.Effect) bool { return e.Kind == event.EffectWrite })
-		if err == nil && o.Verdict == policy.Allow && writes && secret.Marked(c.Call.Args) {
+		if err == nil && o.Verdict == policy.Allow && writes && secret.HasMask(c.Call.Args) {
 			o.Verdict = policy.Ask
 			o.Reasons = []policy.Reason{{By: "record", Text: "it would write the mark of a masked key into a file: the model never saw the key"}}
 		}
@@ -85,70 +85,70 @@ func asksAboutMarks(p policy.Policy) policy.Policy {
 	})
 }
 
-// turnSettings returns the function for each turn's settings,
+// turnSettingsFunc returns the function for each turn's settings,
 // which depend on the mode. The rules for the model are read once.
-func (a *Session) turnSettings() func() orchestrator.Settings {
-	t, c, book, date, later := a.kit, &a.Config, a.rules(), a.Env.Now().Format(time.DateOnly), a.later()
+func (a *Session) turnSettingsFunc() func() orchestrator.Settings {
+	t, c, book, date, later := a.kit, &a.Config, a.rules(), a.Env.Now().Format(time.DateOnly), a.lateMCPTools()
 	return func() orchestrator.Settings {
-		a.trusts() // notes the initial trust before anyone can change it
-		m, _ := a.Modes.Current()
-		lean := a.lean()
-		tools := t.tools().Without(func(name string) bool { return !m.Has(name) || a.forbidden(name) })
+		a.isTrusted() // notes the initial trust before anyone can change it
+		m, _ := a.ModeState.Current()
+		lean := a.isLean()
+		tools := t.allTools().Without(func(name string) bool { return !m.Has(name) || a.isForbidden(name) })
 		var listed []skills.Skill
-		if _, on := tools.First(tool.LoadsSkill); on {
-			listed, _ = a.library().skills.List()
+		if _, on := tools.FirstOfClass(tool.ClassLoadSkill); on {
+			listed, _ = a.loadLibrary().skills.List()
 		}
 		if lean {
-			listed = ofPeople(listed)
+			listed = customSkills(listed)
 		}
-		facts := prompt.Facts{
-			Dir: a.Root, Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: date, Rules: slices.Concat(book.Rules, a.remembered()),
-			Skills: skills.Summary(listed, prompt.SkillsLimit), Append: a.Options.AppendSystem, Instead: a.Options.SystemPrompt,
-			Style: a.outputStyle().Text, Plan: m.Name == mode.Plan,
+		facts := prompt.Environment{
+			Dir: a.Root, Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: date, Rules: slices.Concat(book.Rules, a.memoryRules()),
+			Skills: skills.FormatList(listed, prompt.MaxSkillsBytes), Append: a.Options.AppendSystem, Replacement: a.Options.SystemPrompt,
+			Style: a.outputStyle().Text, PlanMode: m.Name == mode.Plan,
 		}
 		return orchestrator.Settings{
-			Model: a.ModelName(), Mode: m.Name, ModeText: m.Prompt, System: t.conceals.Text(prompt.System(facts)),
-			Tools: tools.Unspoken(a.unspoken(m, lean, listed)),
-			Later: later, Lean: lean, RulesFor: a.rulesFor(book),
-			MaxSteps: c.Runtime.MaxSteps, ContextLimit: a.contextLimit(), Run: a.run(), RaiseWindow: a.raiseWindow(),
-			StopOnReject: c.Approval.OnReject == "stop", DirectBang: a.directsBang(),
-			ReadOwn: func(line string, forced bool) orchestrator.OwnLine {
-				return bang.Read(line, forced, c.Approval.TerminalPrograms)
+			Model: a.ModelName(), Mode: m.Name, ModeText: m.Prompt, System: t.concealer.Text(prompt.SystemText(facts)),
+			Tools:        tools.Unadvertised(a.unadvertisedFilter(m, lean, listed)),
+			RefreshTools: later, ShortToolDocs: lean, RulesFor: a.rulesForFile(book),
+			MaxSteps: c.Runtime.MaxSteps, ContextLimit: a.maxRequestTokens(), Run: a.run(), RaiseWindowHint: a.raiseWindowHint(),
+			StopOnReject: c.Approval.OnReject == "stop", TrustBang: a.isBangTrusted(),
+			ParseBang: func(line string, forced bool) orchestrator.BangLine {
+				return bang.Parse(line, forced, c.Approval.TerminalPrograms)
 			},
 			Compaction: orchestrator.Compaction{
 				Auto: c.Compaction.Auto, Prune: c.Compaction.Prune, Threshold: c.Compaction.Threshold, Recent: c.Compaction.RecentMessages,
 			},
 			Verification: orchestrator.Verification{
 				Enabled: c.Workflow.AutoVerifyAfterEdit, MaxAttempts: c.Workflow.MaxVerifyAttempts,
-				Commands: c.Workflow.VerifyCommands, Trusted: a.trusts,
-				Installed: program.Has,
+				Commands: c.Workflow.VerifyCommands, WorkspaceTrusted: a.isTrusted,
+				IsInstalled: program.IsInstalled,
 			},
-			WaitLimit: a.Options.WaitLimit, Attended: a.Options.Attended,
+			WaitLimit: a.Options.WaitLimit, HasUser: a.Options.HasUser,
 			TodoForComplex: c.Workflow.RequireTodoForComplex,
 		}
 	}
 }
 
 // run returns the run's options that are no settings.
-func (a *Models) run() event.Run {
-	return event.Run{
-		Window: a.servedWindow(a.ModelName()), Config: a.configFile,
-		Allowed: rule.JoinSpecs(a.Options.AllowTools), Disallowed: rule.JoinSpecs(a.Options.DenyTools),
-		System: a.Options.SystemPrompt, Appended: a.Options.AppendSystem,
+func (a *Models) run() event.RunOptions {
+	return event.RunOptions{
+		Window: a.servedWindow(a.ModelName()), ConfigFile: a.configFile,
+		AllowedTools: rule.JoinSpecs(a.Options.AllowTools), DisallowedTools: rule.JoinSpecs(a.Options.DenyTools),
+		SystemPrompt: a.Options.SystemPrompt, AppendSystemPrompt: a.Options.AppendSystem,
 	}
 }
 
-// leftOut reports whether this run's options exclude a tool of coder's own.
-func (a *Site) leftOut(name string) bool {
+// isExcluded reports whether this run's options exclude a tool of coder's own.
+func (a *Site) isExcluded(name string) bool {
 	only := a.Options.OnlyTools
-	return only != nil && tool.ClassOf(name) != tool.GivesAnswer && !strings.HasPrefix(name, "mcp__") && !slices.ContainsFunc(*only, func(s rule.Spec) bool { return s.Names(name) })
+	return only != nil && tool.ClassOf(name) != tool.ClassFinalAnswer && !strings.HasPrefix(name, "mcp__") && !slices.ContainsFunc(*only, func(s rule.Spec) bool { return s.Matches(name) })
 }
 
-// saysLeftOut returns p, but denies a tool that this run excludes
+// withExclusions returns p, but denies a tool that this run excludes
 // and whose call is judged by name alone: nobody could approve it.
-func (a *Session) saysLeftOut(p policy.Policy) policy.Policy {
+func (a *Session) withExclusions(p policy.Policy) policy.Policy {
 	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
-		if len(c.Plan.Effects) > 0 || !a.leftOut(c.Tool) {
+		if len(c.Plan.Effects) > 0 || !a.isExcluded(c.Tool) {
 			return p.Judge(ctx, c)
 		}
 		text := fmt.Sprintf("%s is not available in this session", c.Tool)
@@ -156,10 +156,10 @@ func (a *Session) saysLeftOut(p policy.Policy) policy.Policy {
 	})
 }
 
-// forbidden reports whether this run forbids every use of a tool.
-func (a *Site) forbidden(name string) bool {
-	return a.leftOut(name) || slices.ContainsFunc(a.Options.DenyTools, func(s rule.Spec) bool { return s.On == "" && s.Names(name) })
+// isForbidden reports whether this run forbids every use of a tool.
+func (a *Site) isForbidden(name string) bool {
+	return a.isExcluded(name) || slices.ContainsFunc(a.Options.DenyTools, func(s rule.Spec) bool { return s.On == "" && s.Matches(name) })
 }
 
-// Checked returns the session's last check, and the changes since, from its record.
-func (a *Session) Checked() verify.Check { return a.checks.Last() }
+// LastCheck returns the session's last check, and the changes since, from its record.
+func (a *Session) LastCheck() verify.LastCheck { return a.checks.Last() }

@@ -20,27 +20,27 @@ type Extensions struct {
 	hooks      []hooks.Hook // commands on events, from the settings
 	servers    []lsp.Kind   // language servers from the settings
 	mcpServers []mcp.Server
-	mcpLeft    []mcp.Status // skipped servers
-	plugins    []usedPlugin
+	mcpSkipped []mcp.Status // skipped servers
+	plugins    []loadedPlugin
 	telemetry  telemetry.Settings
 }
 
 func (a *Extensions) read() error {
-	return errors.Join(a.readServers(), a.readHooks(), a.readPlugins(), a.readMCP())
+	return errors.Join(a.readLSPServers(), a.readHooks(), a.readPlugins(), a.readMCP())
 }
 
 // concealer returns the concealer for everything shown and saved: it masks keys from the settings
 // and the environment, keys that commands will print, and text that looks like a key.
 func (a *Extensions) concealer() *secret.Concealer {
-	return secret.Conceal(slices.Concat(a.Report.Secrets(a.Env.Environ), secret.Values(a.Env.Environ), a.mcpSecrets(), a.telemetrySecrets()))
+	return secret.NewConcealer(slices.Concat(a.Report.Secrets(a.Env.Environ), secret.EnvSecrets(a.Env.Environ), a.mcpSecrets(), a.telemetrySecrets()))
 }
 
-// readServers reads the settings of language servers.
-func (a *Extensions) readServers() error {
+// readLSPServers reads the settings of language servers.
+func (a *Extensions) readLSPServers() error {
 	for _, name := range slices.Sorted(maps.Keys(a.Config.LSP.Servers)) {
-		k, err := lsp.Configured(name, a.Config.LSP.Servers[name])
+		k, err := lsp.ParseKind(name, a.Config.LSP.Servers[name])
 		if err != nil {
-			return configf("lsp.servers: %v (%s)", err, a.Report.Origin(config.Entry("lsp.servers", name)))
+			return configErrorf("lsp.servers: %v (%s)", err, a.Report.Origin(config.EntryKey("lsp.servers", name)))
 		}
 		a.servers = append(a.servers, k)
 	}
@@ -51,10 +51,10 @@ func (a *Extensions) readServers() error {
 func (a *Extensions) readHooks() error {
 	a.hooks = slices.Clone(a.Options.Driver.Hooks)
 	for _, name := range slices.Sorted(maps.Keys(a.Config.Hooks)) {
-		for _, part := range a.Report.Parts[config.Entry("hooks", name)] {
-			list, skipped, err := hooks.Read(map[string]json.RawMessage{name: part.Value}, hooks.Source{Own: !part.Project})
+		for _, part := range a.Report.Parts[config.EntryKey("hooks", name)] {
+			list, skipped, err := hooks.Parse(map[string]json.RawMessage{name: part.Value}, hooks.Source{FromUser: !part.Project})
 			if err != nil {
-				return configf("%v (%s)", err, a.Report.Origin(config.Entry("hooks", name)))
+				return configErrorf("%v (%s)", err, a.Report.Origin(config.EntryKey("hooks", name)))
 			}
 			for _, s := range skipped {
 				a.warn(s)

@@ -23,8 +23,8 @@ import (
 	"coder/internal/record/seal"
 )
 
-// Forked is a session that began at a record of another one, in its own folder.
-type Forked struct {
+// ForkResult is a session that began at a record of another one, in its own folder.
+type ForkResult struct {
 	worktree.Entry
 	Mode    string   // the one that it begins in; "" if it is the usual one
 	Yolo    bool     // the source's mode was yolo, which does not carry over
@@ -33,41 +33,41 @@ type Forked struct {
 	Outside []string // files outside the workspace, which stay unchanged
 }
 
-// maxForked limits the size of a file in a fork.
-const maxForked = 1 << 30
+// maxForkedFile limits the size of a file in a fork.
+const maxForkedFile = 1 << 30
 
-// Worktrees returns the book of the folders that forks made.
-func (a *Archive) Worktrees() (worktree.Book, error) {
+// WorktreeBook returns the book of the folders that forks made.
+func (a *Archive) WorktreeBook() (worktree.Registry, error) {
 	if a.Home == "" {
-		return worktree.Book{}, inputf("no home folder to record worktrees in: set HOME")
+		return worktree.Registry{}, inputErrorf("no home folder to record worktrees in: set HOME")
 	}
-	return worktree.Book{Dir: filepath.Join(a.Home, "worktrees")}, nil
+	return worktree.Registry{Dir: filepath.Join(a.Home, "worktrees")}, nil
 }
 
-// ForkAt begins a new session from a record of another one: with the conversation, todos and mode
+// ForkSession begins a new session from a record of another one: with the conversation, todos and mode
 // at that record, and with its files in a git worktree beside the repository, or without git in a
 // copy beside the workspace. Record zero means the last. If it fails, it leaves nothing behind.
-func (a *Archive) ForkAt(ctx context.Context, id string, at uint64, as string) (f Forked, err error) {
-	book, err := a.Worktrees()
+func (a *Archive) ForkSession(ctx context.Context, id string, at uint64, as string) (f ForkResult, err error) {
+	book, err := a.WorktreeBook()
 	if err != nil {
 		return f, err
 	}
-	if _, err := a.Store().Known(ctx, id); err != nil {
+	if _, err := a.Store().CheckSession(ctx, id); err != nil {
 		return f, err
 	}
-	then, err := a.pastOf(ctx, id, at)
+	then, err := a.readMoment(ctx, id, at)
 	if err != nil {
 		return f, err
 	}
-	defer then.kept.Workspace.Close()
+	defer then.store.Workspace.Close()
 	f.Entry = worktree.Entry{
-		From: a.Root, Source: id, At: then.Seq, Session: cmp.Or(as, NewSessionID(a.Env.Now())), Made: a.Env.Now().UTC(),
+		From: a.Root, Source: id, Record: then.Seq, Session: cmp.Or(as, NewSessionID(a.Env.Now())), Created: a.Env.Now().UTC(),
 	}
-	f.Within, f.Outside = then.Within, then.Outside()
-	if err := a.placeFork(ctx, &f.Entry, then.when); err != nil {
+	f.Within, f.Outside = then.ActiveTool, then.OutsideFiles()
+	if err := a.chooseForkDir(ctx, &f.Entry, then.recordTime); err != nil {
 		return f, err
 	}
-	if err := book.Put(f.Entry); err != nil {
+	if err := book.Save(f.Entry); err != nil {
 		return f, fmt.Errorf("record the worktree: %w", err)
 	}
 	defer func() {
@@ -79,26 +79,26 @@ func (a *Archive) ForkAt(ctx context.Context, id string, at uint64, as string) (
 	if err := a.fillFork(ctx, &f, then); err != nil {
 		return f, err
 	}
-	if err := a.beginFork(ctx, &f, then); err != nil {
+	if err := a.writeFork(ctx, &f, then); err != nil {
 		return f, err
 	}
-	if f.Print, err = worktree.Print(f.Dir); err != nil {
+	if f.Fingerprint, err = worktree.Fingerprint(f.Dir); err != nil {
 		return f, err
 	}
-	return f, book.Put(f.Entry)
+	return f, book.Save(f.Entry)
 }
 
-// moment is a session and its files at one of its records.
-type moment struct {
+// sessionMoment is a session and its files at one of its records.
+type sessionMoment struct {
 	past.Moment
-	kept         *past.Store
-	when         time.Time // the record's time
+	store        *past.Store
+	recordTime   time.Time // the record's time
 	mode, preset string    // as recorded and vouched
 }
 
-// pastOf reads a session's state at one of its records; zero means the last.
-func (a *Archive) pastOf(ctx context.Context, id string, at uint64) (p *moment, err error) {
-	kept, err := a.openPast(maxForked)
+// readMoment reads a session's state at one of its records; zero means the last.
+func (a *Archive) readMoment(ctx context.Context, id string, at uint64) (p *sessionMoment, err error) {
+	kept, err := a.openPastStore(maxForkedFile)
 	if err != nil {
 		return nil, err
 	}
@@ -107,9 +107,9 @@ func (a *Archive) pastOf(ctx context.Context, id string, at uint64) (p *moment, 
 			kept.Workspace.Close()
 		}
 	}()
-	p = &moment{kept: kept}
+	p = &sessionMoment{store: kept}
 	s := a.Store()
-	notary, doubted := seal.New(s.Key(), s.root, id), s.doubt(id) != ""
+	notary, doubted := seal.New(s.SealKey(), s.root, id), s.doubtReason(id) != ""
 	last := uint64(0)
 	for r, err := range s.Logs.Read(ctx, id, 0) {
 		if err != nil {
@@ -119,40 +119,40 @@ func (a *Archive) pastOf(ctx context.Context, id string, at uint64) (p *moment, 
 		if at > 0 && r.Seq > at {
 			continue
 		}
-		p.when = r.Time
-		if e, ok := r.Event.(event.ModeChanged); ok && !doubted && notary.Vouches(r) {
+		p.recordTime = r.Time
+		if e, ok := r.Event.(event.ModeChanged); ok && !doubted && notary.HasValidSeal(r) {
 			p.mode, p.preset = e.Mode, e.Preset
 		}
 	}
 	if last == 0 {
-		return nil, inputf("session %s has only a session file: its logs, which hold its files, are missing", id)
+		return nil, inputErrorf("session %s has only a session file: its logs, which hold its files, are missing", id)
 	}
-	if p.Moment, err = momentAt(ctx, id, s.Logs.Read(ctx, id, 0), cmp.Or(at, last), p.kept); err != nil {
+	if p.Moment, err = newMoment(ctx, id, s.Logs.Read(ctx, id, 0), cmp.Or(at, last), p.store); err != nil {
 		return nil, err
 	}
-	if why := s.unreadOf(id); why != "" && !p.Whole {
-		return nil, inputf("%s, so the files of that time are unknown", why)
+	if why := s.unreadReason(id); why != "" && !p.IsComplete {
+		return nil, inputErrorf("%s, so the files of that time are unknown", why)
 	}
 	return p, nil
 }
 
-// momentAt is what records tell of a session's files at one of them.
-func momentAt(ctx context.Context, id string, records iter.Seq2[event.Record, error], at uint64, kept past.Kept) (past.Moment, error) {
-	m, err := past.At(ctx, records, at, kept)
+// newMoment is what records tell of a session's files at one of them.
+func newMoment(ctx context.Context, id string, records iter.Seq2[event.Record, error], at uint64, kept past.TreeSource) (past.Moment, error) {
+	m, err := past.ReadMoment(ctx, records, at, kept)
 	if beyond := (*past.RangeError)(nil); errors.As(err, &beyond) {
-		return m, inputf("session %s has %d records", id, beyond.Records)
+		return m, inputErrorf("session %s has %d records", id, beyond.Records)
 	}
 	if err != nil {
-		return m, inputf("session %s: %v", id, err)
+		return m, inputErrorf("session %s: %v", id, err)
 	}
 	return m, nil
 }
 
-// placeFork chooses the folder for a fork, and the branch if there is git.
-func (a *Archive) placeFork(ctx context.Context, e *worktree.Entry, when time.Time) error {
+// chooseForkDir chooses the folder for a fork, and the branch if there is git.
+func (a *Archive) chooseForkDir(ctx context.Context, e *worktree.Entry, when time.Time) error {
 	top, rel := a.Root, "."
-	if repo, _ := repofile.Repository(a.Root); repo != "" {
-		if t, err := worktree.Open(ctx, repo, a.Door()); err == nil {
+	if repo, _ := repofile.FindRepository(a.Root); repo != "" {
+		if t, err := worktree.Open(ctx, repo, a.Launcher()); err == nil {
 			if e.Commit, err = t.CommitAt(ctx, when); err == nil { // otherwise there is no commit yet
 				e.Repo = repo
 			}
@@ -165,12 +165,12 @@ func (a *Archive) placeFork(ctx context.Context, e *worktree.Entry, when time.Ti
 		}
 		top = e.Repo
 	}
-	dir, err := worktree.Free(filepath.Dir(top), filepath.Base(top)+"-at-"+strconv.FormatUint(e.At, 10))
+	dir, err := worktree.UnusedName(filepath.Dir(top), filepath.Base(top)+"-at-"+strconv.FormatUint(e.Record, 10))
 	if err != nil {
-		return inputf("find a folder for the fork: %v", err)
+		return inputErrorf("find a folder for the fork: %v", err)
 	}
-	e.Dir, e.Work, e.Name = dir, filepath.Join(dir, rel), filepath.Base(dir)
-	if book, err := a.Worktrees(); err == nil {
+	e.Dir, e.Workspace, e.Name = dir, filepath.Join(dir, rel), filepath.Base(dir)
+	if book, err := a.WorktreeBook(); err == nil {
 		for n := 2; ; n++ {
 			if _, err := book.Find(e.Name); errors.Is(err, fs.ErrNotExist) {
 				break
@@ -185,14 +185,14 @@ func (a *Archive) placeFork(ctx context.Context, e *worktree.Entry, when time.Ti
 }
 
 // fillFork creates a fork's folder and fills it with the files at the record.
-func (a *Archive) fillFork(ctx context.Context, f *Forked, p *moment) error {
-	files, err := a.forkFiles(ctx, f.Source, p)
+func (a *Archive) fillFork(ctx context.Context, f *ForkResult, p *sessionMoment) error {
+	files, err := a.filesAt(ctx, f.Source, p)
 	if err != nil {
 		return err
 	}
 	var spared []string
 	if f.Repo != "" {
-		t, err := worktree.Open(ctx, f.Repo, a.Door())
+		t, err := worktree.Open(ctx, f.Repo, a.Launcher())
 		if err != nil {
 			return err
 		}
@@ -200,26 +200,26 @@ func (a *Archive) fillFork(ctx context.Context, f *Forked, p *moment) error {
 		if err != nil {
 			return err
 		}
-		if spared, err = made.TrackedIgnored(ctx, f.Work); err != nil {
+		if spared, err = made.TrackedIgnored(ctx, f.Workspace); err != nil {
 			return err
 		}
 	} else if err := os.Mkdir(f.Dir, 0o755); err != nil {
-		return inputf("create the folder of the fork: %v", err)
+		return inputErrorf("create the folder of the fork: %v", err)
 	}
-	if err := os.MkdirAll(f.Work, 0o755); err != nil {
+	if err := os.MkdirAll(f.Workspace, 0o755); err != nil {
 		return err
 	}
-	into, err := worktree.OpenFolder(f.Work, func(ctx context.Context, s event.FileState) ([]byte, error) {
-		return p.kept.Content(ctx, s, maxForked)
+	into, err := worktree.OpenFolder(f.Workspace, func(ctx context.Context, s event.FileState) ([]byte, error) {
+		return p.store.Content(ctx, s, maxForkedFile)
 	})
 	if err != nil {
 		return err
 	}
 	defer into.Close()
 	if f.Repo != "" {
-		err = into.Clear(files, spared...)
+		err = into.RemoveExtra(files, spared...)
 	} else { // git adds the tracked ones
-		err = a.copyAuthored(f.Work)
+		err = a.copyUserFiles(f.Workspace)
 	}
 	if err == nil {
 		f.Lost, err = into.Fill(ctx, files)
@@ -230,19 +230,19 @@ func (a *Archive) fillFork(ctx context.Context, f *Forked, p *moment) error {
 	return nil
 }
 
-// forkFiles returns all files at the record. Files without a record
+// filesAt returns all files at the record. Files without a record
 // have their current content, without other sessions' later changes.
-func (a *Archive) forkFiles(ctx context.Context, id string, p *moment) (worktree.Files, error) {
+func (a *Archive) filesAt(ctx context.Context, id string, p *sessionMoment) (worktree.Files, error) {
 	files := make(worktree.Files)
 	addNow := func(from string) {
 		ignored := func(e workspace.Entry) bool { return e.Ignored || repofile.CheckLayout(e.Path, "") != nil }
-		for s := range p.kept.Present(ctx, from, ignored) {
+		for s := range p.store.CurrentFiles(ctx, from, ignored) {
 			files[s.Path] = s
 		}
 	}
-	if !p.Whole {
+	if !p.IsComplete {
 		addNow(".")
-		if err := a.withoutLater(ctx, id, p, files); err != nil {
+		if err := a.revertLaterChanges(ctx, id, p, files); err != nil {
 			return nil, err
 		}
 	}
@@ -251,8 +251,8 @@ func (a *Archive) forkFiles(ctx context.Context, id string, p *moment) (worktree
 			files[name] = s
 		}
 	}
-	for _, name := range p.Unsure {
-		s, err := p.kept.Current(name)
+	for _, name := range p.Uncertain {
+		s, err := p.store.Current(name)
 		if err != nil {
 			return nil, err
 		}
@@ -263,23 +263,23 @@ func (a *Archive) forkFiles(ctx context.Context, id string, p *moment) (worktree
 	return files, ctx.Err()
 }
 
-// withoutLater reverts other sessions' changes after the record in files with their current content.
-func (a *Archive) withoutLater(ctx context.Context, id string, p *moment, files worktree.Files) error {
+// revertLaterChanges reverts other sessions' changes after the record in files with their current content.
+func (a *Archive) revertLaterChanges(ctx context.Context, id string, p *sessionMoment, files worktree.Files) error {
 	first := make(map[string]time.Time)
 	s := a.Store()
-	for _, other := range s.IDs() {
+	for _, other := range s.LoggedSessions() {
 		if other == id {
 			continue
 		}
-		for r, err := range s.read(ctx, other, func([]byte) bool { return true }, event.Audit) {
+		for r, err := range s.readRecords(ctx, other, func([]byte) bool { return true }, event.LogAudit) {
 			if err != nil {
 				break // use the readable part
 			}
 			e, ok := r.Event.(event.ToolCallCompleted)
-			if !ok || !r.Time.After(p.when) {
+			if !ok || !r.Time.After(p.recordTime) {
 				continue
 			}
-			all, _ := past.Expand(ctx, p.kept, e.Changes) // unsaved content is reported when it is needed
+			all, _ := past.ExpandChanges(ctx, p.store, e.Changes) // unsaved content is reported when it is needed
 			for _, c := range all {
 				name := c.Before.Path
 				at, known := first[name]
@@ -292,11 +292,11 @@ func (a *Archive) withoutLater(ctx context.Context, id string, p *moment, files 
 	return ctx.Err()
 }
 
-// beginFork writes the session up to the record to the fork's folder, and ends its unfinished work.
-func (a *Archive) beginFork(ctx context.Context, f *Forked, p *moment) error {
-	o := Options{Dir: f.Work, Speech: a.Options.Speech}
+// writeFork writes the session up to the record to the fork's folder, and ends its unfinished work.
+func (a *Archive) writeFork(ctx context.Context, f *ForkResult, p *sessionMoment) error {
+	o := Options{Dir: f.Workspace, Language: a.Options.Language}
 	env := a.Env
-	env.Dir = f.Work
+	env.Dir = f.Workspace
 	settings, err := Load(env, o)
 	if err != nil {
 		return err
@@ -306,10 +306,10 @@ func (a *Archive) beginFork(ctx context.Context, f *Forked, p *moment) error {
 		return err
 	}
 	var copied bytes.Buffer
-	if _, err := a.bundle(ctx, &copied, f.Source, p.Seq); err != nil {
+	if _, err := a.bundleUpTo(ctx, &copied, f.Source, p.Seq); err != nil {
 		return err
 	}
-	if _, _, err := there.Import(ctx, &copied, f.Session); err != nil {
+	if _, _, err := there.ImportBundle(ctx, &copied, f.Session); err != nil {
 		return err
 	}
 	preset := p.preset
@@ -318,20 +318,20 @@ func (a *Archive) beginFork(ctx context.Context, f *Forked, p *moment) error {
 	} else {
 		f.Mode = p.mode
 	}
-	if err := there.Store().Records.Cut(ctx, f.Session, f.Mode, preset); err != nil {
+	if err := there.Store().Supervisor.CloseCopied(ctx, f.Session, f.Mode, preset); err != nil {
 		return fmt.Errorf("end the unfinished work: %w", err)
 	}
-	return errors.Join(there.Store().Records.Project(ctx, f.Session), there.Store().Unkept())
+	return errors.Join(there.Store().Supervisor.SaveProjection(ctx, f.Session), there.Store().UnsavedReason())
 }
 
 // RemoveWorktree removes a fork's folder, and reports whether its branch stays because it has commits.
 func (a *Archive) RemoveWorktree(ctx context.Context, e worktree.Entry) (stays bool, err error) {
-	book, err := a.Worktrees()
+	book, err := a.WorktreeBook()
 	if err != nil {
 		return false, err
 	}
 	if e.Repo != "" {
-		t, err := worktree.Open(ctx, e.Repo, a.Door())
+		t, err := worktree.Open(ctx, e.Repo, a.Launcher())
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // the repository is gone, so nothing else is to do
 		case err != nil:
@@ -345,5 +345,5 @@ func (a *Archive) RemoveWorktree(ctx context.Context, e worktree.Entry) (stays b
 	if err := os.RemoveAll(e.Dir); err != nil {
 		return stays, err
 	}
-	return stays, book.Strike(e.Name)
+	return stays, book.Remove(e.Name)
 }

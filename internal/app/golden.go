@@ -22,16 +22,16 @@ import (
 )
 
 // GoldenDir returns the folder with the workspace's golden sessions.
-func (a *Workspace) GoldenDir() string { return filepath.Join(a.data(), "golden") }
+func (a *Workspace) GoldenDir() string { return filepath.Join(a.dataDir(), "golden") }
 
-// HasGoldens reports whether a folder has its own golden sessions.
-func HasGoldens(root string) bool {
+// HasGoldenSessions reports whether a folder has its own golden sessions.
+func HasGoldenSessions(root string) bool {
 	_, err := os.Lstat(filepath.Join(root, ".coder", "golden"))
 	return err == nil
 }
 
-// Golden returns a golden session's folder: the workspace's by name, or any by path.
-func (a *Workspace) Golden(name string) string {
+// GoldenPath returns a golden session's folder: the workspace's by name, or any by path.
+func (a *Workspace) GoldenPath(name string) string {
 	switch {
 	case filepath.IsAbs(name):
 		return filepath.Clean(name)
@@ -41,60 +41,60 @@ func (a *Workspace) Golden(name string) string {
 	return filepath.Join(a.Env.Dir, name)
 }
 
-// Goldens returns the names of the workspace's golden sessions.
-func (a *Workspace) Goldens() (names []string) {
+// GoldenNames returns the names of the workspace's golden sessions.
+func (a *Workspace) GoldenNames() (names []string) {
 	entries, _ := os.ReadDir(a.GoldenDir())
 	for _, e := range entries {
-		if e.IsDir() && ValidSessionID(e.Name()) {
+		if e.IsDir() && IsSessionID(e.Name()) {
 			names = append(names, e.Name())
 		}
 	}
 	return names
 }
 
-// SavedGolden is the result of saving a golden session.
-type SavedGolden struct {
+// GoldenResult is the result of saving a golden session.
+type GoldenResult struct {
 	*rerun.Report
-	Left   []string // omitted files and parts of history that may hold secrets
-	Parted bool     // with these settings the session runs differently, so nothing was saved
+	Omitted  []string // omitted files and parts of history that may hold secrets
+	Diverged bool     // with these settings the session runs differently, so nothing was saved
 }
 
 // SaveGolden saves a recorded session as a golden session: its result with a golden session's settings, those
 // of the command line and the project. If that differs from the record, it returns the first difference.
 func (a *Workspace) SaveGolden(
 	ctx context.Context, id, dir string, records []event.Record, except rerun.Exceptions,
-) (*SavedGolden, error) {
+) (*GoldenResult, error) {
 	if _, err := os.Lstat(dir); err == nil {
-		return nil, inputf("%s already exists; choose another name, or remove it first", dir)
+		return nil, inputErrorf("%s already exists; choose another name, or remove it first", dir)
 	}
-	then, err := a.openPast(0)
+	then, err := a.openPastStore(0)
 	if err != nil {
 		return nil, err
 	}
 	defer then.Workspace.Close()
-	mask := secret.Conceal(a.Report.Secrets(a.Env.Environ))
+	mask := secret.NewConcealer(a.Report.Secrets(a.Env.Environ))
 	for i, r := range records {
-		records[i].Event = event.Masked(r.Event, mask)
+		records[i].Event = event.Mask(r.Event, mask)
 	}
 	take := rerun.New(id, a.recordedRoot(ctx, id), records)
-	kept := &maskedPast{then, mask}
-	world, state, err := a.worldOf(ctx, take, take, kept, then)
+	kept := &maskedStore{then, mask}
+	world, state, err := a.recordedWorld(ctx, take, take, kept, then)
 	if err != nil {
 		return nil, err
 	}
-	left, err := golden.WithoutSecrets(world)
+	left, err := golden.DropSecrets(world)
 	if err != nil {
-		return nil, inputf("session %s: %v", id, err)
+		return nil, inputErrorf("session %s: %v", id, err)
 	}
 	g := golden.Golden{
 		Session: id, Root: "/workspace/" + filepath.Base(a.Root), Platform: platform(),
-		Version: Version, Made: a.Env.Now(), Trusted: a.Trusted == trust.Trusted,
-		Except: except.Records, Ignore: except.Ignore,
+		Version: Version, Created: a.Env.Now(), Trusted: a.Trusted == trust.Trusted,
+		SkippedRecords: except.SkippedRecords, IgnoredLines: except.IgnoredLines,
 	}
-	if past.NotesOf(state).Repository {
-		more, err := a.takeRepository(ctx, &g, state)
+	if past.ReadNotes(state).Repository {
+		more, err := a.addRepository(ctx, &g, state)
 		if err != nil {
-			return nil, inputf("session %s: %v", id, err)
+			return nil, inputErrorf("session %s: %v", id, err)
 		}
 		left = append(left, more...)
 	}
@@ -102,55 +102,55 @@ func (a *Workspace) SaveGolden(
 	if learnt != nil {
 		err = learnt.Write(dir)
 	}
-	return &SavedGolden{report, left, learnt == nil}, err
+	return &GoldenResult{report, left, learnt == nil}, err
 }
 
-// takeRepository gives a golden session the repository that it began in.
-func (a *Workspace) takeRepository(ctx context.Context, g *golden.Golden, state []byte) (left []string, err error) {
+// addRepository gives a golden session the repository that it began in.
+func (a *Workspace) addRepository(ctx context.Context, g *golden.Golden, state []byte) (left []string, err error) {
 	ask := func(key string) string {
-		out, _ := a.Door().Query(a.Root).Command(ctx, "config", "--get", key).Output()
+		out, _ := a.Launcher().Query(a.Root).Command(ctx, "config", "--get", key).Output()
 		return strings.TrimSpace(string(out))
 	}
-	g.Name, g.Address = ask("user.name"), ask("user.email")
-	stage, err := a.stage()
+	g.AuthorName, g.AuthorEmail = ask("user.name"), ask("user.email")
+	stage, err := a.makeStagingDir()
 	if err != nil {
 		return nil, err
 	}
 	defer worktree.RemoveAll(stage)
-	return g.Take(ctx, state, a.Root, stage, a.bareDoor(stage))
+	return g.SaveRepository(ctx, state, a.Root, stage, a.bareLauncher(stage))
 }
 
-// bareDoor starts git in a folder of a copy, with no settings but those of the copy.
-func (a *Workspace) bareDoor(dir string) program.Door {
+// bareLauncher starts git in a folder of a copy, with no settings but those of the copy.
+func (a *Workspace) bareLauncher(dir string) program.Launcher {
 	env := append(a.ChildEnv(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
-	return a.door.With(append(env, "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir)))
+	return a.launcher.WithEnv(append(env, "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir)))
 }
 
-// maskedPast is the saved file contents, with keys masked.
-type maskedPast struct {
+// maskedStore is the saved file contents, with keys masked.
+type maskedStore struct {
 	*past.Store
-	mask *secret.Concealer
+	concealer *secret.Concealer
 }
 
-func (p *maskedPast) Content(ctx context.Context, s event.FileState, limit int64) ([]byte, error) {
+func (p *maskedStore) Content(ctx context.Context, s event.FileState, limit int64) ([]byte, error) {
 	data, err := p.Store.Content(ctx, s, limit)
 	if err != nil || bytes.IndexByte(data, 0) >= 0 {
 		return data, err
 	}
-	return []byte(p.mask.Text(string(data))), nil
+	return []byte(p.concealer.Text(string(data))), nil
 }
 
 // RunGolden runs a golden session. With update, the new result becomes the expected one.
 func (a *Workspace) RunGolden(ctx context.Context, dir string, update bool) (*rerun.Report, error) {
 	g, err := golden.Read(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, inputf("no golden session in %s", dir)
+		return nil, inputErrorf("no golden session in %s", dir)
 	}
 	if err != nil {
-		return nil, inputf("cannot read the golden session in %s: %v", dir, err)
+		return nil, inputErrorf("cannot read the golden session in %s: %v", dir, err)
 	}
 	take := rerun.New(g.Session, g.Root, g.Records)
-	report, learnt, err := a.runBare(ctx, take, past.NewWorld(g.Start, g.Later), golden.Kept{Dir: dir}, g, update)
+	report, learnt, err := a.runBare(ctx, take, past.NewFileHistory(g.Start, g.LaterChanges), golden.StoredFiles{Dir: dir}, g, update)
 	if learnt != nil {
 		report.Difference, err = nil, learnt.WriteExpected(dir)
 	}
@@ -159,9 +159,9 @@ func (a *Workspace) RunGolden(ctx context.Context, dir string, update bool) (*re
 
 // runBare reruns a take with the settings of the command line and the project only, as if on another machine.
 func (a *Workspace) runBare(
-	ctx context.Context, take *rerun.Take, world *past.World, kept past.Contents, g *golden.Golden, learn bool,
+	ctx context.Context, take *rerun.Recording, world *past.FileHistory, kept past.ContentSource, g *golden.Golden, learn bool,
 ) (*rerun.Report, *golden.Golden, error) {
-	home, err := a.stage()
+	home, err := a.makeStagingDir()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -172,7 +172,7 @@ func (a *Workspace) runBare(
 	o.Dir = a.Project
 	settings, err := Load(env, o)
 	if err == nil && g.Trusted {
-		err = settings.enforce(env, o)
+		err = settings.applyProjectRules(env, o)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -182,25 +182,25 @@ func (a *Workspace) runBare(
 	if err != nil {
 		return nil, nil, err
 	}
-	s := staging{
-		take: take, world: world, kept: kept, hidden: []string{a.Home, home},
-		except: rerun.Exceptions{Records: g.Except, Ignore: g.Ignore},
-		within: filepath.Dir(filepath.FromSlash(g.Within)),
-		was:    map[string]string{g.Platform: "<platform>"}, is: machine(),
-		furnish: func(ctx context.Context, root string) error {
-			return errors.Join(a.copyAuthored(root, "golden"), g.Unpack(ctx, root, b.bareDoor(g.Top(root))))
+	s := rerunInput{
+		recording: take, world: world, contents: kept, hiddenDirs: []string{a.Home, home},
+		exceptions:         rerun.Exceptions{SkippedRecords: g.SkippedRecords, IgnoredLines: g.IgnoredLines},
+		pathInRepo:         filepath.Dir(filepath.FromSlash(g.RepoDir)),
+		recordPlaceholders: map[string]string{g.Platform: "<platform>"}, rerunPlaceholders: machine(),
+		prepareCopy: func(ctx context.Context, root string) error {
+			return errors.Join(a.copyUserFiles(root, "golden"), g.UnpackRepository(ctx, root, b.bareLauncher(g.RepositoryTop(root))))
 		},
 	}
 	if learn {
-		s.learn = g
+		s.golden = g
 	}
-	return b.again(ctx, s)
+	return b.rerunUntilExplained(ctx, s)
 }
 
-// enforce applies the project's rules and hooks as if it were trusted, but none of its other settings.
+// applyProjectRules applies the project's rules and hooks as if it were trusted, but none of its other settings.
 // It is for a confined rerun, which takes the results of hooks from the record and runs none.
-func (s *Settings) enforce(env Env, o Options) error {
-	trusted, err := load(env, o, func(trust.Book, string) (trust.State, error) { return trust.Trusted, nil })
+func (s *Settings) applyProjectRules(env Env, o Options) error {
+	trusted, err := loadSettings(env, o, func(trust.Registry, string) (trust.State, error) { return trust.Trusted, nil })
 	if err != nil {
 		return err
 	}
@@ -212,13 +212,13 @@ func (s *Settings) enforce(env Env, o Options) error {
 
 func platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
 
-// leastHost is the minimum length of a host name, so that it is not confused with a word.
-const leastHost = 4
+// minHostLen is the minimum length of a host name, so that it is not confused with a word.
+const minHostLen = 4
 
 // machine maps the names of this machine and its platform to their placeholders.
 func machine() map[string]string {
 	names := map[string]string{platform(): "<platform>"}
-	if name, err := os.Hostname(); err == nil && len(name) >= leastHost && name != "localhost" {
+	if name, err := os.Hostname(); err == nil && len(name) >= minHostLen && name != "localhost" {
 		names[name] = "<host>"
 	}
 	return names

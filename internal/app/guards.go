@@ -16,88 +16,88 @@ import (
 	"coder/internal/policy/rule"
 )
 
-// guardFiles are the files in which a project restricts other agents.
-var guardFiles = []string{
+// restrictionFiles are the files in which a project restricts other agents.
+var restrictionFiles = []string{
 	".claude/settings.json", ".claude/settings.local.json", ".cursor/cli.json", ".cursor/hooks.json",
 	".gemini/settings.json", ".codex/config.toml", ".codex/hooks.json", ".codex/rules/default.rules",
 	"opencode.json", "opencode.jsonc",
 }
 
-// guardsFile records which of them were shown, by project. It has at
-// most mostGuarded projects; maxGuards limits the bytes read of a file.
+// shownRestrictionsFile records which of them were shown, by project. It has at
+// most maxRestrictedProjects projects; maxRestrictionBytes limits the bytes read of a file.
 const (
-	guardsFile  = "guards.json"
-	mostGuarded = 500
-	maxGuards   = 256 << 10
+	shownRestrictionsFile = "guards.json"
+	maxRestrictedProjects = 500
+	maxRestrictionBytes   = 256 << 10
 )
 
-// guards counts what files for other agents forbid.
-type guards struct {
+// restrictions counts what files for other agents forbid.
+type restrictions struct {
 	rules, hooks int
-	denied       rule.Spec // the first denied command
+	firstDenied  rule.Spec // the first denied command
 }
 
-// tellGuards warns about files in which a project restricts other
+// warnRestrictions warns about files in which a project restricts other
 // agents, once for each content: coder does not apply them.
-func (a *Workspace) tellGuards() {
-	if a.Recorded != nil || a.Options.Bare {
+func (a *Workspace) warnRestrictions() {
+	if a.Replay != nil || a.Options.IgnoreConfig {
 		return
 	}
-	var all guards
+	var all restrictions
 	var files []string
 	sum := sha256.New()
-	for _, name := range guardFiles {
-		text, err := repofile.Below(a.Project).Read(name, maxGuards)
-		if err != nil || !all.count(name, text) {
+	for _, name := range restrictionFiles {
+		text, err := repofile.NewRoot(a.Project).Read(name, maxRestrictionBytes)
+		if err != nil || !all.countFile(name, text) {
 			continue
 		}
 		files = append(files, name)
 		fmt.Fprintf(sum, "%s %d %s", name, len(text), text)
 	}
-	hash, seen := hex.EncodeToString(sum.Sum(nil)[:12]), a.remembers(guardsFile)
-	if len(files) == 0 || a.guards.of(seen, a.Project) == hash {
+	hash, seen := hex.EncodeToString(sum.Sum(nil)[:12]), a.factsFile(shownRestrictionsFile)
+	if len(files) == 0 || a.guards.get(seen, a.Project) == hash {
 		return
 	}
-	a.guards.change(seen, a.Project, mostGuarded, func(shown *string) bool { *shown = hash; return true })
+	a.guards.update(seen, a.Project, maxRestrictedProjects, func(shown *string) bool { *shown = hash; return true })
 	a.warn(fmt.Sprintf("coder does not apply %s (rules: %d, hooks: %d). Rules for coder go in .coder/config.json: %s",
-		strings.Join(files, ", "), all.rules, all.hooks, all.setting()))
+		strings.Join(files, ", "), all.rules, all.hooks, all.equivalentSetting()))
 }
 
-// setting returns coder's setting that forbids the first of them, or a similar one.
-func (g guards) setting() string {
+// equivalentSetting returns coder's setting that forbids the first of them, or a similar one.
+func (g restrictions) equivalentSetting() string {
 	if g.rules == 0 {
 		return `"hooks": {"PreToolUse": […]}`
 	}
 	pattern := "git push *"
-	if on := g.denied.On; on != "" && len(on) <= 60 && oneLine(on) == on {
+	if on := g.firstDenied.On; on != "" && len(on) <= 60 && singleLine(on) == on {
 		pattern = on
 	}
 	var text bytes.Buffer
 	to := json.NewEncoder(&text)
 	to.SetEscapeHTML(false)
 	_ = to.Encode(pattern) // never fails
-	return `"permission": {"` + rule.Commands + `": {` + strings.TrimSpace(text.String()) + `: "deny"}}`
+	return `"permission": {"` + rule.ClassCommand + `": {` + strings.TrimSpace(text.String()) + `: "deny"}}`
 }
 
 var (
-	codexGuard = sync.OnceValue(func() *regexp.Regexp {
+	codexRulePattern = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?m)^\s*(approval_policy|sandbox_mode)\s*=|\bdecision\s*=\s*"(forbidden|prompt)"`)
 	})
-	// comments also matches strings, so that it finds no comment inside them, and trailing commas.
-	comments = sync.OnceValue(func() *regexp.Regexp {
+	// commentPattern also matches strings, so that it finds no comment inside them, and trailing commas.
+	commentPattern = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`"(?:[^"\\]|\\.)*"|//[^\n]*|(?s:/\*.*?\*/)|,\s*[\]}]`)
 	})
 )
 
-// count adds what a file forbids, and reports whether it forbids anything.
-func (g *guards) count(name string, text []byte) bool {
+// countFile adds what a file forbids, and reports whether it forbids anything.
+func (g *restrictions) countFile(name string, text []byte) bool {
 	before := g.rules + g.hooks
 	if !strings.Contains(name, ".json") {
-		g.rules += len(codexGuard().FindAll(text, -1))
+		g.rules += len(codexRulePattern().FindAll(text, -1))
 		return g.rules+g.hooks > before
 	}
 	for range 2 { // a comment may follow a comma
-		text = comments().ReplaceAllFunc(text, func(s []byte) []byte {
+		text = commentPattern().ReplaceAllFunc(text, func(s []byte) []byte {
 			if s[0] == '/' {
 				return nil
 			}
@@ -106,12 +106,12 @@ func (g *guards) count(name string, text []byte) bool {
 	}
 	var top any
 	_ = json.Unmarshal(text, &top) // invalid JSON forbids nothing
-	g.walk("", top)
+	g.countSettings("", top)
 	return g.rules+g.hooks > before
 }
 
-// walk counts the rules and hooks at a path in any agent's settings.
-func (g *guards) walk(at string, value any) {
+// countSettings counts the rules and hooks at a path in any agent's settings.
+func (g *restrictions) countSettings(at string, value any) {
 	switch v := value.(type) {
 	case map[string]any:
 		if _, runs := v["command"].(string); runs && at == "hooks" {
@@ -121,21 +121,21 @@ func (g *guards) walk(at string, value any) {
 		for _, key := range slices.Sorted(maps.Keys(v)) {
 			switch {
 			case at == "hooks" || at == "permission":
-				g.walk(at, v[key])
+				g.countSettings(at, v[key])
 			case at == "":
-				g.walk(key, v[key])
+				g.countSettings(key, v[key])
 			default:
-				g.walk(at+"."+key, v[key])
+				g.countSettings(at+"."+key, v[key])
 			}
 		}
 	case []any:
 		for _, one := range v {
 			switch at {
 			case "hooks":
-				g.walk(at, one)
+				g.countSettings(at, one)
 			case "permissions.deny", "permissions.ask", "excludeTools", "coreTools", "tools.exclude", "tools.core":
 				g.rules++
-				g.keep(at, one)
+				g.keepDenied(at, one)
 			}
 		}
 	case string:
@@ -148,11 +148,11 @@ func (g *guards) walk(at string, value any) {
 // shellNames are other agents' names for the shell tool.
 var shellNames = []string{"Bash", "Shell", "ShellTool", "run_shell_command"}
 
-// keep stores another agent's rule if it is the first that denies a command.
-func (g *guards) keep(at string, written any) {
+// keepDenied stores another agent's rule if it is the first that denies a command.
+func (g *restrictions) keepDenied(at string, written any) {
 	text, _ := written.(string)
 	s, err := rule.ParseSpec(text)
-	if err == nil && g.denied.On == "" && slices.Contains(shellNames, s.Tool) && strings.HasSuffix(at, "deny") {
-		g.denied = s
+	if err == nil && g.firstDenied.On == "" && slices.Contains(shellNames, s.Tool) && strings.HasSuffix(at, "deny") {
+		g.firstDenied = s
 	}
 }

@@ -59,13 +59,13 @@ func TestWhatTheFilesOfOtherAgentsForbidIsCounted(t *testing.T) {
 		},
 		{".claude/settings.json", `{"permissions": {"deny": [7, null, {"a": 1}]}}`, 3, 0, pushes},
 	} {
-		var g guards
-		some := g.count(tt.name, []byte(tt.text))
+		var g restrictions
+		some := g.countFile(tt.name, []byte(tt.text))
 		same := g.rules == tt.rules && g.hooks == tt.hooks && some == (tt.setting != "")
-		if !same || some && g.setting() != tt.setting {
-			t.Errorf("%s %s: %d rules, %d hooks, %v, %s", tt.name, tt.text, g.rules, g.hooks, some, g.setting())
+		if !same || some && g.equivalentSetting() != tt.setting {
+			t.Errorf("%s %s: %d rules, %d hooks, %v, %s", tt.name, tt.text, g.rules, g.hooks, some, g.equivalentSetting())
 		}
-		if setting := g.setting(); g.rules > 0 && !json.Valid([]byte("{"+setting+"}")) {
+		if setting := g.equivalentSetting(); g.rules > 0 && !json.Valid([]byte("{"+setting+"}")) {
 			t.Errorf("%s is no setting", setting)
 		}
 	}

@@ -28,27 +28,27 @@ func (a *Session) languageServers(work context.Context) lsp.Options {
 	}
 	env := slices.DeleteFunc(a.ChildEnv(), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
-		return !slices.Contains(serverVariables, name) && !strings.HasPrefix(name, "LC_")
+		return !slices.Contains(serverEnvVars, name) && !strings.HasPrefix(name, "LC_")
 	})
 	return lsp.Options{
 		Root: a.Root, Env: env, Servers: a.servers, Cache: cache, Program: "coder", Version: Version,
-		May: func() error { // they obey the folder's settings, and run tools that these name
-			state, err := a.Trust.Of(a.Root)
+		CheckAllowed: func() error { // they obey the folder's settings, and run tools that these name
+			state, err := a.Trust.StateOf(a.Root)
 			if err == nil && state == trust.Trusted {
 				return nil
 			}
 			return fmt.Errorf("this folder is %s, and language servers start only in trusted folders: run /trust or coder trust first", state)
 		},
 		Confine: func(cmd *program.Cmd) error {
-			_, err := a.confiner.Helper(work, cmd, confine.Helper{Private: true, Must: true, Write: []string{cache}})
+			_, err := a.confiner.Helper(work, cmd, confine.Helper{OnlyWrite: true, Required: true, Write: []string{cache}})
 			return err
 		},
 	}
 }
 
-// serverVariables are the variables that language servers and their tools need: locations and the
+// serverEnvVars are the variables that language servers and their tools need: locations and the
 // target platform. All others are withheld, because nobody checks what a server does with them.
-var serverVariables = []string{
+var serverEnvVars = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "CODER_WORKSPACE",
 	"GOPATH", "GOROOT", "GOMODCACHE", "GOENV", "GOFLAGS", "GOOS", "GOARCH", "GOARM", "GOAMD64", "GOEXPERIMENT", "GOWORK", "GO111MODULE",
 	"CGO_ENABLED", "CGO_CFLAGS", "CGO_CPPFLAGS", "CGO_CXXFLAGS", "CGO_LDFLAGS", "CC", "CXX", "PKG_CONFIG_PATH",
@@ -59,21 +59,21 @@ var serverVariables = []string{
 }
 
 const (
-	pdfPatience = 20 * time.Second
-	maxPDFText  = 8 << 20 // bytes
+	pdfTimeout = 20 * time.Second
+	maxPDFText = 8 << 20 // bytes
 )
 
 // pdfReader returns a function that extracts text from PDFs with
 // pdftotext, if it is installed and can be confined: PDFs are not trusted.
 func (a *Site) pdfReader(confiner *confine.Confiner) func(context.Context, []byte) (string, error) {
 	return func(ctx context.Context, pdf []byte) (string, error) {
-		if _, err := a.door.Find("pdftotext"); err != nil {
+		if _, err := a.launcher.Find("pdftotext"); err != nil {
 			return "", fmt.Errorf("install pdftotext (poppler-utils) to read PDFs: %w", err)
 		}
-		ctx, cancel := context.WithTimeout(ctx, pdfPatience)
+		ctx, cancel := context.WithTimeout(ctx, pdfTimeout)
 		defer cancel()
 		env := []string{"PATH=" + a.Env.Getenv("PATH"), "LC_ALL=C.UTF-8"}
-		cmd := a.door.With(env).Command(ctx, "pdftotext", "-q", "-enc", "UTF-8", "-layout", "-", "-")
+		cmd := a.launcher.WithEnv(env).Command(ctx, "pdftotext", "-q", "-enc", "UTF-8", "-layout", "-", "-")
 		cmd.Dir, cmd.Stdin = "/", bytes.NewReader(pdf)
 		if confined, err := confiner.Helper(ctx, cmd, confine.Helper{ReadOnly: true}); err != nil || !confined {
 			return "", errors.Join(errors.New("pdftotext cannot be confined here"), err)

@@ -11,9 +11,9 @@ import (
 	"coder/internal/tool"
 )
 
-// notesAsked returns p. If nobody can approve calls, it notes the calls that need approval, for [Session.Hint].
-func (a *Session) notesAsked(p policy.Policy) policy.Policy {
-	if a.Options.Attended {
+// withApprovalLog returns p. If nobody can approve calls, it notes the calls that need approval, for [Session.ApprovalHint].
+func (a *Session) withApprovalLog(p policy.Policy) policy.Policy {
+	if a.Options.HasUser {
 		return p
 	}
 	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
@@ -25,8 +25,8 @@ func (a *Session) notesAsked(p policy.Policy) policy.Policy {
 	})
 }
 
-// Hint returns the option that would allow the calls that nobody could approve, tested on these calls, or "".
-func (a *Session) Hint(ctx context.Context, calls []string) string {
+// ApprovalHint returns the option that would allow the calls that nobody could approve, tested on these calls, or "".
+func (a *Session) ApprovalHint(ctx context.Context, calls []string) string {
 	passes := func(p policy.Policy, c policy.Case) bool {
 		o, err := p.Judge(ctx, c)
 		return err == nil && o.Verdict == policy.Allow
@@ -39,11 +39,11 @@ func (a *Session) Hint(ctx context.Context, calls []string) string {
 		if !ok {
 			return ""
 		}
-		if passes(policy.Unasked(a.judge), c) {
+		if passes(policy.AutoApprove(a.judge), c) {
 			waivable++
 		}
-		s := specFor(c)
-		if again, err := rule.ParseSpecs(s.String()); err == nil && sanitize.Mask(s.On) == s.On && passes(a.judge.Allowing(again), c) && !slices.Contains(specs, s) {
+		s := narrowestSpec(c)
+		if again, err := rule.ParseSpecs(s.String()); err == nil && sanitize.Mask(s.On) == s.On && passes(a.judge.WithAllowed(again), c) && !slices.Contains(specs, s) {
 			specs = append(specs, s)
 		} else if err != nil || !slices.Contains(specs, s) {
 			specs = append(specs, rule.Spec{})
@@ -51,19 +51,19 @@ func (a *Session) Hint(ctx context.Context, calls []string) string {
 	}
 	switch {
 	case waivable == len(calls) && waivable > 0:
-		return autoApprove
+		return autoApproveFlag
 	case len(specs) > 0 && !slices.Contains(specs, rule.Spec{}):
 		return "--allowed-tools '" + strings.ReplaceAll(rule.JoinSpecs(specs), "'", `'\''`) + "'"
 	case waivable > 0:
-		return autoApprove
+		return autoApproveFlag
 	}
 	return ""
 }
 
-const autoApprove = "--auto-approve"
+const autoApproveFlag = "--auto-approve"
 
-// specFor returns the narrowest rule that matches a call.
-func specFor(c policy.Case) rule.Spec {
+// narrowestSpec returns the narrowest rule that matches a call.
+func narrowestSpec(c policy.Case) rule.Spec {
 	s := rule.Spec{Tool: c.Tool}
 	if len(c.Plan.Effects) == 1 {
 		switch e := c.Plan.Effects[0]; e.Kind {

@@ -12,14 +12,14 @@ import (
 
 // Installation says how this program was installed.
 type Installation struct {
-	How  string `json:"how,omitempty"` // a key of ways; "" if unknown
-	Path string `json:"path,omitempty"`
+	Method string `json:"how,omitempty"` // a key of ways; "" if unknown
+	Path   string `json:"path,omitempty"`
 }
 
-// way is a way to install coder: how to remove and how to update it.
-type way struct{ remove, update string }
+// installMethod is a way to install coder: how to remove and how to update it.
+type installMethod struct{ remove, update string }
 
-var ways = map[string]way{
+var installMethods = map[string]installMethod{
 	"deb":  {"sudo apt remove coder-agent", "download the newer package, then: sudo apt install ./PACKAGE.deb"},
 	"rpm":  {"sudo rpm -e coder-agent", "download the newer package, then: sudo rpm -U PACKAGE.rpm"},
 	"npm":  {"npm uninstall -g coder-agent", "npm update -g coder-agent"},
@@ -33,43 +33,43 @@ var ways = map[string]way{
 		" share/fish/vendor_completions.d/coder.fish share/fish/vendor_completions.d/coder-agent.fish", ""},
 }
 
-// Remove returns the command that removes coder, or "" if its installation is unknown.
-func (i Installation) Remove() string {
+// RemoveCommand returns the command that removes coder, or "" if its installation is unknown.
+func (i Installation) RemoveCommand() string {
 	prefix := filepath.Dir(filepath.Dir(i.Path))
-	return strings.NewReplacer("PATH", i.Path, "PREFIX", prefix).Replace(ways[i.How].remove)
+	return strings.NewReplacer("PATH", i.Path, "PREFIX", prefix).Replace(installMethods[i.Method].remove)
 }
 
-// Update returns how to update coder, or "" if coder can do that itself or its installation is unknown.
-func (i Installation) Update() string { return ways[i.How].update }
+// UpdateCommand returns how to update coder, or "" if coder can do that itself or its installation is unknown.
+func (i Installation) UpdateCommand() string { return installMethods[i.Method].update }
 
 // installedFile is written by every installer. Its first word is a key of ways.
 const installedFile = "share/coder/installed"
 
-// Installed finds out how this program was installed, from the installed file or from its path.
-func Installed(env Env) Installation {
+// FindInstallation finds out how this program was installed, from the installed file or from its path.
+func FindInstallation(env Env) Installation {
 	i := Installation{Path: env.Exe}
 	if real, err := filepath.EvalSymlinks(env.Exe); err == nil && env.Exe != "" {
 		i.Path = real
 	}
 	bin := filepath.Dir(i.Path)
-	note, _, _ := repofile.OwnHead(filepath.Join(filepath.Dir(bin), installedFile), 256)
+	note, _, _ := repofile.ReadOwnHead(filepath.Join(filepath.Dir(bin), installedFile), 256)
 	said, _, _ := strings.Cut(strings.TrimSpace(string(note)), " ")
 	info, _ := debug.ReadBuildInfo()
 	switch {
 	case strings.Contains(i.Path, "/Cellar/"):
-		i.How = "brew"
+		i.Method = "brew"
 	case strings.HasPrefix(i.Path, "/nix/store/"):
-		i.How = "nix"
-	case filepath.Base(bin) == "bin" && ways[said] != (way{}):
-		i.How = said
-	case info != nil && info.Path == "coder/cmd/coder" && slices.Contains(goBins(env), bin):
-		i.How = "go"
+		i.Method = "nix"
+	case filepath.Base(bin) == "bin" && installMethods[said] != (installMethod{}):
+		i.Method = said
+	case info != nil && info.Path == "coder/cmd/coder" && slices.Contains(goInstallDirs(env), bin):
+		i.Method = "go"
 	}
 	return i
 }
 
-// goBins returns the folders to which go install writes.
-func goBins(env Env) []string {
+// goInstallDirs returns the folders to which go install writes.
+func goInstallDirs(env Env) []string {
 	bins := []string{env.Getenv("GOBIN"), filepath.Join(env.Getenv("HOME"), "go", "bin")}
 	for _, dir := range filepath.SplitList(env.Getenv("GOPATH")) {
 		bins = append(bins, filepath.Join(dir, "bin"))
@@ -77,9 +77,9 @@ func goBins(env Env) []string {
 	return bins
 }
 
-// otherCoders returns other programs named coder on the PATH, each by its
+// otherInstallations returns other programs named coder on the PATH, each by its
 // first path. first reports whether the name coder starts one of them.
-func otherCoders(env Env) (others []string, first bool) {
+func otherInstallations(env Env) (others []string, first bool) {
 	own, err := os.Stat(env.Exe)
 	if err != nil {
 		return nil, false
@@ -100,15 +100,15 @@ func otherCoders(env Env) (others []string, first bool) {
 	return others, first
 }
 
-// examineName looks for other programs named coder.
-func (a doctor) examineName() []Finding {
-	others, first := otherCoders(a.Env)
+// examineDuplicates looks for other programs named coder.
+func (a doctor) examineDuplicates() []Finding {
+	others, first := otherInstallations(a.Env)
 	if len(others) == 0 {
 		return nil
 	}
-	f := Finding{What: "another coder on PATH", State: Noted, Found: strings.Join(others, ", "), Do: "this program comes first on PATH; run the other by its full path"}
+	f := Finding{Item: "another coder on PATH", State: StateNoted, Detail: strings.Join(others, ", "), Advice: "this program comes first on PATH; run the other by its full path"}
 	if first {
-		f.Do = "the other program comes first on PATH: run coder-agent, or change PATH"
+		f.Advice = "the other program comes first on PATH: run coder-agent, or change PATH"
 	}
 	return []Finding{f}
 }

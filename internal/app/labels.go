@@ -22,8 +22,8 @@ import (
 const labelsFile = "labels.json"
 
 const (
-	maxLabels = 4 << 20
-	maxTitle  = 200 // columns of a title
+	maxLabels     = 4 << 20
+	maxTitleWidth = 200 // columns of a title
 )
 
 // Label is what you called a session.
@@ -33,15 +33,15 @@ type Label struct {
 	Archived bool     `json:"archived,omitempty"`
 }
 
-func (l Label) empty() bool { return l.Title == "" && len(l.Tags) == 0 && !l.Archived }
+func (l Label) isEmpty() bool { return l.Title == "" && len(l.Tags) == 0 && !l.Archived }
 
-// labels returns the labels of all sessions in the workspace.
-func (s *Store) labels() (map[string]Label, error) {
+// readLabels returns the labels of all sessions in the workspace.
+func (s *Store) readLabels() (map[string]Label, error) {
 	all := make(map[string]Label)
 	if s.ephemeral {
 		return all, nil
 	}
-	text, err := repofile.Below(s.dir).Read(labelsFile, maxLabels)
+	text, err := repofile.NewRoot(s.dir).Read(labelsFile, maxLabels)
 	if errors.Is(err, fs.ErrNotExist) {
 		return all, nil
 	}
@@ -54,12 +54,12 @@ func (s *Store) labels() (map[string]Label, error) {
 	return all, nil
 }
 
-// Relabel changes the label of a session. It changes nothing in a file that it cannot read.
-func (s *Store) Relabel(ctx context.Context, id string, change func(*Label)) error {
+// ChangeLabel changes the label of a session. It changes nothing in a file that it cannot read.
+func (s *Store) ChangeLabel(ctx context.Context, id string, change func(*Label)) error {
 	if s.ephemeral {
-		return inputf("--no-session-persistence saves nothing")
+		return inputErrorf("--no-session-persistence saves nothing")
 	}
-	beside := s.Dir("sessions") // writing a file locks its folder
+	beside := s.Path("sessions") // writing a file locks its folder
 	if err := os.MkdirAll(beside, 0o700); err != nil {
 		return fmt.Errorf("save the labels of sessions: %w", err)
 	}
@@ -68,17 +68,17 @@ func (s *Store) Relabel(ctx context.Context, id string, change func(*Label)) err
 		return fmt.Errorf("save the labels of sessions: %w", err)
 	}
 	defer release()
-	all, err := s.labels()
+	all, err := s.readLabels()
 	if err != nil {
 		return err
 	}
 	l := all[id]
-	if change(&l); l.empty() {
+	if change(&l); l.isEmpty() {
 		delete(all, id)
 	} else {
 		all[id] = l
 	}
-	if err := atomicfile.Write(filepath.Join(s.dir, labelsFile), append(jsonx.Must(all), '\n'), 0o600); err != nil {
+	if err := atomicfile.Write(filepath.Join(s.dir, labelsFile), append(jsonx.MustMarshal(all), '\n'), 0o600); err != nil {
 		return fmt.Errorf("save the labels of sessions: %w", err)
 	}
 	return ctx.Err()
@@ -86,13 +86,13 @@ func (s *Store) Relabel(ctx context.Context, id string, change func(*Label)) err
 
 // Rename gives a session a title. Without one it is called by its first prompt again.
 func (s *Store) Rename(ctx context.Context, id, title string) error {
-	title = sanitize.Line(strings.Join(strings.Fields(title), " "), maxTitle)
-	return s.Relabel(ctx, id, func(l *Label) { l.Title = title })
+	title = sanitize.Line(strings.Join(strings.Fields(title), " "), maxTitleWidth)
+	return s.ChangeLabel(ctx, id, func(l *Label) { l.Title = title })
 }
 
-// labelled is heads with what you called them.
-func (s *Store) labelled(heads []session.Head) []session.Head {
-	labels, err := s.labels()
+// withLabels is heads with what you called them.
+func (s *Store) withLabels(heads []session.Head) []session.Head {
+	labels, err := s.readLabels()
 	if err != nil || len(labels) == 0 {
 		return heads // without labels; changing them reports the error
 	}

@@ -34,7 +34,7 @@ func TestTitlesGivenAtOnceAllStay(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if labels, err := s.labels(); err != nil || len(labels) != 20 {
+	if labels, err := s.readLabels(); err != nil || len(labels) != 20 {
 		t.Errorf("%d of 20 titles are there, %v", len(labels), err)
 	}
 }

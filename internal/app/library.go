@@ -32,68 +32,68 @@ import (
 // Authored is what users, projects and plugins wrote for the model: rules, skills, commands, agents and the memory.
 type Authored struct {
 	*Extensions
-	told        map[string]bool                   // messages shown once
-	lib         *library                          // once needed
-	memoryIndex atomic.Pointer[string]            // nil: not read yet
-	style       atomic.Pointer[outputstyle.Style] // nil: not read yet
+	shownMessages map[string]bool                   // messages shown once
+	libraryCache  *library                          // once needed
+	memoryIndex   atomic.Pointer[string]            // nil: not read yet
+	style         atomic.Pointer[outputstyle.Style] // nil: not read yet
 }
 
 // library is the skills and commands that the user and the project wrote.
 type library struct {
-	skills   *skills.Catalogue
-	commands *usercommand.Catalogue
-	own      string // the folder of the person's own commands; "" if there is none
-	hidden   bool   // hidden commands were reported
+	skills          *skills.Catalogue
+	commands        *usercommand.Catalogue
+	userCommandsDir string // the folder of the person's own commands; "" if there is none
+	hiddenReported  bool   // hidden commands were reported
 }
 
-// library returns the workspace's skills and commands. It reads them on first use, and reports problems once.
-func (a *Authored) library() *library {
-	if a.lib != nil {
-		return a.lib
+// loadLibrary returns the workspace's skills and commands. It reads them on first use, and reports problems once.
+func (a *Authored) loadLibrary() *library {
+	if a.libraryCache != nil {
+		return a.libraryCache
 	}
-	a.lib = &library{skills: skills.New(a.skillRoots()...)}
+	a.libraryCache = &library{skills: skills.New(a.skillRoots()...)}
 	// A project's folder could contain the full names of plugins' commands, too.
 	roots := a.pluginRoots(func(p plugin.Plugin) []frontmatter.Root { return p.Commands })
-	if !a.Options.Bare {
-		roots = append(roots, usercommand.Root{Path: ".coder/commands", Files: repofile.Below(a.Root).Sub(".coder/commands")})
+	if !a.Options.IgnoreConfig {
+		roots = append(roots, usercommand.Root{Path: ".coder/commands", Files: repofile.NewRoot(a.Root).Sub(".coder/commands")})
 	}
-	if home, _ := a.homes(); home != "" {
-		a.lib.own = filepath.ToSlash(filepath.Join(home, "commands"))
-		roots = append(roots, usercommand.Root{Path: a.lib.own, Files: repofile.OwnDir(a.lib.own)})
+	if home, _ := a.userDirs(); home != "" {
+		a.libraryCache.userCommandsDir = filepath.ToSlash(filepath.Join(home, "commands"))
+		roots = append(roots, usercommand.Root{Path: a.libraryCache.userCommandsDir, Files: repofile.OwnDir(a.libraryCache.userCommandsDir)})
 	}
 	roots = append(roots, a.claudeRoots("commands")...)
-	a.lib.commands = usercommand.New(roots...)
-	_, badSkills := a.lib.skills.List()
+	a.libraryCache.commands = usercommand.New(roots...)
+	_, badSkills := a.libraryCache.skills.List()
 	for _, w := range slices.DeleteFunc(badSkills, a.known) {
 		a.warn(fmt.Sprintf("skill file %s", w))
 	}
-	_, badCommands := a.lib.commands.List()
+	_, badCommands := a.libraryCache.commands.List()
 	for _, w := range slices.DeleteFunc(badCommands, a.known) {
 		a.warn(fmt.Sprintf("command file %s", w))
 	}
-	return a.lib
+	return a.libraryCache
 }
 
 // claudeRoots returns the folders of one kind that Claude Code
 // also reads: a trusted project's, and the user's own.
 func (a *Authored) claudeRoots(kind string) (roots []frontmatter.Root) {
 	if shown := ".claude/" + kind; a.Trusted == trust.Trusted {
-		roots = append(roots, frontmatter.Root{Path: shown, Files: repofile.Below(a.Root).Sub(shown)})
+		roots = append(roots, frontmatter.Root{Path: shown, Files: repofile.NewRoot(a.Root).Sub(shown)})
 	}
-	if _, home := a.homes(); home != "" {
+	if _, home := a.userDirs(); home != "" {
 		dir := filepath.ToSlash(filepath.Join(home, ".claude", kind))
 		roots = append(roots, frontmatter.Root{Path: dir, Files: repofile.OwnDir(dir)})
 	}
 	return roots
 }
 
-// tellHidden reports custom commands that have a built-in command's name.
-func (a *Authored) tellHidden(own []slash.Command) {
-	l := a.library()
-	if l.hidden {
+// warnHiddenCommands reports custom commands that have a built-in command's name.
+func (a *Authored) warnHiddenCommands(own []slash.Command) {
+	l := a.loadLibrary()
+	if l.hiddenReported {
 		return
 	}
-	l.hidden = true
+	l.hiddenReported = true
 	all, _ := l.commands.List() // other problems were reported
 	for _, c := range all {
 		if slices.ContainsFunc(own, func(o slash.Command) bool { return strings.EqualFold(o.Name, c.Name) }) {
@@ -110,19 +110,19 @@ func (a *Authored) skillRoots() []skills.Root {
 	add := func(shown, dir string) {
 		if dir = filepath.Clean(dir); !seen[dir] {
 			seen[dir] = true
-			roots = append(roots, skills.Root{Path: filepath.ToSlash(shown), Files: a.folder(dir)})
+			roots = append(roots, skills.Root{Path: filepath.ToSlash(shown), Files: a.folderFS(dir)})
 		}
 	}
 	others := []string{".agents", ".claude"}
 	for _, folder := range slices.Concat([]string{".coder"}, others) {
-		if folder == ".coder" && !a.Options.Bare || a.Trusted == trust.Trusted {
+		if folder == ".coder" && !a.Options.IgnoreConfig || a.Trusted == trust.Trusted {
 			add(folder+"/skills", filepath.Join(a.Root, folder, "skills"))
 		}
 	}
 	for _, dir := range a.Config.Skills.Paths {
-		add(dir, a.resolve(dir))
+		add(dir, a.resolvePath(dir))
 	}
-	home, user := a.homes()
+	home, user := a.userDirs()
 	if home != "" {
 		add(filepath.Join(home, "skills"), filepath.Join(home, "skills"))
 	}
@@ -135,63 +135,63 @@ func (a *Authored) skillRoots() []skills.Root {
 	return append(roots, a.pluginRoots(func(p plugin.Plugin) []frontmatter.Root { return p.Skills })...)
 }
 
-// folder returns a folder of custom files: a folder in the
+// folderFS returns a folder of custom files: a folder in the
 // workspace is the repository's, any other is the user's own.
-func (a *Authored) folder(dir string) fs.FS {
+func (a *Authored) folderFS(dir string) fs.FS {
 	if rel, err := filepath.Rel(a.Root, dir); err == nil && filepath.IsLocal(rel) {
-		return repofile.Below(a.Root).Sub(rel)
+		return repofile.NewRoot(a.Root).Sub(rel)
 	}
 	return repofile.OwnDir(dir)
 }
 
 // sessionLibrary is the library as a session uses it.
 func (a *Session) sessionLibrary() *orchestrator.Library {
-	l, t := a.library(), a.kit
+	l, t := a.loadLibrary(), a.kit
 	lib := &orchestrator.Library{
 		Files: t.project.ws, Commands: l.commands, Skills: l.skills, Models: a.Config.Provider.Models,
-		Exists: func(path string) bool { _, err := os.Lstat(path); return err == nil },
-		Offers: func(c usercommand.Command, tool string) bool { return namesTool(a.allowedBy(c), tool) },
+		PathExists: func(path string) bool { _, err := os.Lstat(path); return err == nil },
+		AllowsTool: func(c usercommand.Command, tool string) bool { return specsNameTool(a.commandTools(c), tool) },
 	}
-	lib.Attach = a.attachments()
-	if a.Recorded != nil {
-		lib.Prompts, lib.Resources = a.Recorded, a.Recorded.resources()
+	lib.Attachments = a.newAttachments()
+	if a.Replay != nil {
+		lib.Prompts, lib.Resources = a.Replay, a.Replay.resourceReader()
 	} else if t.mcp != nil {
 		lib.Prompts, lib.Resources = mcpPrompts{t.mcp}, mcpResources(t.mcp)
 	}
 	return lib
 }
 
-// inCommands returns the judge combined with the running command's header. It denies tools that
+// withCommandHeader returns the judge combined with the running command's header. It denies tools that
 // the header does not name. If the command is the user's own, tools it names need no
 // approval if only the mode requires it; a project's command can only exclude tools.
-func (a *Session) inCommands() policy.Policy {
+func (a *Session) withCommandHeader() policy.Policy {
 	j := a.judge
 	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
-		cmd, ok := orchestrator.CommandOf(ctx)
+		cmd, ok := orchestrator.CommandFromContext(ctx)
 		if !ok || len(cmd.AllowedTools) == 0 {
 			return j.Judge(ctx, c)
 		}
-		allowed, own := a.allowedBy(cmd), a.library().own
+		allowed, own := a.commandTools(cmd), a.loadLibrary().userCommandsDir
 		switch {
-		case !namesTool(allowed, c.Tool):
+		case !specsNameTool(allowed, c.Tool):
 			text := fmt.Sprintf("the command /%s runs without %s", cmd.Name, c.Tool)
 			return policy.Opinion{Reasons: []policy.Reason{{By: "command", Text: text, Rule: "allowed-tools of /" + cmd.Name}}}, nil
 		case own != "" && strings.HasPrefix(cmd.Path, own+"/"):
-			return j.Allowing(allowed).Judge(ctx, c)
+			return j.WithAllowed(allowed).Judge(ctx, c)
 		}
 		return j.Judge(ctx, c)
 	})
 }
 
-// allowedBy returns the tools in a command's header, by coder's names. It ignores unreadable entries.
-func (a *Session) allowedBy(c usercommand.Command) (specs []rule.Spec) {
+// commandTools returns the tools in a command's header, by coder's names. It ignores unreadable entries.
+func (a *Session) commandTools(c usercommand.Command) (specs []rule.Spec) {
 	for _, word := range c.AllowedTools {
 		list, err := rule.ParseSpecs(word)
 		if err != nil {
 			continue
 		}
 		for _, s := range list {
-			if t, ok := a.set.Lookup(s.Tool); ok {
+			if t, ok := a.tools.Lookup(s.Tool); ok {
 				s.Tool = t.Spec().Name
 			}
 			specs = append(specs, s)
@@ -200,66 +200,66 @@ func (a *Session) allowedBy(c usercommand.Command) (specs []rule.Spec) {
 	return specs
 }
 
-func namesTool(specs []rule.Spec, tool string) bool {
+func specsNameTool(specs []rule.Spec, tool string) bool {
 	return slices.ContainsFunc(specs, func(s rule.Spec) bool {
 		ok, err := path.Match(strings.ToLower(s.Tool), strings.ToLower(tool))
 		return err == nil && ok
 	})
 }
 
-// ownRules are other agents' rule files in the user's home folder.
-var ownRules = []string{".gemini/GEMINI.md", ".codex/AGENTS.md", ".claude/CLAUDE.md"}
+// userRuleFiles are other agents' rule files in the user's home folder.
+var userRuleFiles = []string{".gemini/GEMINI.md", ".codex/AGENTS.md", ".claude/CLAUDE.md"}
 
 // rules reads the rules that the user and the project wrote
 // for the model. It skips an unusable file with a warning.
 func (a *Authored) rules() *rulefile.Book {
 	find := rulefile.Finder{
-		Read:     a.readRules,
-		Exists:   func(path string) bool { _, err := os.Lstat(path); return err == nil },
-		Names:    ruleNames,
-		Excluded: a.excludedRules(),
+		Read:      a.readRuleFile,
+		Exists:    func(path string) bool { _, err := os.Lstat(path); return err == nil },
+		ListNames: projectFileNames,
+		Excluded:  a.excludedRuleFilter(),
 	}
-	if a.Options.Bare {
-		return &rulefile.Book{Rules: a.instructions(find, nil)}
+	if a.Options.IgnoreConfig {
+		return &rulefile.Book{Rules: a.configuredRuleFiles(find, nil)}
 	}
-	place := rulefile.Place{Home: a.Env.Getenv("HOME"), Dir: a.Root, Trusted: a.Trusted == trust.Trusted}
+	place := rulefile.SearchScope{Home: a.Env.Getenv("HOME"), Dir: a.Root, Trusted: a.Trusted == trust.Trusted}
 	if place.Home != "" {
-		for _, name := range ownRules {
-			place.Own = append(place.Own, filepath.Join(place.Home, filepath.FromSlash(name)))
+		for _, name := range userRuleFiles {
+			place.UserFiles = append(place.UserFiles, filepath.Join(place.Home, filepath.FromSlash(name)))
 		}
 	}
 	if a.Home != "" {
-		place.Own = append(place.Own, filepath.Join(a.Home, "AGENTS.md"))
+		place.UserFiles = append(place.UserFiles, filepath.Join(a.Home, "AGENTS.md"))
 	}
 	book, bad := find.Find(place)
 	for _, err := range bad {
-		a.ignored(err)
+		a.warnIgnored(err)
 	}
 	if err := repofile.CheckGit(a.Root); err != nil { // git would block on it: ignore it
-		a.ignored(err)
+		a.warnIgnored(err)
 	}
-	book.Rules = append(book.Rules, a.instructions(find, book.Rules)...)
+	book.Rules = append(book.Rules, a.configuredRuleFiles(find, book.Rules)...)
 	return book
 }
 
-// rulesFor returns a function for the rules in book that apply to a file in the workspace.
-func (a *Authored) rulesFor(book *rulefile.Book) func(file string) []rulefile.Rule {
+// rulesForFile returns a function for the rules in book that apply to a file in the workspace.
+func (a *Authored) rulesForFile(book *rulefile.Book) func(file string) []rulefile.Rule {
 	return func(file string) []rulefile.Rule {
-		rules, bad := book.For(a.resolve(file))
+		rules, bad := book.RulesFor(a.resolvePath(file))
 		for _, err := range bad {
-			a.ignored(err)
+			a.warnIgnored(err)
 		}
 		return rules
 	}
 }
 
-// ruleNames lists the files below a project's folder, three levels deep.
-func ruleNames(root, dir string) (names []string) {
+// projectFileNames lists the files below a project's folder, three levels deep.
+func projectFileNames(root, dir string) (names []string) {
 	rel, err := filepath.Rel(root, dir)
 	if err != nil {
 		return nil
 	}
-	_ = fs.WalkDir(repofile.Below(root).Sub(rel), ".", func(name string, d fs.DirEntry, err error) error {
+	_ = fs.WalkDir(repofile.NewRoot(root).Sub(rel), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil || len(names) == maxInstructions:
 			return fs.SkipAll // an unreadable folder has no rules
@@ -273,13 +273,13 @@ func ruleNames(root, dir string) (names []string) {
 	return names
 }
 
-// excludedRules returns a function that reports whether the setting
+// excludedRuleFilter returns a function that reports whether the setting
 // instructions excludes a file: with a pattern that begins with "!".
-func (a *Authored) excludedRules() func(path string) bool {
+func (a *Authored) excludedRuleFilter() func(path string) bool {
 	var patterns []string
 	for _, pattern := range a.Config.Instructions {
 		if pattern, found := strings.CutPrefix(pattern, "!"); found {
-			patterns = append(patterns, filepath.ToSlash(a.resolve(pattern)))
+			patterns = append(patterns, filepath.ToSlash(a.resolvePath(pattern)))
 		}
 	}
 	return func(path string) bool {
@@ -292,14 +292,14 @@ func (a *Authored) excludedRules() func(path string) bool {
 // maxInstructions limits the number of files in the setting instructions.
 const maxInstructions = 50
 
-// instructions returns the rules that the settings name in addition
+// configuredRuleFiles returns the rules that the settings name in addition
 // to those found. They come last, so that they are cut last.
-func (a *Authored) instructions(find rulefile.Finder, found []rulefile.Rule) (rules []rulefile.Rule) {
+func (a *Authored) configuredRuleFiles(find rulefile.Finder, found []rulefile.Rule) (rules []rulefile.Rule) {
 	for _, pattern := range a.Config.Instructions {
 		if strings.HasPrefix(pattern, "!") {
 			continue
 		}
-		files := a.expand(pattern)
+		files := a.expandPattern(pattern)
 		if len(files) == 0 {
 			a.warn(fmt.Sprintf("instructions: %s does not exist", pattern))
 		}
@@ -315,9 +315,9 @@ func (a *Authored) instructions(find rulefile.Finder, found []rulefile.Rule) (ru
 			if rel, err := filepath.Rel(a.Root, file); err == nil && filepath.IsLocal(rel) {
 				root = a.Root
 			}
-			rule, err := find.Rule(root, file)
+			rule, err := find.ReadRule(root, file)
 			if err != nil {
-				a.ignored(err)
+				a.warnIgnored(err)
 				continue
 			}
 			rules = append(rules, rule)
@@ -326,14 +326,14 @@ func (a *Authored) instructions(find rulefile.Finder, found []rulefile.Rule) (ru
 	return rules
 }
 
-// expand lists the files that match a pattern in the settings.
-func (a *Authored) expand(pattern string) (files []string) {
-	at := a.resolve(pattern)
+// expandPattern lists the files that match a pattern in the settings.
+func (a *Authored) expandPattern(pattern string) (files []string) {
+	at := a.resolvePath(pattern)
 	if _, err := os.Lstat(at); err == nil {
 		return []string{at}
 	}
 	base, rest := doublestar.SplitPattern(filepath.ToSlash(at))
-	names, err := doublestar.Glob(a.folder(base), rest, doublestar.WithFilesOnly())
+	names, err := doublestar.Glob(a.folderFS(base), rest, doublestar.WithFilesOnly())
 	if err != nil {
 		a.warn(fmt.Sprintf("instructions: %s is not a valid pattern", pattern))
 	}
@@ -344,16 +344,16 @@ func (a *Authored) expand(pattern string) (files []string) {
 	return files
 }
 
-// readRules reads a rules file up to the usable size.
-func (a *Authored) readRules(root, path string) (text []byte, err error) {
+// readRuleFile reads a rules file up to the usable size.
+func (a *Authored) readRuleFile(root, path string) (text []byte, err error) {
 	var more bool
 	if root == "" {
-		text, more, err = repofile.OwnHead(path, prompt.RulesLimit)
+		text, more, err = repofile.ReadOwnHead(path, prompt.MaxRulesBytes)
 	} else if rel, outside := filepath.Rel(root, path); outside == nil {
-		text, more, err = repofile.Below(root).Head(rel, prompt.RulesLimit)
+		text, more, err = repofile.NewRoot(root).ReadHead(rel, prompt.MaxRulesBytes)
 	}
 	if more {
-		a.warn(fmt.Sprintf("%s is too long for rules: only the first %d bytes are used", path, prompt.RulesLimit))
+		a.warn(fmt.Sprintf("%s is too long for rules: only the first %d bytes are used", path, prompt.MaxRulesBytes))
 	}
 	if err == nil && len(text) == 0 {
 		return nil, fs.ErrNotExist
@@ -361,8 +361,8 @@ func (a *Authored) readRules(root, path string) (text []byte, err error) {
 	return text, err
 }
 
-// ignored warns that a file is not used, and why.
-func (a *Authored) ignored(err error) {
+// warnIgnored warns that a file is not used, and why.
+func (a *Authored) warnIgnored(err error) {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		a.warn(fmt.Sprintf("%s is ignored: %s", p.Path, p.Err))
 		return

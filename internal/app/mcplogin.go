@@ -12,16 +12,16 @@ import (
 // loginsDir is the folder in CODER_HOME for logins to MCP servers. Commands cannot see it.
 const loginsDir = "mcp-logins"
 
-// mcpLogins returns the store of logins, or nil without a home folder.
-func (a *Site) mcpLogins() mcp.Logins {
+// newLoginStore returns the store of logins, or nil without a home folder.
+func (a *Site) newLoginStore() mcp.Logins {
 	if a.Home == "" {
 		return nil
 	}
 	return mcp.SavedLogins{Dir: filepath.Join(a.Home, loginsDir)}
 }
 
-// browse opens an address in the user's browser, if there is one, without waiting.
-func (a *Site) browse(address string) {
+// openBrowser opens an address in the user's browser, if there is one, without waiting.
+func (a *Site) openBrowser(address string) {
 	words := strings.Fields(a.Env.Getenv("BROWSER"))
 	switch {
 	case len(words) > 0:
@@ -32,7 +32,7 @@ func (a *Site) browse(address string) {
 	default:
 		return
 	}
-	cmd := a.Door().Command(context.Background(), words[0], append(words[1:], address)...)
+	cmd := a.Launcher().Command(context.Background(), words[0], append(words[1:], address)...)
 	cmd.Dir = string(filepath.Separator)
 	if cmd.Start() == nil {
 		go func() { _ = cmd.Wait() }() // the browser may outlive coder
@@ -48,9 +48,9 @@ func (a *Workspace) LoginMCP(ctx context.Context, name string, show func(address
 }
 
 func (a *Site) login(ctx context.Context, h *mcp.Host, name string, show func(address string), pasted <-chan string) error {
-	err := h.Authorise(ctx, name, func(address string) { show(address); a.browse(address) }, pasted)
+	err := h.Authorise(ctx, name, func(address string) { show(address); a.openBrowser(address) }, pasted)
 	if err != nil && ctx.Err() == nil {
-		return inputf("MCP server %s: %v", oneLine(name), err)
+		return inputErrorf("MCP server %s: %v", singleLine(name), err)
 	}
 	return err
 }
@@ -67,5 +67,5 @@ func (a *Session) loginMCP(ctx context.Context, name string, show func(address s
 func (a *Workspace) LogoutMCP(ctx context.Context, name string) (bool, error) {
 	h := a.newMCPHost(ctx, a.mcpServers, nil, nil, nil)
 	defer h.Close()
-	return h.Forget(name)
+	return h.DeleteLogin(name)
 }

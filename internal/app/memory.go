@@ -33,80 +33,80 @@ import (
 // memoryIntro precedes the memory's index.
 const memoryIntro = "What earlier sessions had to remember. […] marks an entry with more text, which the memory tool reads.\n\n"
 
-// memories returns the entries in a trusted project's memory and in the user's own.
-func (a *Authored) memories() ([]notes.Entry, []frontmatter.Warning) {
+// memoryEntries returns the entries in a trusted project's memory and in the user's own.
+func (a *Authored) memoryEntries() ([]notes.Entry, []frontmatter.Warning) {
 	var project, own frontmatter.Root
 	if a.Trusted == trust.Trusted {
-		project = frontmatter.Root{Path: memory.Dir, Files: repofile.Below(a.Root).Sub(memory.Dir)}
+		project = frontmatter.Root{Path: memory.Dir, Files: repofile.NewRoot(a.Root).Sub(memory.Dir)}
 	}
-	if dir := a.ownMemory(); dir != "" {
+	if dir := a.userMemoryDir(); dir != "" {
 		own = frontmatter.Root{Path: filepath.ToSlash(dir), Files: repofile.OwnDir(dir)}
 	}
 	return notes.List(project, own)
 }
 
-// ownMemory returns the folder of the user's own entries, or "" without a home folder.
-func (a *Authored) ownMemory() string {
-	home, _ := a.homes()
+// userMemoryDir returns the folder of the user's own entries, or "" without a home folder.
+func (a *Authored) userMemoryDir() string {
+	home, _ := a.userDirs()
 	if home == "" {
 		return ""
 	}
 	return filepath.Join(home, "memory")
 }
 
-// remembered returns the memory's index as a rule. It reads
+// memoryRules returns the memory's index as a rule. It reads
 // the memory once, and again after the user changes it.
-func (a *Authored) remembered() []rulefile.Rule {
+func (a *Authored) memoryRules() []rulefile.Rule {
 	if text := a.memoryIndex.Load(); text != nil {
-		return memoryAsRule(*text)
+		return memoryIndexRules(*text)
 	}
-	entries, bad := a.memories()
+	entries, bad := a.memoryEntries()
 	for _, w := range bad {
 		a.warn(fmt.Sprintf("memory %s", w))
 	}
-	text := notes.Index(entries)
+	text := notes.FormatIndex(entries)
 	a.memoryIndex.Store(&text)
-	return memoryAsRule(text)
+	return memoryIndexRules(text)
 }
 
-func memoryAsRule(index string) []rulefile.Rule {
+func memoryIndexRules(index string) []rulefile.Rule {
 	if index == "" {
 		return nil
 	}
 	return []rulefile.Rule{{Path: memory.Name, Text: memoryIntro + index}}
 }
 
-// memoryTool returns the memory tool's options.
-func (a *Workspace) memoryTool(ws *workspace.Workspace) memory.Options {
+// memoryToolOptions returns the memory tool's options.
+func (a *Workspace) memoryToolOptions(ws *workspace.Workspace) memory.Options {
 	o := memory.Options{
-		Workspace: ws, Entries: func() []notes.Entry { all, _ := a.memories(); return all },
-		Secret: func(text string) bool { return secret.Marked(text) || a.conceals().Text(text) != text },
+		Workspace: ws, Entries: func() []notes.Entry { all, _ := a.memoryEntries(); return all },
+		Secret: func(text string) bool { return secret.HasMask(text) || a.newConcealer().Text(text) != text },
 	}
 	if a.Trusted != trust.Trusted {
-		o.Closed = "the memory of this folder is not used: the user does not trust the folder"
+		o.ReadOnlyReason = "the memory of this folder is not used: the user does not trust the folder"
 	}
 	return o
 }
 
-// offersMemory reports whether the memory is useful to the model: the
+// isMemoryUseful reports whether the memory is useful to the model: the
 // user can approve entries, or an entry has more text than its line.
-func (a *Authored) offersMemory() bool {
-	if a.Options.Attended && a.Trusted == trust.Trusted {
+func (a *Authored) isMemoryUseful() bool {
+	if a.Options.HasUser && a.Trusted == trust.Trusted {
 		return true
 	}
-	rules := a.remembered()
+	rules := a.memoryRules()
 	return len(rules) > 0 && strings.Contains(strings.TrimPrefix(rules[0].Text, memoryIntro), "[…]")
 }
 
-// asksAboutMemory returns p, but asks about every call that would write
+// withMemoryApproval returns p, but asks about every call that would write
 // a memory entry, in every mode: only the user decides what to remember.
-func (a *Authored) asksAboutMemory(p policy.Policy) policy.Policy {
+func (a *Authored) withMemoryApproval(p policy.Policy) policy.Policy {
 	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
 		o, err := p.Judge(ctx, c)
-		if err == nil && o.Verdict != policy.Deny && a.writesMemory(c.Plan) {
+		if err == nil && o.Verdict != policy.Deny && a.isMemoryWrite(c.Plan) {
 			why := policy.Reason{By: "memory", Text: "only you decide what is remembered"}
 			if o.Verdict == policy.Allow {
-				o.Reasons, o.Unasked = nil, event.Unasked("")
+				o.Reasons, o.Unasked = nil, event.AutoAllowance("")
 			}
 			o.Verdict, o.Reasons = policy.Ask, append(slices.Clip(o.Reasons), why)
 		}
@@ -114,11 +114,11 @@ func (a *Authored) asksAboutMemory(p policy.Policy) policy.Policy {
 	})
 }
 
-// writesMemory reports whether a call writes to a memory folder.
-func (a *Authored) writesMemory(plan tool.Plan) bool {
+// isMemoryWrite reports whether a call writes to a memory folder.
+func (a *Authored) isMemoryWrite(plan tool.Plan) bool {
 	inside := func(file string) bool {
-		at := a.resolve(file)
-		for _, dir := range []string{filepath.Join(a.Root, memory.Dir), a.ownMemory()} {
+		at := a.resolvePath(file)
+		for _, dir := range []string{filepath.Join(a.Root, memory.Dir), a.userMemoryDir()} {
 			rel, err := filepath.Rel(strings.ToLower(dir), strings.ToLower(at))
 			if dir != "" && err == nil && filepath.IsLocal(rel) {
 				return true
@@ -131,20 +131,20 @@ func (a *Authored) writesMemory(plan tool.Plan) bool {
 		slices.ContainsFunc(plan.Effects, func(e tool.Effect) bool { return e.Kind == tool.Write && inside(e.Target) })
 }
 
-// memoryFor is the memory for commands.
-type memoryFor struct{ *Session }
+// memoryCommands is the memory for commands.
+type memoryCommands struct{ *Session }
 
 // Entries returns the memory's entries, and warnings about other files.
-func (m memoryFor) Entries() ([]notes.Entry, []frontmatter.Warning) { return m.memories() }
+func (m memoryCommands) Entries() ([]notes.Entry, []frontmatter.Warning) { return m.memoryEntries() }
 
 // Remember writes an entry that the user typed, for the project or for all projects.
-func (m memoryFor) Remember(ctx context.Context, c undo.Call, text string, own bool) (display.Diff, error) {
-	o := m.memoryTool(m.kit.project.ws)
+func (m memoryCommands) Remember(ctx context.Context, c undo.Request, text string, own bool) (display.Diff, error) {
+	o := m.memoryToolOptions(m.kit.project.ws)
 	if !own {
-		if o.Closed != "" {
+		if o.ReadOnlyReason != "" {
 			return display.Diff{}, errors.New("coder does not use the memory of a folder that you do not trust: /trust trusts the folder, /remember --user TEXT saves the note for all projects")
 		}
-		change, err := o.Change("", text)
+		change, err := o.PlanChange("", text)
 		if err != nil {
 			return display.Diff{}, err
 		}
@@ -157,22 +157,22 @@ func (m memoryFor) Remember(ctx context.Context, c undo.Call, text string, own b
 	if err != nil {
 		return display.Diff{}, err
 	}
-	at := filepath.Join(m.ownMemory(), name+".md")
-	change := memory.Change{Name: name, At: at, Text: []byte(strings.TrimSpace(text) + "\n")}
-	err = errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), atomicfile.Write(at, change.Text, 0o600))
+	at := filepath.Join(m.userMemoryDir(), name+".md")
+	change := memory.Change{Name: name, Path: at, New: []byte(strings.TrimSpace(text) + "\n")}
+	err = errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), atomicfile.Write(at, change.New, 0o600))
 	m.memoryIndex.Store(nil)
 	return change.Diff(), err
 }
 
 // Forget removes an entry.
-func (m memoryFor) Forget(ctx context.Context, c undo.Call, e notes.Entry) (diff display.Diff, err error) {
+func (m memoryCommands) Forget(ctx context.Context, c undo.Request, e notes.Entry) (diff display.Diff, err error) {
 	defer m.memoryIndex.Store(nil)
-	if e.Own {
+	if e.FromUser {
 		diff.Unified, diff.Added, diff.Deleted = patch.Unified(e.Path, []byte(e.Text+"\n"), nil)
 		return diff, os.Remove(filepath.FromSlash(e.Path))
 	}
-	change := memory.Change{Name: e.Name, At: e.Path}
-	if change.Old, err = m.memoryTool(m.kit.project.ws).Old(e.Path); err != nil {
+	change := memory.Change{Name: e.Name, Path: e.Path}
+	if change.Old, err = m.memoryToolOptions(m.kit.project.ws).ReadFile(e.Path); err != nil {
 		return diff, err
 	}
 	return change.Diff(), m.write(ctx, c, change)
@@ -180,51 +180,51 @@ func (m memoryFor) Forget(ctx context.Context, c undo.Call, e notes.Entry) (diff
 
 // write changes the project's memory. It records the change as
 // a call, so that undo reverts it and why explains it.
-func (m memoryFor) write(ctx context.Context, c undo.Call, change memory.Change) (err error) {
+func (m memoryCommands) write(ctx context.Context, c undo.Request, change memory.Change) (err error) {
 	defer m.memoryIndex.Store(nil)
 	id, now := c.NewID(), m.Env.Now
-	effects := []tool.Effect{{Kind: tool.Write, Target: change.At}}
-	var kept tool.Kept
-	if m.kit.keeper != nil {
-		if kept, err = m.kit.keeper.Keep(ctx, effects); err != nil {
+	effects := []tool.Effect{{Kind: tool.Write, Target: change.Path}}
+	var kept tool.Snapshot
+	if m.kit.backup != nil {
+		if kept, err = m.kit.backup.SaveOriginals(ctx, effects); err != nil {
 			return err
 		}
 	}
 	asked := event.ToolCallRequested{
-		CallID: id, Tool: memory.Name, Author: event.ActorUser, TaskID: id, Timestamp: now().UnixMilli(), Verdict: event.Allowed,
-		DecidedBy: event.ActorUser, Effects: effects, Before: kept.Before, Input: jsonx.Must(map[string]string{"name": change.Name, "text": string(change.Text)}),
+		CallID: id, Tool: memory.Name, Author: event.ActorUser, TaskID: id, Timestamp: now().UnixMilli(), Verdict: event.VerdictAllowed,
+		DecidedBy: event.ActorUser, Effects: effects, Before: kept.Before, Input: jsonx.MustMarshal(map[string]string{"name": change.Name, "text": string(change.New)}),
 	}
 	if err := c.Emit(ctx, asked); err != nil {
 		return err
 	}
-	if change.Text == nil {
-		err = m.kit.project.ws.Remove(change.At, workspace.Holding(change.Old))
+	if change.New == nil {
+		err = m.kit.project.ws.Remove(change.Path, workspace.AcceptContent(change.Old))
 	} else {
-		err = m.kit.project.ws.Swap(change.At, change.Old, change.Text)
+		err = m.kit.project.ws.Swap(change.Path, change.Old, change.New)
 	}
 	done := event.ToolCallCompleted{CallID: id, Tool: memory.Name, Author: event.ActorUser, TaskID: id, Timestamp: now().UnixMilli(), IsError: err != nil}
-	done.Output = jsonx.Must(map[string]bool{"ok": err == nil})
-	if m.kit.keeper != nil {
-		changes, lost := m.kit.keeper.Changes(ctx, kept)
+	done.Output = jsonx.MustMarshal(map[string]bool{"ok": err == nil})
+	if m.kit.backup != nil {
+		changes, lost := m.kit.backup.ChangesSince(ctx, kept)
 		done.Changes, err = changes, errors.Join(err, lost)
 	}
 	return errors.Join(err, c.Emit(context.WithoutCancel(ctx), done))
 }
 
 // Edit opens an entry in the user's editor.
-func (m memoryFor) Edit(ctx context.Context, e notes.Entry) error {
-	at := m.resolve(filepath.FromSlash(e.Path))
-	lend := tool.TerminalOf(tool.WithTerminal(ctx))
+func (m memoryCommands) Edit(ctx context.Context, e notes.Entry) error {
+	at := m.resolvePath(filepath.FromSlash(e.Path))
+	lend := tool.LenderOf(tool.WithTerminal(ctx))
 	if lend == nil {
 		return fmt.Errorf("an editor needs a terminal; the file is %s", at)
 	}
 	defer m.memoryIndex.Store(nil)
 	words := strings.Fields(cmp.Or(m.Env.Getenv("VISUAL"), m.Env.Getenv("EDITOR"), "vi"))
 	return lend(ctx, func(terminal *os.File) error {
-		cmd := m.Door().Command(ctx, words[0], append(words[1:], at)...)
+		cmd := m.Launcher().Command(ctx, words[0], append(words[1:], at)...)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir = terminal, terminal, terminal, m.Root
 		return cmd.Run()
 	})
 }
 
-var _ slash.Memory = memoryFor{}
+var _ slash.Memory = memoryCommands{}

@@ -25,24 +25,24 @@ func TestModelsThatTheEndpointDoesNotHave(t *testing.T) {
 		"coder-lareg": "unknown model coder-lareg; did you mean coder-large? (/model coder-lareg force uses it anyway)",
 	} {
 		was := s.ModelName()
-		if _, err := (models{Models: s.Models}).Switch(t.Context(), name, false); err == nil || err.Error() != want || s.ModelName() != was {
+		if _, err := (modelSwitcher{Models: s.Models}).Switch(t.Context(), name, false); err == nil || err.Error() != want || s.ModelName() != was {
 			t.Errorf("%s: %v, and %s is in use", name, err, s.ModelName())
 		}
 	}
 	asked = 0
 	for range 2 {
-		if got := s.Offered(t.Context()); !slices.Contains(got, "coder-small") || !slices.Contains(got, "coder-large") || len(got) != 2 {
+		if got := s.FetchModelNames(t.Context()); !slices.Contains(got, "coder-small") || !slices.Contains(got, "coder-large") || len(got) != 2 {
 			t.Errorf("offered: %s", strings.Join(got, ", "))
 		}
 	}
 	if asked != 1 {
 		t.Errorf("the endpoint was asked %d times", asked)
 	}
-	if _, err := (models{Models: s.Models}).Switch(t.Context(), "nosuch", true); err != nil || s.ModelName() != "nosuch" {
+	if _, err := (modelSwitcher{Models: s.Models}).Switch(t.Context(), "nosuch", true); err != nil || s.ModelName() != "nosuch" {
 		t.Errorf("by force: %v, and %s is in use", err, s.ModelName())
 	}
 	s.Config.Provider.BaseURL = "http://127.0.0.1:1/v1" // one that does not answer
-	if got := s.Offered(t.Context()); slices.Contains(got, "coder-large") {
+	if got := s.FetchModelNames(t.Context()); slices.Contains(got, "coder-large") {
 		t.Errorf("of another endpoint: %s", strings.Join(got, ", "))
 	}
 }
@@ -60,25 +60,25 @@ func TestTheLastListOfAnEndpointIsRemembered(t *testing.T) {
 	if got := s.KnownModels(); !slices.Equal(got, []string{"mine"}) {
 		t.Errorf("at first: %q", got)
 	}
-	if err := s.Takes(t.Context(), "coder-large"); err != nil {
+	if err := s.CheckModelExists(t.Context(), "coder-large"); err != nil {
 		t.Error(err)
 	}
-	if err := s.Takes(t.Context(), "nosuch"); err == nil {
+	if err := s.CheckModelExists(t.Context(), "nosuch"); err == nil {
 		t.Error("a model that the endpoint does not have is taken")
 	}
 	if got, want := s.KnownModels(), []string{"mine", "coder-large", "coder-small"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	s.lists = remembered[[]string]{} // as in the next process
+	s.modelLists = serverFacts[[]string]{} // as in the next process
 	if got := s.KnownModels(); len(got) != 3 {
 		t.Errorf("the next process knows of %q", got)
 	}
 	f := doctor{s.Workspace}.examineProvider(t.Context())
-	if f.State != Noted || !strings.Contains(f.Do, "does not list this model") {
+	if f.State != StateNoted || !strings.Contains(f.Advice, "does not list this model") {
 		t.Errorf("of a model that is not on the list: %+v", f)
 	}
 	s.Config.Provider.BaseURL = "http://127.0.0.1:1/v1" // one that does not answer
-	if err := s.Takes(t.Context(), "whatever"); err != nil || len(s.KnownModels()) != 1 {
+	if err := s.CheckModelExists(t.Context(), "whatever"); err != nil || len(s.KnownModels()) != 1 {
 		t.Errorf("%v, %q", err, s.KnownModels())
 	}
 }
@@ -95,7 +95,7 @@ func TestAModelThatNobodyChoseIsAssumedOfAGateway(t *testing.T) {
 		"nothing":                {nil, false},
 	} {
 		s := newStudio(t, "", func(env *Env, o *Options) { env.Environ, o.Script = append(env.Environ, tt.env...), "" })
-		if got := s.ModelAssumed(); got != tt.want {
+		if got := s.IsModelAssumed(); got != tt.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

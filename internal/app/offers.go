@@ -10,49 +10,49 @@ import (
 	"coder/internal/tool"
 )
 
-// leanBelow is the window, in tokens, in which all tools would leave too little space for the work.
-const leanBelow = 16 << 10
+// leanWindow is the window, in tokens, in which all tools would leave too little space for the work.
+const leanWindow = 16 << 10
 
-// everyday are the classes of tools that nearly all work needs.
-var everyday = []tool.Class{tool.ReadsFile, tool.ListsFolder, tool.FindsFiles, tool.SearchesText, tool.RunsShell, tool.EditsFile}
+// everydayTools are the classes of tools that nearly all work needs.
+var everydayTools = []tool.Class{tool.ClassReadFile, tool.ClassListFolder, tool.ClassFindFiles, tool.ClassSearchText, tool.ClassShell, tool.ClassEditFile}
 
-// lean reports whether the model gets few tools with short descriptions: as configured, otherwise
+// isLean reports whether the model gets few tools with short descriptions: as configured, otherwise
 // if the window is known to be small. The user's limit on conversations does not matter.
-func (a *Models) lean() bool {
+func (a *Models) isLean() bool {
 	switch a.Config.Runtime.Tools {
 	case "lean":
 		return true
 	case "full":
 		return false
 	}
-	window, known := a.window(a.ModelName())
-	return known && window < leanBelow
+	window, known := a.modelWindow(a.ModelName())
+	return known && window < leanWindow
 }
 
-// unspoken returns a function that reports whether the model is not told
+// unadvertisedFilter returns a function that reports whether the model is not told
 // about a tool, which runs nevertheless: a tool that cannot work here,
 // and in lean mode every tool that is neither everyday nor the mode's.
-func (a *Session) unspoken(m mode.Mode, lean bool, listed []skills.Skill) func(name string) bool {
+func (a *Session) unadvertisedFilter(m mode.Mode, lean bool, listed []skills.Skill) func(name string) bool {
 	return func(name string) bool {
 		class := tool.ClassOf(name)
 		switch {
-		case (class == tool.ReadsGit || class == tool.ChangesGit) && !a.kit.git(), class == tool.NavigatesCode && !a.kit.servers():
+		case (class == tool.ClassReadGit || class == tool.ClassChangeGit) && !a.kit.hasGit(), class == tool.ClassNavigateCode && !a.kit.hasServers():
 			return true
-		case strings.HasPrefix(name, "mcp__"), class == tool.FindsTools, class == tool.GivesAnswer:
+		case strings.HasPrefix(name, "mcp__"), class == tool.ClassFindTools, class == tool.ClassFinalAnswer:
 			return false // the user wants them
 		case class == tool.EditsNotebook:
 			return !a.kit.notebooks.Load()
-		case class == tool.KeepsMemory && !a.offersMemory():
+		case class == tool.ClassMemory && !a.isMemoryUseful():
 			return true
-		case class == tool.LoadsSkill && lean:
+		case class == tool.ClassLoadSkill && lean:
 			return len(listed) == 0
 		}
-		return lean && !slices.Contains(everyday, class) && !slices.Contains(m.Keeps, class)
+		return lean && !slices.Contains(everydayTools, class) && !slices.Contains(m.Essential, class)
 	}
 }
 
-// ofPeople returns the skills that are not built in.
-func ofPeople(list []skills.Skill) []skills.Skill {
+// customSkills returns the skills that are not built in.
+func customSkills(list []skills.Skill) []skills.Skill {
 	return slices.DeleteFunc(slices.Clone(list), func(s skills.Skill) bool { return s.Path == "" })
 }
 

@@ -19,9 +19,9 @@ func (a *Authored) outputStyles() ([]outputstyle.Style, []frontmatter.Warning) {
 	var roots []frontmatter.Root
 	const folder = "output-styles"
 	if shown := ".coder/" + folder; a.Trusted == trust.Trusted {
-		roots = append(roots, frontmatter.Root{Path: shown, Files: repofile.Below(a.Root).Sub(shown)})
+		roots = append(roots, frontmatter.Root{Path: shown, Files: repofile.NewRoot(a.Root).Sub(shown)})
 	}
-	if home, _ := a.homes(); home != "" {
+	if home, _ := a.userDirs(); home != "" {
 		dir := filepath.ToSlash(filepath.Join(home, folder))
 		roots = append(roots, frontmatter.Root{Path: dir, Files: repofile.OwnDir(dir)})
 	}
@@ -69,7 +69,7 @@ func (a *Authored) outputStyle() outputstyle.Style {
 }
 
 // stylesFor are the output styles for commands.
-type stylesFor struct{ settingsFor }
+type stylesFor struct{ sessionSettings }
 
 // Styles returns the styles, the name of the one in use, and warnings about skipped files.
 func (s stylesFor) Styles() (all []outputstyle.Style, now string, bad []frontmatter.Warning) {

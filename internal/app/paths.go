@@ -8,16 +8,16 @@ import (
 	"coder/internal/host/workspace"
 )
 
-// Paths passes each the files and folders of the workspace that are not ignored,
+// WalkPaths passes each the files and folders of the workspace that are not ignored,
 // near ones first, folders with a slash at the end, until each returns false.
-func (a *Site) Paths(ctx context.Context, each func(path string) bool) {
+func (a *Site) WalkPaths(ctx context.Context, each func(path string) bool) {
 	ws, err := workspace.Open(a.Root, a.Options.AddDirs...)
 	if err != nil {
 		return // the session reports the error
 	}
 	defer ws.Close()
-	ws.UseGitSettings(a.Env.gitSettings())
-	for _, dir := range slices.Concat([]string{"."}, ws.Added()) {
+	ws.UseGitSettings(a.Env.gitIgnoreSettings())
+	for _, dir := range slices.Concat([]string{"."}, ws.AddedDirs()) {
 		for e := range ws.Walk(ctx, dir, 0) {
 			name := e.Path
 			if e.IsDir() {
@@ -34,20 +34,20 @@ func (a *Site) Paths(ctx context.Context, each func(path string) bool) {
 // known without asking: those in the settings and in its last list.
 func (a *Models) KnownModels() []string {
 	c := a.endpoint()
-	return once(slices.Concat([]string{a.ModelName()}, c.Models, c.FallbackModels, slices.Sorted(maps.Keys(c.ModelInfo)), a.lastListed(c)))
+	return uniqueNames(slices.Concat([]string{a.ModelName()}, c.Models, c.FallbackModels, slices.Sorted(maps.Keys(c.ModelInfo)), a.lastModelList(c)))
 }
 
 // ModelNames returns the names that /model accepts, as far as known without asking an endpoint.
 func (a *Models) ModelNames() []string {
-	return once(append(a.KnownModels(), slices.Sorted(maps.Keys(a.Config.Profiles))...))
+	return uniqueNames(append(a.KnownModels(), slices.Sorted(maps.Keys(a.Config.Profiles))...))
 }
 
-// Offered returns [Models.ModelNames] and the models that the
+// FetchModelNames returns [Models.ModelNames] and the models that the
 // endpoint lists. It asks the endpoint until it gets an answer.
-func (a *Models) Offered(ctx context.Context) []string {
+func (a *Models) FetchModelNames(ctx context.Context) []string {
 	base := a.endpoint().BaseURL
 	if a.asked.of != base {
-		if list, err := a.offered(ctx); err == nil {
+		if list, err := a.fetchModels(ctx); err == nil {
 			a.asked.of, a.asked.names = base, nil
 			for _, m := range list {
 				a.asked.names = append(a.asked.names, m.Name)
@@ -58,11 +58,11 @@ func (a *Models) Offered(ctx context.Context) []string {
 	if a.asked.of == base {
 		names = append(names, a.asked.names...)
 	}
-	return once(names)
+	return uniqueNames(names)
 }
 
-// once returns names without duplicates and empty names.
-func once(names []string) []string {
+// uniqueNames returns names without duplicates and empty names.
+func uniqueNames(names []string) []string {
 	seen := make(map[string]bool)
 	return slices.DeleteFunc(names, func(name string) bool {
 		twice := seen[name] || name == ""

@@ -24,120 +24,120 @@ import (
 // Archive reads what a user's sessions recorded, and the files of that time.
 type Archive struct{ *Keys }
 
-// place is a folder with sessions that may have changed a file.
-type place struct {
+// sessionPlace is a folder with sessions that may have changed a file.
+type sessionPlace struct {
 	*Store
-	ws   *workspace.Workspace
-	name string // the file's name there
-	same bool   // the same file, not another work tree's
-	from string // where that is, seen from this workspace; "" if it is this one
+	ws          *workspace.Workspace
+	name        string // the file's name there
+	sameFile    bool   // the same file, not another work tree's
+	displayPath string // where that is, seen from this workspace; "" if it is this one
 }
 
-// tracing finds the origin of a file's lines, place by place.
-type tracing struct {
+// lineTracer finds the origin of a file's lines, place by place.
+type lineTracer struct {
 	*Archive
 	*slash.Provenance
-	now     []byte
-	line    int                  // the line to explain; zero for all
-	names   []string             // the file's earlier names
-	unknown []*provenance.Change // calls that may have changed the file
+	content      []byte
+	wantedLine   int                  // the line to explain; zero for all
+	formerNames  []string             // the file's earlier names
+	unknownCalls []*provenance.Change // calls that may have changed the file
 }
 
-// asked reports whether a line, counted from zero, is to be explained and its writer is unknown.
-func (t *tracing) asked(i int) bool {
-	return (t.line == 0 || i == t.line-1) && !t.Lines[i].BySession()
+// isOpenLine reports whether a line, counted from zero, is to be explained and its writer is unknown.
+func (t *lineTracer) isOpenLine(i int) bool {
+	return (t.wantedLine == 0 || i == t.wantedLine-1) && !t.Lines[i].FromCall()
 }
 
-// left reports whether any line's writer is still unknown.
-func (t *tracing) left() bool {
+// hasOpenLines reports whether any line's writer is still unknown.
+func (t *lineTracer) hasOpenLines() bool {
 	for i := range t.Lines {
-		if t.asked(i) {
+		if t.isOpenLine(i) {
 			return true
 		}
 	}
 	return false
 }
 
-// in searches a place's sessions for the writers of the remaining lines.
-func (t *tracing) in(ctx context.Context, at place) error {
-	if _, err := fs.ReadDir(repofile.OwnDir(at.Dir("log")), "."); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		t.cannotRead(at.root, err)
+// searchPlace searches a place's sessions for the writers of the remaining lines.
+func (t *lineTracer) searchPlace(ctx context.Context, at sessionPlace) error {
+	if _, err := fs.ReadDir(repofile.OwnDir(at.Path("log")), "."); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.noteUnreadable(at.root, err)
 	}
 	var more []string
-	changes := func(name string) []*provenance.Change { return at.changes(ctx, name, more...) }
-	kept := t.keptIn(at.Store, at.ws)
-	lines, names, err := provenance.Trace(ctx, at.name, t.now, t.line, changes(at.name), kept, nil, changes)
+	changes := func(name string) []*provenance.Change { return at.fileChanges(ctx, name, more...) }
+	kept := t.savedContentsIn(at.Store, at.ws)
+	lines, names, err := provenance.Trace(ctx, at.name, t.content, t.wantedLine, changes(at.name), kept, nil, changes)
 	if err != nil {
 		return err
 	}
 	earlier := t.Lines
 	t.Lines = lines
-	if t.left() { // the file may have had another name, or a call was cut off
+	if t.hasOpenLines() { // the file may have had another name, or a call was cut off
 		gone := func(name string) bool { _, err := at.ws.Lstat(name); return errors.Is(err, fs.ErrNotExist) }
 		var unknown []*provenance.Change
-		if more, unknown = at.survey(ctx, at.name, gone); len(more) > 0 {
-			if t.Lines, names, err = provenance.Trace(ctx, at.name, t.now, t.line, changes(at.name), kept, gone, changes); err != nil {
+		if more, unknown = at.findDeleted(ctx, at.name, gone); len(more) > 0 {
+			if t.Lines, names, err = provenance.Trace(ctx, at.name, t.content, t.wantedLine, changes(at.name), kept, gone, changes); err != nil {
 				return err
 			}
 		}
-		if at.same {
-			t.unknown = append(t.unknown, unknown...)
+		if at.sameFile {
+			t.unknownCalls = append(t.unknownCalls, unknown...)
 		}
 	}
-	if at.from == "" {
-		t.names = names
+	if at.displayPath == "" {
+		t.formerNames = names
 	} else {
-		t.Lines = t.joined(earlier, t.Lines, at.from)
+		t.Lines = t.mergeLines(earlier, t.Lines, at.displayPath)
 	}
-	t.Unread = append(t.Unread, at.Unread()...)
-	t.tell(ctx, at)
+	t.Unreadable = append(t.Unreadable, at.UnreadSessions()...)
+	t.addStories(ctx, at)
 	return nil
 }
 
-// joined adds another place's findings about the remaining lines. A call did not
+// mergeLines adds another place's findings about the remaining lines. A call did not
 // write a line that is older than it, according to git or to what calls found.
-func (t *tracing) joined(lines, there []provenance.Line, from string) []provenance.Line {
+func (t *lineTracer) mergeLines(lines, there []provenance.Line, from string) []provenance.Line {
 	t.Lines = lines
 	for i, l := range there {
-		if !t.asked(i) || !l.BySession() {
+		if !t.isOpenLine(i) || !l.FromCall() {
 			continue
 		}
 		was := lines[i]
-		if t.Older(i, l.By.Time) || !was.Until.IsZero() && was.Until.Before(l.By.Time) {
+		if t.CommittedBefore(i, l.Change.Time) || !was.FoundAt.IsZero() && was.FoundAt.Before(l.Change.Time) {
 			continue
 		}
-		l.By.Place = from
+		l.Change.Place = from
 		lines[i] = l
 	}
 	return lines
 }
 
-// tell adds the stories behind a place's calls that wrote the lines to explain.
-func (t *tracing) tell(ctx context.Context, at place) {
+// addStories adds the stories behind a place's calls that wrote the lines to explain.
+func (t *lineTracer) addStories(ctx context.Context, at sessionPlace) {
 	bySession := make(map[string][]*provenance.Change)
 	for i, l := range t.Lines {
-		if t.line > 0 && i != t.line-1 || !l.BySession() || l.By.Place != at.from {
+		if t.wantedLine > 0 && i != t.wantedLine-1 || !l.FromCall() || l.Change.Place != at.displayPath {
 			continue
 		}
-		if list := bySession[l.By.Session]; len(list) == 0 || list[len(list)-1] != l.By {
-			bySession[l.By.Session] = append(list, l.By)
+		if list := bySession[l.Change.Session]; len(list) == 0 || list[len(list)-1] != l.Change {
+			bySession[l.Change.Session] = append(list, l.Change)
 		}
 	}
 	for id, list := range bySession {
-		stories, err := provenance.Stories(at.vouched(ctx, id, list), list, verify.IsCheck)
+		stories, err := provenance.Explain(at.markVouched(ctx, id, list), list, verify.IsCheck)
 		if err != nil {
 			at.warn(err.Error())
 		}
 		for c, story := range stories {
-			t.Stories[c] = story
+			t.Explanations[c] = story
 		}
 	}
 }
 
-// elsewhere returns the other places whose sessions may have changed a file: the
+// otherPlaces returns the other places whose sessions may have changed a file: the
 // folders around it, and around it in the repository's other work trees. Only
 // folders in which this user has worked count, so each costs only a lookup.
-func (t *tracing) elsewhere(ctx context.Context, o git.Options, name string) (places []place) {
+func (t *lineTracer) otherPlaces(ctx context.Context, o git.Options, name string) (places []sessionPlace) {
 	if filepath.IsAbs(name) || t.Home == "" {
 		return nil
 	}
@@ -149,8 +149,8 @@ func (t *tracing) elsewhere(ctx context.Context, o git.Options, name string) (pl
 	seen := []string{t.Root, root}
 	look := func(file string, same bool) {
 		for at := filepath.Dir(file); ; at = filepath.Dir(at) {
-			if !slices.Contains(seen, at) && t.worked(at) {
-				if p, ok := t.placeAt(at, file, same); ok {
+			if !slices.Contains(seen, at) && t.hadSessions(at) {
+				if p, ok := t.openPlace(at, file, same); ok {
 					places = append(places, p)
 				}
 			}
@@ -161,7 +161,7 @@ func (t *tracing) elsewhere(ctx context.Context, o git.Options, name string) (pl
 	}
 	look(filepath.Join(t.Root, name), true)
 	look(file, true)
-	own, trees := git.Trees(ctx, o)
+	own, trees := git.Worktrees(ctx, o)
 	within, err := filepath.Rel(own, file)
 	if err != nil {
 		return places
@@ -172,15 +172,15 @@ func (t *tracing) elsewhere(ctx context.Context, o git.Options, name string) (pl
 	return places
 }
 
-// worked reports whether this user has had sessions in a folder.
-func (a *Archive) worked(root string) bool {
+// hadSessions reports whether this user has had sessions in a folder.
+func (a *Archive) hadSessions(root string) bool {
 	_, err := os.Lstat(filepath.Join(a.Home, workspacesDir, shortHash(root)))
 	return err == nil
 }
 
-// placeAt returns a folder as a place, if it still has sessions.
-func (t *tracing) placeAt(root, file string, same bool) (p place, ok bool) {
-	err := readable(root)
+// openPlace returns a folder as a place, if it still has sessions.
+func (t *lineTracer) openPlace(root, file string, same bool) (p sessionPlace, ok bool) {
+	err := checkReadable(root)
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, false
 	}
@@ -189,7 +189,7 @@ func (t *tracing) placeAt(root, file string, same bool) (p place, ok bool) {
 		ws, err = workspace.Open(root)
 	}
 	if err != nil {
-		t.cannotRead(root, err)
+		t.noteUnreadable(root, err)
 		return p, false
 	}
 	name, err := filepath.Rel(root, file)
@@ -198,15 +198,15 @@ func (t *tracing) placeAt(root, file string, same bool) (p place, ok bool) {
 		ws.Close()
 		return p, false
 	}
-	return place{Store: t.storeOf(root), ws: ws, name: filepath.ToSlash(name), same: same, from: filepath.ToSlash(from)}, true
+	return sessionPlace{Store: t.workspaceStore(root), ws: ws, name: filepath.ToSlash(name), sameFile: same, displayPath: filepath.ToSlash(from)}, true
 }
 
-func (t *tracing) cannotRead(root string, why error) {
-	t.Unread = append(t.Unread, fmt.Sprintf("the sessions of %s: %v", root, why))
+func (t *lineTracer) noteUnreadable(root string, why error) {
+	t.Unreadable = append(t.Unreadable, fmt.Sprintf("the sessions of %s: %v", root, why))
 }
 
-// readable returns an error if a workspace's logs are unreadable. It rejects links, which may lead anywhere.
-func readable(root string) error {
+// checkReadable returns an error if a workspace's logs are unreadable. It rejects links, which may lead anywhere.
+func checkReadable(root string) error {
 	dir := root
 	for _, name := range []string{".coder", "log"} {
 		dir = filepath.Join(dir, name)
@@ -218,17 +218,17 @@ func readable(root string) error {
 			return err
 		}
 	}
-	_, err := fs.ReadDir(repofile.Below(root), ".coder/log")
+	_, err := fs.ReadDir(repofile.NewRoot(root), ".coder/log")
 	return err
 }
 
-// storeOf returns another workspace's store, for reading.
-func (a *Archive) storeOf(root string) *Store {
-	s := &Store{root: root, dir: filepath.Join(root, ".coder"), home: a.Home, warn: a.warn, Key: a.Store().Key, short: make(map[string]string)}
-	s.contents = sync.OnceValue(func() *undo.Store {
-		return undo.OpenStore(s.Dir("undo"), undo.StoreOptions{Now: a.Env.Now, Private: s.PrivateUndo()})
+// workspaceStore returns another workspace's store, for reading.
+func (a *Archive) workspaceStore(root string) *Store {
+	s := &Store{root: root, dir: filepath.Join(root, ".coder"), home: a.Home, warn: a.warn, SealKey: a.Store().SealKey, truncated: make(map[string]string)}
+	s.undoStore = sync.OnceValue(func() *undo.Store {
+		return undo.OpenStore(s.Path("undo"), undo.StoreOptions{Now: a.Env.Now, Private: s.PrivateUndo()})
 	})
-	s.logs = jsonl.Open(s.Dir("log"), jsonl.Options{Disk: disk.System, Short: s.fallsShort, Heads: s.heads(a.Env.Now)})
+	s.logs = jsonl.Open(s.Path("log"), jsonl.Options{Disk: disk.System, OnTruncated: s.recordTruncated, Heads: s.headStore(a.Env.Now)})
 	s.Logs = s.logs
 	return s
 }

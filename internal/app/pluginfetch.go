@@ -38,20 +38,20 @@ func (e Env) fetchedPlugins() string {
 }
 
 var (
-	ownerRepo   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\w.-]+/[\w.-]+$`) })
-	marketNamed = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([\w.-]+)@([\w.-]+)$`) })
+	ownerRepoPattern  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\w.-]+/[\w.-]+$`) })
+	marketNamePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([\w.-]+)@([\w.-]+)$`) })
 )
 
-// originOf reads owner/repo[@ref] or a URL[@ref]; ok is false for a path.
-func originOf(text string) (o plugin.Origin, ok bool) {
+// parseOrigin reads owner/repo[@ref] or a URL[@ref]; ok is false for a path.
+func parseOrigin(text string) (o plugin.Origin, ok bool) {
 	at := strings.LastIndexByte(text, '@')
-	if name := text[:max(at, 0)]; at > 0 && (ownerRepo().MatchString(name) || strings.Contains(name, "://") && strings.LastIndexByte(name, '/') > strings.Index(name, "://")+2) {
+	if name := text[:max(at, 0)]; at > 0 && (ownerRepoPattern().MatchString(name) || strings.Contains(name, "://") && strings.LastIndexByte(name, '/') > strings.Index(name, "://")+2) {
 		text, o.Ref = name, text[at+1:]
 	}
 	switch {
 	case strings.Contains(text, "://"), strings.HasPrefix(text, "git@"):
 		o.Source = text
-	case ownerRepo().MatchString(text) && !strings.HasPrefix(text, "."):
+	case ownerRepoPattern().MatchString(text) && !strings.HasPrefix(text, "."):
 		o.Source = "https://github.com/" + text + ".git"
 	}
 	return o, o.Source != ""
@@ -67,10 +67,10 @@ func (a *Extensions) FindPlugin(ctx context.Context, text string) (dir string, o
 	if _, err := os.Stat(dir); err == nil {
 		return dir, o, nil
 	}
-	if m := marketNamed().FindStringSubmatch(text); m != nil {
-		return a.fromMarket(ctx, m[1], m[2])
+	if m := marketNamePattern().FindStringSubmatch(text); m != nil {
+		return a.findInMarket(ctx, m[1], m[2])
 	}
-	o, ok := originOf(text)
+	o, ok := parseOrigin(text)
 	if !ok {
 		return dir, o, nil // which the book says is missing
 	}
@@ -82,7 +82,7 @@ func (a *Extensions) FindPlugin(ctx context.Context, text string) (dir string, o
 func (a *Extensions) fetchPlugin(ctx context.Context, o *plugin.Origin) (dir string, err error) {
 	base := a.fetchedPlugins()
 	if base == "" {
-		return "", inputf("no folder for plugins: set HOME")
+		return "", inputErrorf("no folder for plugins: set HOME")
 	}
 	if err := os.MkdirAll(base, 0o700); err != nil {
 		return "", err
@@ -97,8 +97,8 @@ func (a *Extensions) fetchPlugin(ctx context.Context, o *plugin.Origin) (dir str
 	if err := os.RemoveAll(clone); err != nil { // what a killed process left
 		return "", err
 	}
-	if _, o.Commit, err = worktree.Clone(ctx, clone, o.Source, o.Ref, "plugin", a.Door()); err != nil {
-		return "", inputf("%v", err)
+	if _, o.Commit, err = worktree.Clone(ctx, clone, o.Source, o.Ref, "plugin", a.Launcher()); err != nil {
+		return "", inputErrorf("%v", err)
 	}
 	if err := os.RemoveAll(filepath.Join(clone, ".git")); err != nil { // all that is left is pinned
 		return "", err
@@ -107,32 +107,32 @@ func (a *Extensions) fetchPlugin(ctx context.Context, o *plugin.Origin) (dir str
 	if err := errors.Join(os.RemoveAll(dir), os.Rename(clone, dir)); err != nil { // one that is there may have been changed
 		return "", err
 	}
-	return inFolder(dir, o.Sub)
+	return subfolder(dir, o.Sub)
 }
 
-// RefetchPlugin fetches a plugin from where it came, as that is now.
-func (a *Extensions) RefetchPlugin(ctx context.Context, from plugin.Origin) (dir string, o plugin.Origin, err error) {
+// UpdatePlugin fetches a plugin from where it came, as that is now.
+func (a *Extensions) UpdatePlugin(ctx context.Context, from plugin.Origin) (dir string, o plugin.Origin, err error) {
 	o = from
 	dir, err = a.fetchPlugin(ctx, &o)
 	return dir, o, err
 }
 
-// inFolder is a folder inside another, which it does not lead out of.
-func inFolder(dir, sub string) (string, error) {
+// subfolder is a folder inside another, which it does not lead out of.
+func subfolder(dir, sub string) (string, error) {
 	if sub == "" {
 		return dir, nil
 	}
 	if !filepath.IsLocal(sub) {
-		return "", inputf("%q leads outside the folder", sub)
+		return "", inputErrorf("%q leads outside the folder", sub)
 	}
-	if _, err := repofile.Below(dir).Stat(sub); err != nil {
-		return "", inputf("%s: %s", sub, repofile.Why(err))
+	if _, err := repofile.NewRoot(dir).Stat(sub); err != nil {
+		return "", inputErrorf("%s: %s", sub, repofile.Reason(err))
 	}
 	return filepath.Join(dir, sub), nil
 }
 
-// Dropped removes the folder of a plugin that was fetched, unless another plugin is in it.
-func (a *Extensions) Dropped(o plugin.Origin, dir string) error {
+// RemoveFetchedPlugin removes the folder of a plugin that was fetched, unless another plugin is in it.
+func (a *Extensions) RemoveFetchedPlugin(o plugin.Origin, dir string) error {
 	base := a.fetchedPlugins()
 	rel, err := filepath.Rel(base, dir)
 	if o.Source == "" || err != nil || !filepath.IsLocal(rel) || rel == "." {
@@ -140,11 +140,11 @@ func (a *Extensions) Dropped(o plugin.Origin, dir string) error {
 	}
 	top, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
 	added, err := a.PluginBook().Load()
-	markets, bad := a.Markets()
+	markets, bad := a.LoadMarkets()
 	if err = errors.Join(err, bad); err != nil {
 		return err
 	}
-	used := slices.ContainsFunc(added, func(p plugin.Added) bool { return strings.HasPrefix(p.Dir+"/", filepath.Join(base, top)+"/") })
+	used := slices.ContainsFunc(added, func(p plugin.AddedPlugin) bool { return strings.HasPrefix(p.Dir+"/", filepath.Join(base, top)+"/") })
 	for _, m := range markets {
 		used = used || strings.HasPrefix(m.Dir+"/", filepath.Join(base, top)+"/")
 	}
@@ -162,10 +162,10 @@ type Market struct {
 
 const marketsFile = "marketplaces.json"
 
-// Markets are the marketplaces that the person added, by name.
-func (a *Extensions) Markets() (map[string]Market, error) {
+// LoadMarkets are the marketplaces that the person added, by name.
+func (a *Extensions) LoadMarkets() (map[string]Market, error) {
 	all := make(map[string]Market)
-	text, err := repofile.Own(filepath.Join(a.Home, marketsFile), maxNamedFile)
+	text, err := repofile.ReadOwn(filepath.Join(a.Home, marketsFile), maxUserFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return all, nil
 	}
@@ -182,27 +182,27 @@ func (a *Extensions) AddMarket(ctx context.Context, text string) (name string, o
 		return "", nil, err
 	}
 	if name, offers, err = plugin.ReadMarket(dir); err != nil {
-		return "", nil, inputf("%v", err)
+		return "", nil, inputErrorf("%v", err)
 	}
-	all, err := a.Markets()
+	all, err := a.LoadMarkets()
 	if err != nil {
 		return "", nil, err
 	}
 	was := all[name]
 	all[name] = Market{o, dir}
-	if err := errors.Join(os.MkdirAll(a.Home, 0o700), atomicfile.Write(filepath.Join(a.Home, marketsFile), jsonx.Must(all), 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(a.Home, 0o700), atomicfile.Write(filepath.Join(a.Home, marketsFile), jsonx.MustMarshal(all), 0o600)); err != nil {
 		return "", nil, err
 	}
 	if was.Dir != dir {
-		err = a.Dropped(was.Origin, was.Dir)
+		err = a.RemoveFetchedPlugin(was.Origin, was.Dir)
 	}
 	return name, offers, err
 }
 
-// Offers are what the marketplaces list, as NAME@MARKETPLACE. A marketplace that cannot be read
+// MarketOffers are what the marketplaces list, as NAME@MARKETPLACE. A marketplace that cannot be read
 // is a problem.
-func (a *Extensions) Offers() (offers []plugin.Offer, problems []string) {
-	all, err := a.Markets()
+func (a *Extensions) MarketOffers() (offers []plugin.Offer, problems []string) {
+	all, err := a.LoadMarkets()
 	if err != nil {
 		return nil, []string{err.Error()}
 	}
@@ -219,32 +219,32 @@ func (a *Extensions) Offers() (offers []plugin.Offer, problems []string) {
 	return offers, problems
 }
 
-// fromMarket finds a plugin that a marketplace lists.
-func (a *Extensions) fromMarket(ctx context.Context, name, market string) (dir string, o plugin.Origin, err error) {
-	all, err := a.Markets()
+// findInMarket finds a plugin that a marketplace lists.
+func (a *Extensions) findInMarket(ctx context.Context, name, market string) (dir string, o plugin.Origin, err error) {
+	all, err := a.LoadMarkets()
 	m, ok := all[market]
 	if err != nil || !ok {
-		return "", o, cmp.Or(err, inputf("unknown marketplace %q; coder plugin marketplace list shows them", market))
+		return "", o, cmp.Or(err, inputErrorf("unknown marketplace %q; coder plugin marketplace list shows them", market))
 	}
 	_, offers, err := plugin.ReadMarket(m.Dir)
 	i := slices.IndexFunc(offers, func(o plugin.Offer) bool { return o.Name == name })
 	switch {
 	case err != nil:
-		return "", o, inputf("%v", err)
+		return "", o, inputErrorf("%v", err)
 	case i < 0:
-		return "", o, inputf("the marketplace %s has no plugin %q; coder plugin marketplace search finds them", market, name)
-	case offers[i].Unsupported != "":
-		return "", o, inputf("%s comes from %s, which coder cannot fetch", name, offers[i].Unsupported)
+		return "", o, inputErrorf("the marketplace %s has no plugin %q; coder plugin marketplace search finds them", market, name)
+	case offers[i].UnsupportedKind != "":
+		return "", o, inputErrorf("%s comes from %s, which coder cannot fetch", name, offers[i].UnsupportedKind)
 	}
 	switch o = offers[i].From; {
 	case o.Source != "":
-		if found, ok := originOf(o.Source); ok {
+		if found, ok := parseOrigin(o.Source); ok {
 			o.Source = found.Source
 		}
 		dir, err = a.fetchPlugin(ctx, &o)
 	default:
 		o.Source, o.Ref, o.Commit = m.Source, m.Ref, m.Commit
-		dir, err = inFolder(m.Dir, o.Sub)
+		dir, err = subfolder(m.Dir, o.Sub)
 	}
 	if base := a.fetchedPlugins(); err == nil && base != "" {
 		dir, err = offers[i].Furnish(dir, filepath.Join(base, shortHash(dir)[:16]+"-"+name))
@@ -255,11 +255,11 @@ func (a *Extensions) fromMarket(ctx context.Context, name, market string) (dir s
 // maxUpdateDiff bounds what is shown of an update.
 const maxUpdateDiff = 64 << 10
 
-// FolderDiff is the difference between what two folders of a plugin hold.
-func FolderDiff(old, now string) string {
+// DiffFolders is the difference between what two folders of a plugin hold.
+func DiffFolders(old, now string) string {
 	names := make(map[string]bool)
 	for _, dir := range []string{old, now} {
-		_ = fs.WalkDir(repofile.Below(dir), ".", func(name string, d fs.DirEntry, err error) error {
+		_ = fs.WalkDir(repofile.NewRoot(dir), ".", func(name string, d fs.DirEntry, err error) error {
 			if err == nil && !d.IsDir() {
 				names[name] = true
 			}
@@ -268,8 +268,8 @@ func FolderDiff(old, now string) string {
 	}
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		was, _ := repofile.Below(old).Read(name, maxUpdateDiff)
-		is, _ := repofile.Below(now).Read(name, maxUpdateDiff)
+		was, _ := repofile.NewRoot(old).Read(name, maxUpdateDiff)
+		is, _ := repofile.NewRoot(now).Read(name, maxUpdateDiff)
 		text, _, _ := patch.Unified(name, was, is)
 		if b.WriteString(text); b.Len() > maxUpdateDiff {
 			return b.String()[:maxUpdateDiff] + "\n[cut]\n"

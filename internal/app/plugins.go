@@ -27,17 +27,17 @@ import (
 // pluginsDir is the folder in CODER_HOME with the book of added plugins.
 const pluginsDir = "plugins"
 
-// usedPlugin is a plugin in this run.
-type usedPlugin struct {
+// loadedPlugin is a plugin in this run.
+type loadedPlugin struct {
 	plugin.Plugin
-	servers []mcp.Server
-	holds   func() bool // whether the user agreed to its content; nil if named for this run
+	servers     []mcp.Server
+	isUnchanged func() bool // whether the user agreed to its content; nil if named for this run
 }
 
 // PluginBook returns the book of plugins that the user added.
 func (a *Extensions) PluginBook() plugin.Book {
 	b := plugin.Book{Now: a.Env.Now}
-	if home, _ := a.homes(); home != "" {
+	if home, _ := a.userDirs(); home != "" {
 		b.Dir = filepath.Join(home, pluginsDir)
 	}
 	return b
@@ -46,9 +46,9 @@ func (a *Extensions) PluginBook() plugin.Book {
 // readPlugins reads this run's plugins: those of the command line, and added ones
 // that are unchanged. An unusable added plugin is off; the others still work.
 func (a *Extensions) readPlugins() error {
-	if !a.permits(func(l config.Limits) *bool { return l.Plugins }) {
+	if !a.isPermitted(func(l config.ManagedLimits) *bool { return l.Plugins }) {
 		if len(a.Options.PluginDirs) > 0 {
-			return configf("plugins are not allowed by managed settings")
+			return configErrorf("plugins are not allowed by managed settings")
 		}
 		return nil
 	}
@@ -61,7 +61,7 @@ func (a *Extensions) readPlugins() error {
 			err = a.usePlugin(p, nil)
 		}
 		if err != nil {
-			return inputf("--plugin-dir %s: %v", oneLine(dir), err)
+			return inputErrorf("--plugin-dir %s: %v", singleLine(dir), err)
 		}
 	}
 	book := a.PluginBook()
@@ -75,45 +75,45 @@ func (a *Extensions) readPlugins() error {
 			err = a.usePlugin(one.Plugin, func() bool {
 				mu.Lock()
 				defer mu.Unlock()
-				return book.Holds(&one) == nil
+				return book.CheckUnchanged(&one) == nil
 			})
 		}
 		if err != nil {
-			a.warn(PluginOff(one.Name, one.Dir, err))
+			a.warn(PluginOffNotice(one.Name, one.Dir, err))
 		}
 	}
 	return nil
 }
 
-// PluginOff says that a plugin is off, why, and what to do.
-func PluginOff(name, dir string, why error) string {
-	text := fmt.Sprintf("the plugin %s is off: %s", name, oneLine(why.Error()))
+// PluginOffNotice says that a plugin is off, why, and what to do.
+func PluginOffNotice(name, dir string, why error) string {
+	text := fmt.Sprintf("the plugin %s is off: %s", name, singleLine(why.Error()))
 	if errors.Is(why, plugin.ErrChanged) {
-		return text + fmt.Sprintf("; to use it as it is now: coder plugin add %s", oneLine(dir))
+		return text + fmt.Sprintf("; to use it as it is now: coder plugin add %s", singleLine(dir))
 	}
 	return text + fmt.Sprintf("; coder plugin remove %s removes it", name)
 }
 
 // usePlugin adds a plugin's content to the run. What is read only on use stays in the plugin's folder.
 func (a *Extensions) usePlugin(p plugin.Plugin, holds func() bool) error {
-	if slices.ContainsFunc(a.plugins, func(other usedPlugin) bool { return other.Name == p.Name }) {
+	if slices.ContainsFunc(a.plugins, func(other loadedPlugin) bool { return other.Name == p.Name }) {
 		return nil // the command line's takes precedence
 	}
 	list, skipped, err := a.pluginHooks(p)
 	if err != nil {
 		return err
 	}
-	servers, unset, more, err := a.pluginServers(p, a.Env.Getenv, a.withheld)
+	servers, unset, more, err := a.pluginServers(p, a.Env.Getenv, a.isWithheldVar)
 	if err != nil {
 		return err
 	}
-	kinds, _, lost := pluginLSP(p)
+	kinds, _, lost := pluginLSPServers(p)
 	a.servers = append(a.servers, kinds...)
 	if holds == nil { // otherwise it was reported when the plugin was added
 		unset = slices.Concat(unset, skipped, more, lost)
 	}
 	for _, s := range unset {
-		a.warn(fmt.Sprintf("plugin %s: %s", p.Name, oneLine(s)))
+		a.warn(fmt.Sprintf("plugin %s: %s", p.Name, singleLine(s)))
 	}
 	for i := range servers {
 		env := hooks.PluginEnv(p.Dir)
@@ -121,7 +121,7 @@ func (a *Extensions) usePlugin(p plugin.Plugin, holds func() bool) error {
 		servers[i].Env = env
 	}
 	a.hooks = append(a.hooks, list...)
-	a.plugins = append(a.plugins, usedPlugin{p, servers, holds})
+	a.plugins = append(a.plugins, loadedPlugin{p, servers, holds})
 	return nil
 }
 
@@ -132,7 +132,7 @@ func (a *Extensions) pluginHooks(p plugin.Plugin) (list []hooks.Hook, skipped []
 		return nil, nil, fmt.Errorf("it is in %s, which is hidden from commands: move it elsewhere", a.Home)
 	}
 	for _, by := range p.Hooks {
-		some, more, err := hooks.Read(by, hooks.Source{Plugin: p.Name, Root: p.Dir, Hide: []string{p.Unpinned()}})
+		some, more, err := hooks.Parse(by, hooks.Source{Plugin: p.Name, PluginRoot: p.Dir, HiddenPaths: []string{p.UnpinnedDir()}})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -145,7 +145,7 @@ func (a *Extensions) pluginHooks(p plugin.Plugin) (list []hooks.Hook, skipped []
 // name in theirs. unset describes servers that use an unset variable.
 func (a *Extensions) pluginServers(p plugin.Plugin, getenv func(string) string, withheld func(string) bool) (list []mcp.Server, unset, skipped []string, err error) {
 	for _, text := range p.Servers {
-		servers, without, err := config.Servers(text, func(name string) string {
+		servers, without, err := config.ParseServers(text, func(name string) string {
 			switch name {
 			case "CLAUDE_PLUGIN_ROOT":
 				return p.Dir
@@ -161,7 +161,7 @@ func (a *Extensions) pluginServers(p plugin.Plugin, getenv func(string) string, 
 			unset = append(unset, fmt.Sprintf("mcpServers.%s: %v", s.Name, s.Err))
 		}
 		for _, name := range slices.Sorted(maps.Keys(servers)) {
-			s, err := mcp.Read(strings.Join([]string{"plugin", p.Name, name}, "_"), servers[name])
+			s, err := mcp.ParseServer(strings.Join([]string{"plugin", p.Name, name}, "_"), servers[name])
 			if err != nil {
 				skipped = append(skipped, fmt.Sprintf("the MCP server %s is skipped: %v", name, err))
 				continue
@@ -176,9 +176,9 @@ func (a *Extensions) pluginServers(p plugin.Plugin, getenv func(string) string, 
 	return list, unset, skipped, nil
 }
 
-// pluginLSP are the language servers of a plugin, shown in lines for people. They start as any
+// pluginLSPServers are the language servers of a plugin, shown in lines for people. They start as any
 // do: in a trusted folder, confined.
-func pluginLSP(p plugin.Plugin) (kinds []lsp.Kind, shown, skipped []string) {
+func pluginLSPServers(p plugin.Plugin) (kinds []lsp.Kind, shown, skipped []string) {
 	for _, text := range p.LSP {
 		var servers map[string]struct {
 			Command  string            `json:"command"`
@@ -188,7 +188,7 @@ func pluginLSP(p plugin.Plugin) (kinds []lsp.Kind, shown, skipped []string) {
 			Settings json.RawMessage   `json:"settings"`
 			Env      map[string]string `json:"env"`
 		}
-		filled := strings.ReplaceAll(string(text), frontmatter.DirVariable, p.Dir)
+		filled := strings.ReplaceAll(string(text), frontmatter.DirPlaceholder, p.Dir)
 		if err := json.Unmarshal([]byte(filled), &servers); err != nil {
 			skipped = append(skipped, fmt.Sprintf("the language servers are skipped: %v", err))
 			continue
@@ -202,7 +202,7 @@ func pluginLSP(p plugin.Plugin) (kinds []lsp.Kind, shown, skipped []string) {
 			if s.Settings != nil {
 				ours["settings"] = s.Settings
 			}
-			kind, err := lsp.Configured(p.Name+":"+name, jsonx.Must(ours))
+			kind, err := lsp.ParseKind(p.Name+":"+name, jsonx.MustMarshal(ours))
 			if err != nil {
 				skipped = append(skipped, err.Error())
 				continue
@@ -215,9 +215,9 @@ func pluginLSP(p plugin.Plugin) (kinds []lsp.Kind, shown, skipped []string) {
 	return kinds, shown, skipped
 }
 
-// withheld reports whether a file from someone else must not
+// isWithheldVar reports whether a file from someone else must not
 // use a variable, because it holds a provider's key.
-func (a *Site) withheld(name string) bool {
+func (a *Site) isWithheldVar(name string) bool {
 	value := a.Env.Getenv(name)
 	return value != "" && (slices.Contains(config.KeyVariables(), name) || value == a.Config.Provider.APIKey)
 }
@@ -232,23 +232,23 @@ func (a *Extensions) pluginRoots(of func(plugin.Plugin) []frontmatter.Root) (roo
 
 // known reports whether a file's problem was reported when its plugin was added: the user cannot fix it.
 func (a *Extensions) known(w frontmatter.Warning) bool {
-	return slices.ContainsFunc(a.plugins, func(p usedPlugin) bool { return p.holds != nil && strings.HasPrefix(w.Path, p.Dir+"/") })
+	return slices.ContainsFunc(a.plugins, func(p loadedPlugin) bool { return p.isUnchanged != nil && strings.HasPrefix(w.Path, p.Dir+"/") })
 }
 
-// unpinned returns the paths that a plugin's server must not see: the parts of its plugin without a pin.
-func (a *Extensions) unpinned(server string) (paths []string) {
+// unpinnedPaths returns the paths that a plugin's server must not see: the parts of its plugin without a pin.
+func (a *Extensions) unpinnedPaths(server string) (paths []string) {
 	for _, p := range a.plugins {
 		if slices.ContainsFunc(p.servers, func(s mcp.Server) bool { return s.Name == server }) {
-			paths = append(paths, p.Unpinned())
+			paths = append(paths, p.UnpinnedDir())
 		}
 	}
 	return paths
 }
 
-// pluginHolds reports whether the plugin in dir is still the one that the user agreed to.
-func (a *Extensions) pluginHolds(dir string) bool {
-	i := slices.IndexFunc(a.plugins, func(p usedPlugin) bool { return p.Dir == dir })
-	return i < 0 || a.plugins[i].holds == nil || a.plugins[i].holds()
+// isPluginUnchanged reports whether the plugin in dir is still the one that the user agreed to.
+func (a *Extensions) isPluginUnchanged(dir string) bool {
+	i := slices.IndexFunc(a.plugins, func(p loadedPlugin) bool { return p.Dir == dir })
+	return i < 0 || a.plugins[i].isUnchanged == nil || a.plugins[i].isUnchanged()
 }
 
 // PluginContents is everything in a plugin, for display.
@@ -261,8 +261,8 @@ type PluginContents struct {
 	Problems                         []string // skipped parts, and why
 }
 
-// Contents reads a plugin. Variables stay as written.
-func (a *Extensions) Contents(p plugin.Plugin) (c PluginContents, err error) {
+// PluginContents reads a plugin. Variables stay as written.
+func (a *Extensions) PluginContents(p plugin.Plugin) (c PluginContents, err error) {
 	c.Plugin = p
 	list, skipped, err := a.pluginHooks(p)
 	if err != nil {
@@ -272,32 +272,32 @@ func (a *Extensions) Contents(p plugin.Plugin) (c PluginContents, err error) {
 	if err != nil {
 		return c, err
 	}
-	_, shown, lost := pluginLSP(p)
+	_, shown, lost := pluginLSPServers(p)
 	c.Hooks, c.Servers, c.LSP, c.Problems = list, servers, shown, slices.Concat(skipped, more, lost)
 	commands, bad := usercommand.New(p.Commands...).List()
 	for _, one := range commands {
-		c.Commands = append(c.Commands, slash.Item{Name: one.Name, About: one.Description})
+		c.Commands = append(c.Commands, slash.Item{Name: one.Name, Description: one.Description})
 	}
 	all, worse := skills.New(p.Skills...).List()
-	for _, one := range ofPeople(all) {
-		c.Skills = append(c.Skills, slash.Item{Name: one.Name, About: one.About()})
+	for _, one := range customSkills(all) {
+		c.Skills = append(c.Skills, slash.Item{Name: one.Name, Description: one.DisplayText()})
 	}
 	agents, worst := subagent.Load(p.Agents...)
 	for _, one := range agents {
-		if one.Own() {
-			c.Agents = append(c.Agents, slash.Item{Name: one.Name, About: one.About})
+		if one.IsCustom() {
+			c.Agents = append(c.Agents, slash.Item{Name: one.Name, Description: one.LocalDescription})
 		}
 	}
 	styles, last := outputstyle.List(p.Styles...)
 	for _, one := range styles {
 		if one.Path != "" {
-			c.Styles = append(c.Styles, slash.Item{Name: one.Name, About: one.About})
+			c.Styles = append(c.Styles, slash.Item{Name: one.Name, Description: one.About})
 		}
 	}
 	for _, w := range slices.Concat(bad, worse, worst, last) {
 		c.Problems = append(c.Problems, strings.TrimPrefix(w.String(), p.Dir+"/"))
 	}
-	for _, name := range p.Unused {
+	for _, name := range p.Unsupported {
 		c.Problems = append(c.Problems, fmt.Sprintf("%s: not used here", name))
 	}
 	return c, nil

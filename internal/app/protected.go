@@ -23,11 +23,11 @@ import (
 // protectedFiles finds what a command needs to know about the workspace's files: which ones are secret,
 // frozen, or in nested repositories. The first search walks the tree; later ones only look for changes.
 type protectedFiles struct {
-	in     *safety
-	ws     *workspace.Workspace
-	found  *workspace.Named // secrets, and names that isInner accepts: one list, because both search everywhere
-	frozen *workspace.Named
-	index  gitIndex
+	in            *safety
+	ws            *workspace.Workspace
+	searchedNames *workspace.NameIndex // secrets, and names that isNestedMarker accepts: one list, because both search everywhere
+	frozenNames   *workspace.NameIndex
+	index         gitIndex
 
 	ignores []ignoreList
 }
@@ -37,7 +37,7 @@ func (a *Site) hasFileRules() bool {
 	restricted := slices.ContainsFunc(a.Options.DenyTools, func(s rule.Spec) bool { return s.On != "" })
 	for name, rules := range a.Config.Permission.Tools {
 		for pattern := range rules {
-			restricted = restricted || name != rule.Commands && name != rule.Fetches && pattern != "*"
+			restricted = restricted || name != rule.ClassCommand && name != rule.ClassFetch && pattern != "*"
 		}
 	}
 	return restricted
@@ -49,9 +49,9 @@ var ignoreFiles = []string{".coderignore", ".aiignore", ".cursorignore", ".gemin
 // maxIgnoreFile limits the bytes read of one of them.
 const maxIgnoreFile = 256 << 10
 
-// readIgnored reads the workspace's ignore files. It warns
+// readIgnoreFiles reads the workspace's ignore files. It warns
 // about an unreadable file, so that nobody relies on it.
-func (p *protectedFiles) readIgnored() {
+func (p *protectedFiles) readIgnoreFiles() {
 	for _, name := range ignoreFiles {
 		text, _, err := p.ws.ReadFile(name, maxIgnoreFile)
 		switch {
@@ -69,8 +69,8 @@ type ignoreList struct {
 	list workspace.IgnoreList
 }
 
-// ignored returns a function that returns the ignore file that hides a file; nil without such files.
-func (p *protectedFiles) ignored() func(file string) (by string, ok bool) {
+// ignoreMatcher returns a function that returns the ignore file that hides a file; nil without such files.
+func (p *protectedFiles) ignoreMatcher() func(file string) (by string, ok bool) {
 	if len(p.ignores) == 0 {
 		return nil
 	}
@@ -84,50 +84,50 @@ func (p *protectedFiles) ignored() func(file string) (by string, ok bool) {
 	}
 }
 
-// protect finds a workspace's protected files by their names alone, without rules.
-func (a *Workspace) protect(ws *workspace.Workspace) *protectedFiles {
+// newProtectedFiles finds a workspace's protected files by their names alone, without rules.
+func (a *Workspace) newProtectedFiles(ws *workspace.Workspace) *protectedFiles {
 	return newProtectedFiles(&safety{Workspace: a}, ws)
 }
 
 func newProtectedFiles(a *safety, ws *workspace.Workspace) *protectedFiles {
 	p := &protectedFiles{in: a, ws: ws}
-	p.readIgnored()
+	p.readIgnoreFiles()
 	restricted := a.hasFileRules() || len(p.ignores) > 0
-	p.found = ws.Named(func(rel string, dir bool) bool {
-		return secret.InTree(rel, dir) || isInner(rel, dir) || !dir && restricted && a.judge != nil && a.judge.Conceals(rel)
-	}, func(rel string) bool { return secret.Bulky(rel) || secret.InRecords(rel) })
-	p.frozen = ws.Named(func(rel string, dir bool) bool { return a.judge != nil && a.judge.IsFrozen(rel, dir) }, func(rel string) bool {
-		return secret.Bulky(rel) || a.judge != nil && a.judge.IsFrozen(rel, true)
+	p.searchedNames = ws.IndexNames(func(rel string, dir bool) bool {
+		return secret.IsHiddenInTree(rel, dir) || isNestedMarker(rel, dir) || !dir && restricted && a.judge != nil && a.judge.IsConcealed(rel)
+	}, func(rel string) bool { return secret.IsBulkyFolder(rel) || secret.IsRecordPath(rel) })
+	p.frozenNames = ws.IndexNames(func(rel string, dir bool) bool { return a.judge != nil && a.judge.IsFrozen(rel, dir) }, func(rel string) bool {
+		return secret.IsBulkyFolder(rel) || a.judge != nil && a.judge.IsFrozen(rel, true)
 	})
 	return p
 }
 
-// isInner reports whether a name marks a repository or project below the workspace.
-func isInner(rel string, dir bool) bool {
+// isNestedMarker reports whether a name marks a repository or project below the workspace.
+func isNestedMarker(rel string, dir bool) bool {
 	base := path.Base(rel)
 	isGit := strings.EqualFold(base, ".git") || !dir && strings.EqualFold(base, "HEAD")
 	return rel != base && (isGit || dir && base == ".coder")
 }
 
-// hidden lists the files that commands must not see unless
+// hiddenFiles lists the files that commands must not see unless
 // they name them, and reports whether the list is complete.
-func (p *protectedFiles) hidden(ctx context.Context) (files []string, all bool) {
-	names, all, err := p.found.List(ctx)
+func (p *protectedFiles) hiddenFiles(ctx context.Context) (files []string, all bool) {
+	names, all, err := p.searchedNames.List(ctx)
 	for _, name := range names {
-		if secret.InTree(name, true) || p.conceals(name) {
-			files = append(files, p.full(name))
+		if secret.IsHiddenInTree(name, true) || p.isHiddenByRule(name) {
+			files = append(files, p.fullPath(name))
 		}
 	}
 	return files, all && err == nil
 }
 
-// conceals reports whether a rule hides a found name. Rules are about files.
-func (p *protectedFiles) conceals(name string) bool {
-	inner := isInner(name, true) || isInner(name, false)
+// isHiddenByRule reports whether a rule hides a found name. Rules are about files.
+func (p *protectedFiles) isHiddenByRule(name string) bool {
+	inner := isNestedMarker(name, true) || isNestedMarker(name, false)
 	if p.in.judge == nil {
 		return !inner
 	}
-	if !p.in.judge.Conceals(name) {
+	if !p.in.judge.IsConcealed(name) {
 		return false
 	}
 	if !inner {
@@ -137,34 +137,34 @@ func (p *protectedFiles) conceals(name string) bool {
 	return err != nil || !info.IsDir()
 }
 
-func (p *protectedFiles) full(name string) string {
+func (p *protectedFiles) fullPath(name string) string {
 	if filepath.IsAbs(name) {
 		return name
 	}
 	return p.in.Root + "/" + name
 }
 
-// repositories returns the folders below the workspace that contain a repository, or may be a bare one.
-func (p *protectedFiles) repositories(ctx context.Context) []string {
-	return append(p.holding(ctx, ".git"), p.holding(ctx, "HEAD")...)
+// nestedRepositories returns the folders below the workspace that contain a repository, or may be a bare one.
+func (p *protectedFiles) nestedRepositories(ctx context.Context) []string {
+	return append(p.dirsContaining(ctx, ".git"), p.dirsContaining(ctx, "HEAD")...)
 }
 
-// projects returns folders that may contain a .coder folder:
+// projectDirs returns folders that may contain a .coder folder:
 // below the workspace, and others that commands can write to.
-func (p *protectedFiles) projects(ctx context.Context) []string {
-	dirs := p.holding(ctx, ".coder")
+func (p *protectedFiles) projectDirs(ctx context.Context) []string {
+	dirs := p.dirsContaining(ctx, ".coder")
 	for _, dir := range p.in.Config.Safety.Writable {
-		dirs = append(dirs, p.in.resolve(dir))
+		dirs = append(dirs, p.in.resolvePath(dir))
 	}
 	return dirs
 }
 
-// holding lists the folders below the workspace that contain a name.
-func (p *protectedFiles) holding(ctx context.Context, base string) (dirs []string) {
-	names, _, _ := p.found.List(ctx)
+// dirsContaining lists the folders below the workspace that contain a name.
+func (p *protectedFiles) dirsContaining(ctx context.Context, base string) (dirs []string) {
+	names, _, _ := p.searchedNames.List(ctx)
 	for _, name := range names {
 		if strings.EqualFold(path.Base(name), base) && path.Dir(name) != "." {
-			dirs = append(dirs, filepath.Dir(p.full(name)))
+			dirs = append(dirs, filepath.Dir(p.fullPath(name)))
 		}
 	}
 	return dirs
@@ -176,43 +176,43 @@ var errTooManyFiles = errors.New("too many files to check")
 // frozenPaths lists what no command may write. It includes frozen folders that do not exist.
 func (p *protectedFiles) frozenPaths(ctx context.Context) (paths []string, err error) {
 	judge := p.in.judge
-	if judge == nil || !judge.Freezes() {
+	if judge == nil || !judge.HasFrozen() {
 		return nil, nil
 	}
-	names, whole, err := p.frozen.List(ctx)
+	names, whole, err := p.frozenNames.List(ctx)
 	if err == nil && !whole {
 		err = errTooManyFiles
 	}
 	for _, name := range names {
-		paths = append(paths, p.full(name))
+		paths = append(paths, p.fullPath(name))
 	}
 	for _, pattern := range p.in.Config.Permission.Frozen {
 		folder, isFolder := strings.CutSuffix(strings.TrimSuffix(pattern, "/"), "/**")
 		isFolder = isFolder || strings.HasSuffix(pattern, "/")
 		if !strings.ContainsAny(folder, "*?[{~") && (isFolder || strings.Contains(folder, "/")) {
-			at := p.full(filepath.Clean(folder))
+			at := p.fullPath(filepath.Clean(folder))
 			if isFolder {
 				at += "/"
 			}
 			paths = append(paths, at)
 		}
 	}
-	denied, _ := judge.DeniedPaths(rule.Writes) // includes missing files and files outside
+	denied, _ := judge.DeniedPaths(rule.ClassWrite) // includes missing files and files outside
 	for _, at := range denied {
 		if rel, isFolder := strings.CutSuffix(at, "/"); judge.IsFrozen(rel, isFolder) {
-			paths = append(paths, p.full(at))
+			paths = append(paths, p.fullPath(at))
 		}
 	}
 	return paths, err
 }
 
-// denied returns the files and folders that no command may read,
+// deniedPaths returns the files and folders that no command may read,
 // judging by their names alone, and the exceptions among them.
-func (p *protectedFiles) denied() (hide, show []string) {
+func (p *protectedFiles) deniedPaths() (hide, show []string) {
 	if p.in.judge == nil {
 		return nil, nil
 	}
-	hide, show = p.in.judge.DeniedPaths(rule.Reads)
+	hide, show = p.in.judge.DeniedPaths(rule.ClassRead)
 	outside := func(places []string) (all []string) {
 		for _, at := range places {
 			if filepath.IsAbs(at) {
@@ -224,13 +224,15 @@ func (p *protectedFiles) denied() (hide, show []string) {
 	return outside(hide), outside(show)
 }
 
-// tracked returns the files that git tracks, by their full paths.
-func (p *protectedFiles) tracked(files []string) []string { return p.index.kept(p.in.Root, files) }
+// trackedFiles returns the files that git tracks, by their full paths.
+func (p *protectedFiles) trackedFiles(files []string) []string {
+	return p.index.filterTracked(p.in.Root, files)
+}
 
 // trackedSecrets returns the secret files that git tracks, by the names that rules use.
 func (p *protectedFiles) trackedSecrets() (names []string) {
-	files, _ := p.hidden(context.Background())
-	for _, file := range p.tracked(files) {
+	files, _ := p.hiddenFiles(context.Background())
+	for _, file := range p.trackedFiles(files) {
 		if rel, err := filepath.Rel(p.in.Root, file); err == nil {
 			names = append(names, rel)
 		}
@@ -241,26 +243,26 @@ func (p *protectedFiles) trackedSecrets() (names []string) {
 // gitIndex remembers which files the workspace's repository tracks. It
 // rereads a changed index. An unreadable index counts as tracking every file.
 type gitIndex struct {
-	mu    sync.Mutex      // guards the fields below
-	seen  fs.FileInfo     // the index file; nil if unknown
-	top   string          // the work tree
-	known map[string]bool // by path in the work tree
+	mu           sync.Mutex      // guards the fields below
+	indexInfo    fs.FileInfo     // the index file; nil if unknown
+	workTree     string          // the work tree
+	trackedPaths map[string]bool // by path in the work tree
 }
 
-// kept returns the files that the repository tracks.
-func (x *gitIndex) kept(root string, files []string) (kept []string) {
+// filterTracked returns the files that the repository tracks.
+func (x *gitIndex) filterTracked(root string, files []string) (kept []string) {
 	if len(files) == 0 {
 		return nil
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	top, dir := repofile.Repository(root)
+	top, dir := repofile.FindRepository(root)
 	info, err := os.Stat(filepath.Join(dir, "index"))
 	if dir == "" || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil || x.seen == nil || x.top != top || !os.SameFile(x.seen, info) || !x.seen.ModTime().Equal(info.ModTime()) || x.seen.Size() != info.Size() {
-		x.seen, x.top, x.known = info, top, make(map[string]bool)
+	if err != nil || x.indexInfo == nil || x.workTree != top || !os.SameFile(x.indexInfo, info) || !x.indexInfo.ModTime().Equal(info.ModTime()) || x.indexInfo.Size() != info.Size() {
+		x.indexInfo, x.workTree, x.trackedPaths = info, top, make(map[string]bool)
 	}
 	names := make([]string, len(files))
 	fresh := make(map[string]bool)
@@ -270,25 +272,25 @@ func (x *gitIndex) kept(root string, files []string) (kept []string) {
 			continue
 		}
 		names[i] = filepath.ToSlash(rel)
-		if _, asked := x.known[names[i]]; !asked {
+		if _, asked := x.trackedPaths[names[i]]; !asked {
 			fresh[names[i]] = false
 		}
 	}
 	if len(fresh) > 0 {
-		index := gitindex.Source{Most: maxGitIndex, Open: func() (fs.File, error) { return repofile.Below(dir).Open("index") }}
+		index := gitindex.Source{MaxBytes: maxGitIndex, Open: func() (fs.File, error) { return repofile.NewRoot(dir).Open("index") }}
 		err := index.Each("", func(e gitindex.Entry, _ int64) {
 			if _, asked := fresh[string(e.Name)]; asked {
 				fresh[string(e.Name)] = true
 			}
 		})
-		maps.Copy(x.known, fresh)
+		maps.Copy(x.trackedPaths, fresh)
 		if err != nil {
-			x.seen = nil
+			x.indexInfo = nil
 			return files
 		}
 	}
 	for i, file := range files {
-		if x.known[names[i]] {
+		if x.trackedPaths[names[i]] {
 			kept = append(kept, file)
 		}
 	}

@@ -39,14 +39,14 @@ func TestFilesThatAreProtected(t *testing.T) {
 		}
 		return list
 	}
-	p := a.protect(ws)
-	if files, all := p.hidden(t.Context()); !all || !slices.Equal(files, in(".env", "project/.coder/config.json", "repo/.env")) {
+	p := a.newProtectedFiles(ws)
+	if files, all := p.hiddenFiles(t.Context()); !all || !slices.Equal(files, in(".env", "project/.coder/config.json", "repo/.env")) {
 		t.Errorf("hidden: %q %v", files, all)
 	}
-	if dirs := p.repositories(t.Context()); !slices.Equal(dirs, in("repo", "bare")) {
+	if dirs := p.nestedRepositories(t.Context()); !slices.Equal(dirs, in("repo", "bare")) {
 		t.Errorf("repositories: %q", dirs)
 	}
-	if dirs := p.projects(t.Context()); !slices.Equal(dirs, in("project")) {
+	if dirs := p.projectDirs(t.Context()); !slices.Equal(dirs, in("project")) {
 		t.Errorf("projects: %q", dirs)
 	}
 }

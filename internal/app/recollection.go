@@ -11,49 +11,49 @@ import (
 // recollection learns from the record which files the model has seen in earlier processes,
 // and with which content, so that this process does not overwrite them blindly.
 type recollection struct {
-	files files.Seen
-	calls map[string][]tool.Effect // of running calls
-	back  []string                 // files that the user just restored
+	files         files.SeenFiles
+	callEffects   map[string][]tool.Effect // of running calls
+	restoredFiles []string                 // files that the user just restored
 }
 
 func (m *recollection) add(r event.Record) {
 	switch e := r.Event.(type) {
 	case event.ToolCallRequested:
-		if m.calls == nil {
-			m.calls = make(map[string][]tool.Effect)
+		if m.callEffects == nil {
+			m.callEffects = make(map[string][]tool.Effect)
 		}
-		m.calls[e.CallID] = e.Effects
+		m.callEffects[e.CallID] = e.Effects
 	case event.ToolCallCompleted:
-		effects := m.calls[e.CallID]
-		delete(m.calls, e.CallID)
+		effects := m.callEffects[e.CallID]
+		delete(m.callEffects, e.CallID)
 		if e.IsError {
 			return
 		}
 		if e.Author == event.ActorUser && e.Tool == "undo" {
 			for _, c := range e.Changes {
-				m.back = append(m.back, cmp.Or(c.After.Path, c.Before.Path))
+				m.restoredFiles = append(m.restoredFiles, cmp.Or(c.After.Path, c.Before.Path))
 			}
 		}
 		for _, effect := range effects {
-			if len(e.Saw) == 0 && (effect.Kind == tool.Read || effect.Kind == tool.Write) {
-				m.files.Recall(effect.Target, "") // the model may have seen it, in an unknown state
+			if len(e.SeenFiles) == 0 && (effect.Kind == tool.Read || effect.Kind == tool.Write) {
+				m.files.Restore(effect.Target, "") // the model may have seen it, in an unknown state
 			}
 		}
-		for _, f := range e.Saw {
-			m.files.Recall(f.Path, f.Hash)
+		for _, f := range e.SeenFiles {
+			m.files.Restore(f.Path, f.Hash)
 		}
 	case event.TaskCreated:
-		m.back = nil
+		m.restoredFiles = nil
 	case event.ContextRewound:
-		for _, file := range m.back { // the messages about it are no longer in the conversation
-			m.files.Unsee(file)
+		for _, file := range m.restoredFiles { // the messages about it are no longer in the conversation
+			m.files.Forget(file)
 		}
-		m.back = nil
+		m.restoredFiles = nil
 	}
 }
 
-// afterwards learns from this process's records, without what calls saw, which is already known.
-func (m *recollection) afterwards(r event.Record) {
+// addLive learns from this process's records, without what calls saw, which is already known.
+func (m *recollection) addLive(r event.Record) {
 	e, completed := r.Event.(event.ToolCallCompleted)
 	_, begins := r.Event.(event.TaskCreated)
 	_, rewound := r.Event.(event.ContextRewound)

@@ -10,62 +10,62 @@ import (
 	"coder/internal/host/repofile"
 )
 
-// remembered stores by address what servers reported about themselves. It outlives the process: the last
+// serverFacts stores by address what servers reported about themselves. It outlives the process: the last
 // report is the best guess until coder asks again. Failing to read or write it is harmless: coder asks.
-type remembered[V any] struct {
-	mu    sync.Mutex // guards the fields below
-	read  bool
-	known map[string]V
+type serverFacts[V any] struct {
+	mu     sync.Mutex // guards the fields below
+	loaded bool
+	facts  map[string]V
 }
 
-// mostRemembered limits the bytes read.
-const mostRemembered = 1 << 20
+// maxFactsBytes limits the bytes read.
+const maxFactsBytes = 1 << 20
 
-// remembers returns the path of a file for such data, or "" if nothing may be saved.
-func (a *Site) remembers(name string) string {
-	home, _ := a.homes()
+// factsFile returns the path of a file for such data, or "" if nothing may be saved.
+func (a *Site) factsFile(name string) string {
+	home, _ := a.userDirs()
 	if home == "" || a.Options.Ephemeral {
 		return ""
 	}
 	return filepath.Join(home, name)
 }
 
-// of returns the value for a key, or zero.
-func (r *remembered[V]) of(file, key string) V {
+// get returns the value for a key, or zero.
+func (r *serverFacts[V]) get(file, key string) V {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.load(file)
-	return r.known[key]
+	r.loadForeign(file)
+	return r.facts[key]
 }
 
-// change updates a key's value with do, and saves it if do
+// update updates a key's value with do, and saves it if do
 // returns true. With more than most keys, it forgets all others.
-func (r *remembered[V]) change(file, key string, most int, do func(v *V) bool) {
+func (r *serverFacts[V]) update(file, key string, most int, do func(v *V) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.load(file)
-	v := r.known[key]
+	r.loadForeign(file)
+	v := r.facts[key]
 	if key == "" || !do(&v) {
 		return
 	}
-	if _, has := r.known[key]; r.known == nil || !has && len(r.known) >= most {
-		r.known = make(map[string]V)
+	if _, has := r.facts[key]; r.facts == nil || !has && len(r.facts) >= most {
+		r.facts = make(map[string]V)
 	}
-	r.known[key] = v
-	text, err := json.MarshalIndent(r.known, "", "  ")
+	r.facts[key] = v
+	text, err := json.MarshalIndent(r.facts, "", "  ")
 	if err != nil || file == "" || os.MkdirAll(filepath.Dir(file), 0o700) != nil {
 		return
 	}
-	_ = atomicfile.Cache(file, append(text, '\n'), 0o600)
+	_ = atomicfile.WriteCache(file, append(text, '\n'), 0o600)
 }
 
-// load reads earlier processes' values, once.
-func (r *remembered[V]) load(file string) {
-	if r.read {
+// loadForeign reads earlier processes' values, once.
+func (r *serverFacts[V]) loadForeign(file string) {
+	if r.loaded {
 		return
 	}
-	r.read = true
-	if text, err := repofile.Own(file, mostRemembered); file != "" && err == nil {
-		_ = json.Unmarshal(text, &r.known) // ignore an unknown format
+	r.loaded = true
+	if text, err := repofile.ReadOwn(file, maxFactsBytes); file != "" && err == nil {
+		_ = json.Unmarshal(text, &r.facts) // ignore an unknown format
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"coder/internal/model/textcalls"
 )
 
-// rebuilders rebuild request bodies, by wire.
-var rebuilders = map[string]func(chat.Sent, []chat.Message) ([]byte, bool){
+// bodyBuilders rebuild request bodies, by wire.
+var bodyBuilders = map[string]func(chat.SentRequest, []chat.Message) ([]byte, bool){
 	"openai": openai.Rebuild, "responses": responses.Rebuild, "anthropic": anthropic.Rebuild, "gemini": gemini.Rebuild,
 }
 
@@ -38,40 +38,40 @@ func (s *Store) WriteRequest(ctx context.Context, w io.Writer, id string, at uin
 			others[r.Task] = e.ParentID != ""
 		case event.MessageAdded:
 			// Without a number, only requests in the session's own conversation count.
-			if e.Sent != nil && (at > 0 || !others[r.Task]) {
+			if e.Request != nil && (at > 0 || !others[r.Task]) {
 				reply = len(all) - 1
 			}
 		}
 	}
 	if reply < 0 {
-		return inputf("session %s has no recorded request up to this point; sessions of earlier versions have none", id)
+		return inputErrorf("session %s has no recorded request up to this point; sessions of earlier versions have none", id)
 	}
-	body, ok := rebuild(all[:reply+1], others)
+	body, ok := rebuildRequest(all[:reply+1], others)
 	if !ok {
-		return inputf("the request answered by record %d of session %s cannot be rebuilt exactly: a record is damaged, or a key was masked", all[reply].Seq, id)
+		return inputErrorf("the request answered by record %d of session %s cannot be rebuilt exactly: a record is damaged, or a key was masked", all[reply].Seq, id)
 	}
 	_, err := w.Write(body)
 	return err
 }
 
-// rebuild rebuilds the request that the last of records answers.
-func rebuild(records []event.Record, others map[string]bool) ([]byte, bool) {
+// rebuildRequest rebuilds the request that the last of records answers.
+func rebuildRequest(records []event.Record, others map[string]bool) ([]byte, bool) {
 	last := records[len(records)-1]
 	talk := new(conversation.Conversation)
 	if others[last.Task] {
-		talk = conversation.Of(last.Task)
+		talk = conversation.New(last.Task)
 	}
 	for _, r := range records[:len(records)-1] {
 		talk.Add(r)
 	}
-	sent, said := *last.Event.(event.MessageAdded).Sent, talk.View()
+	sent, said := *last.Event.(event.MessageAdded).Request, talk.View()
 	if sent.Head == "" {
-		sent.Head = talk.Head()
+		sent.Head = talk.RequestHead()
 	}
-	if sent.AsText {
-		said = textcalls.Told(said)
+	if sent.CallsAsText {
+		said = textcalls.RenderMessages(said)
 	}
-	again, known := rebuilders[sent.Wire]
+	again, known := bodyBuilders[sent.Wire]
 	if !known {
 		return nil, false
 	}

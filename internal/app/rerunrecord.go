@@ -19,33 +19,33 @@ import (
 	"coder/internal/tool/mcp"
 )
 
-// Recorded replaces everything that a rerun session must not reach with the record.
-type Recorded struct {
-	*rerun.Follower
-	calls   []event.ToolCallRequested // recorded
-	hidden  []string                  // folders that commands cannot see
-	secrets []string                  // secret files in the original workspace
+// Replay replaces everything that a rerun session must not reach with the record.
+type Replay struct {
+	*rerun.Replayer
+	calls       []event.ToolCallRequested // recorded
+	hiddenDirs  []string                  // folders that commands cannot see
+	secretFiles []string                  // secret files in the original workspace
 }
 
-// judged returns p, but allows calls that were allowed in the recorded run for reasons that no longer exist.
-func (r *Recorded) judged(p policy.Policy) policy.Policy {
+// withRecordedVerdicts returns p, but allows calls that were allowed in the recorded run for reasons that no longer exist.
+func (r *Replay) withRecordedVerdicts(p policy.Policy) policy.Policy {
 	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
 		o, err := p.Judge(ctx, c)
-		if err == nil && o.Verdict == policy.Ask && r.LetPass(c.Call.ID, c.Tool, !o.Waivable()) {
+		if err == nil && o.Verdict == policy.Ask && r.WasAllowed(c.Call.ID, c.Tool, !o.IsWaivable()) {
 			asks := policy.Func(func(context.Context, policy.Case) (policy.Opinion, error) { return o, nil })
-			return policy.Fearless(asks).Judge(ctx, c)
+			return policy.AutoApproveRisks(asks).Judge(ctx, c)
 		}
 		return o, err
 	})
 }
 
-// dated makes git give commits of a rerun the dates of their calls, so that the history has the same order.
-func (a *Session) dated(o *bash.Options, g *git.Options) {
-	if a.Recorded == nil {
+// withRecordedDates makes git give commits of a rerun the dates of their calls, so that the history has the same order.
+func (a *Session) withRecordedDates(o *bash.Options, g *git.Options) {
+	if a.Replay == nil {
 		return
 	}
 	dates := func(ctx context.Context, env []string) []string {
-		then := a.Recorded.Date(tool.CallID(ctx)).Format("2006-01-02T15:04:05-07:00")
+		then := a.Replay.Date(tool.CallID(ctx)).Format("2006-01-02T15:04:05-07:00")
 		return append(slices.Clip(env), "GIT_AUTHOR_DATE="+then, "GIT_COMMITTER_DATE="+then)
 	}
 	command, tools := o.Confine, g.Confine
@@ -60,12 +60,12 @@ func (a *Session) dated(o *bash.Options, g *git.Options) {
 	}
 }
 
-// with adds replacements for other programs' tools, and lets
+// withReplacements adds replacements for other programs' tools, and lets
 // calls be prepared that are recorded without their keys.
-func (r *Recorded) with(tools []tool.Tool) []tool.Tool {
+func (r *Replay) withReplacements(tools []tool.Tool) []tool.Tool {
 	names := make(map[string]bool)
 	for _, c := range r.calls {
-		names[c.Tool] = names[c.Tool] || rerun.Keyed(c)
+		names[c.Tool] = names[c.Tool] || rerun.NeedsKeys(c)
 	}
 	for i, t := range tools {
 		if name := t.Spec().Name; names[name] {
@@ -73,7 +73,7 @@ func (r *Recorded) with(tools []tool.Tool) []tool.Tool {
 		}
 	}
 	for name := range names {
-		if rerun.OfOthers(name) && name != mcp.ResourceTool { // it is not the model's
+		if rerun.IsMCPTool(name) && name != mcp.ResourceTool { // it is not the model's
 			tools = append(tools, recordedTool{nil, name, r})
 		}
 	}
@@ -81,16 +81,16 @@ func (r *Recorded) with(tools []tool.Tool) []tool.Tool {
 }
 
 // List returns nil: other programs' prompts are unknown before they are used.
-func (r *Recorded) List() []orchestrator.Command { return nil }
+func (r *Replay) List() []orchestrator.Command { return nil }
 
 // Find returns the text that another program wrote for a command.
-func (r *Recorded) Find(_ context.Context, name string) (func(context.Context, string) (string, error), bool) {
-	text, ok := r.Written(name)
-	return func(context.Context, string) (string, error) { return text, nil }, ok && rerun.OfOthers(name)
+func (r *Replay) Find(_ context.Context, name string) (func(context.Context, string) (string, error), bool) {
+	text, ok := r.CommandText(name)
+	return func(context.Context, string) (string, error) { return text, nil }, ok && rerun.IsMCPTool(name)
 }
 
-// resources returns the resources of other programs that messages named.
-func (r *Recorded) resources() *orchestrator.Resources {
+// resourceReader returns the resources of other programs that messages named.
+func (r *Replay) resourceReader() *orchestrator.ResourceReader {
 	if !slices.ContainsFunc(r.calls, func(c event.ToolCallRequested) bool { return c.Tool == mcp.ResourceTool }) {
 		return nil
 	}
@@ -98,12 +98,12 @@ func (r *Recorded) resources() *orchestrator.Resources {
 	if err != nil {
 		panic(err) // a single tool cannot conflict
 	}
-	return &orchestrator.Resources{Set: set, Tool: mcp.ResourceTool, Args: func(name string) (json.RawMessage, bool) {
+	return &orchestrator.ResourceReader{Tools: set, Tool: mcp.ResourceTool, ReadArgs: func(name string) (json.RawMessage, bool) {
 		for _, c := range r.calls {
 			var args mcp.ResourceArgs
 			named := c.Tool == mcp.ResourceTool && json.Unmarshal(c.Input, &args) == nil
-			if named && (name == args.Server+":"+args.URI || name == mcp.Clean(args.Server)+":"+args.URI) {
-				return jsonx.Must(args), true
+			if named && (name == args.Server+":"+args.URI || name == mcp.CleanName(args.Server)+":"+args.URI) {
+				return jsonx.MustMarshal(args), true
 			}
 		}
 		return nil, false
@@ -115,7 +115,7 @@ func (r *Recorded) resources() *orchestrator.Resources {
 type recordedTool struct {
 	tool.Tool
 	name   string
-	record *Recorded
+	replay *Replay
 }
 
 func (t recordedTool) Spec() tool.Spec {
@@ -127,25 +127,25 @@ func (t recordedTool) Spec() tool.Spec {
 
 // Prepare returns a call with its recorded plan. The call cannot run.
 func (t recordedTool) Prepare(ctx context.Context, args json.RawMessage) (call tool.Call, err error) {
-	err = errNotAsked
+	err = errNotInRecord
 	if t.Tool != nil {
 		if call, err = t.Tool.Prepare(ctx, args); err == nil {
 			return call, nil
 		}
 	}
-	asked, ok := t.record.Planned(ctx, t.name)
-	if !ok || t.Tool != nil && (asked.Verdict == event.Invalid || !rerun.Keyed(asked)) {
+	asked, ok := t.replay.PlannedCall(ctx, t.name)
+	if !ok || t.Tool != nil && (asked.Verdict == event.VerdictInvalid || !rerun.NeedsKeys(asked)) {
 		return nil, err
 	}
 	return recordedCall{Title: asked.Title, Effects: asked.Effects}, nil
 }
 
-var errNotAsked = errors.New("a rerun does not call this tool")
+var errNotInRecord = errors.New("a rerun does not call this tool")
 
 type recordedCall tool.Plan
 
 func (c recordedCall) Plan() tool.Plan { return tool.Plan(c) }
 
 func (c recordedCall) Run(context.Context, io.Writer) (tool.Result, error) {
-	return tool.Result{}, errNotAsked
+	return tool.Result{}, errNotInRecord
 }

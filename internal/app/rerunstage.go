@@ -19,32 +19,32 @@ import (
 )
 
 // once reruns a take in its own folder, which exists until the functions passed to after have run.
-func (a *Workspace) once(ctx context.Context, s staging, try int, after func(do func())) (*rerun.Follower, error) {
-	stage, err := a.stage()
+func (a *Workspace) once(ctx context.Context, s rerunInput, try int, after func(do func())) (*rerun.Replayer, error) {
+	stage, err := a.makeStagingDir()
 	if err != nil {
 		return nil, fmt.Errorf("create a folder for the copy: %w", err)
 	}
 	after(func() { worktree.RemoveAll(stage) })
-	root, home := filepath.Join(stage, "work", s.within, filepath.Base(s.take.Root)), filepath.Join(stage, "home")
+	root, home := filepath.Join(stage, "work", s.pathInRepo, filepath.Base(s.recording.Root)), filepath.Join(stage, "home")
 	if err := errors.Join(os.MkdirAll(root, 0o755), os.MkdirAll(home, 0o700)); err != nil {
 		return nil, err
 	}
-	err = errors.Join(s.furnish(ctx, root), a.copyHome(s.take, home, root))
+	err = errors.Join(s.prepareCopy(ctx, root), a.copyHome(s.recording, home, root))
 	if gone, ok := errors.AsType[*past.CommitError](err); ok {
-		err = inputf("%v", gone)
+		err = inputErrorf("%v", gone)
 	}
 	if errors.Is(err, program.ErrNotFound) {
-		err = inputf("git is not installed, and this golden session needs it")
+		err = inputErrorf("git is not installed, and this golden session needs it")
 	}
 	if err != nil {
 		return nil, err
 	}
-	files, err := s.world.LayOut(ctx, root, s.kept)
+	files, err := s.world.Materialize(ctx, root, s.contents)
 	if err != nil {
-		return nil, inputf("session %s: %v", s.take.ID, err)
+		return nil, inputErrorf("session %s: %v", s.recording.ID, err)
 	}
 	after(func() { _ = files.Close() })
-	if err := files.Date(s.take.Begun, s.there); err != nil {
+	if err := files.RestoreTimes(s.recording.StartTime, s.original); err != nil {
 		return nil, err
 	}
 	copied, err := workspace.Open(root)
@@ -52,31 +52,31 @@ func (a *Workspace) once(ctx context.Context, s staging, try int, after func(do 
 		return nil, err
 	}
 	after(func() { _ = copied.Close() })
-	was := rerun.Side{Paths: map[string]string{s.take.Root: placeholder}, Kept: s.kept}
-	is := rerun.Side{Paths: map[string]string{root: placeholder, home: a.Home}}
-	maps.Copy(was.Paths, s.was)
-	maps.Copy(is.Paths, s.is)
-	f := rerun.Follow(s.take, was, is, files, try)
-	err = f.Again(ctx, func(ctx context.Context, resume bool) (*supervisor.Session, error) {
-		b, err := a.another(ctx, s, f, root, home)
+	was := rerun.Side{Paths: map[string]string{s.recording.Root: workspacePlaceholder}, Contents: s.contents}
+	is := rerun.Side{Paths: map[string]string{root: workspacePlaceholder, home: a.Home}}
+	maps.Copy(was.Paths, s.recordPlaceholders)
+	maps.Copy(is.Paths, s.rerunPlaceholders)
+	f := rerun.NewReplayer(s.recording, was, is, files, try)
+	err = f.Run(ctx, func(ctx context.Context, resume bool) (*supervisor.Session, error) {
+		b, err := a.newRerunApp(ctx, s, f, root, home)
 		if err != nil {
 			return nil, err
 		}
-		f.LookUp(b.kept(copied))
-		which := Which{ID: s.take.ID}
+		f.SetRerunContents(b.kept(copied))
+		which := SessionChoice{NewID: s.recording.ID}
 		if resume {
-			which = Which{Resume: s.take.ID}
+			which = SessionChoice{ResumeID: s.recording.ID}
 		}
-		return b.Open(ctx, b.Supervise(f, Screen{}), which, event.Discard)
+		return b.OpenSession(ctx, b.NewSupervisor(f, Screen{}), which, event.Discard)
 	})
-	if unfit, ok := errors.AsType[*rerun.UnfitError](err); ok {
-		err = inputf("session %s: %v", s.take.ID, unfit)
+	if unfit, ok := errors.AsType[*rerun.NotRerunnableError](err); ok {
+		err = inputErrorf("session %s: %v", s.recording.ID, unfit)
 	}
 	return f, err
 }
 
 // copyHome copies the user's own files for all projects, and the approvals for this project, to the rerun.
-func (a *Workspace) copyHome(take *rerun.Take, home, root string) error {
+func (a *Workspace) copyHome(take *rerun.Recording, home, root string) error {
 	if a.Home == "" {
 		return nil
 	}
@@ -85,5 +85,5 @@ func (a *Workspace) copyHome(take *rerun.Take, home, root string) error {
 			return err
 		}
 	}
-	return judge.Carry(filepath.Join(a.Home, "always"), a.Root, filepath.Join(home, "always"), root, take.Begun)
+	return judge.CopyGrants(filepath.Join(a.Home, "always"), a.Root, filepath.Join(home, "always"), root, take.StartTime)
 }

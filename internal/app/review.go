@@ -12,8 +12,8 @@ import (
 	"coder/internal/tool/git"
 )
 
-// maxReviewed limits the size of a file in a review.
-const maxReviewed = 64 << 20
+// maxReviewedFile limits the size of a file in a review.
+const maxReviewedFile = 64 << 20
 
 // Change returns the diff of a range of commits or, if revisions is empty,
 // of uncommitted changes. It warns about files that git does not track.
@@ -23,38 +23,38 @@ func (a *Workspace) Change(ctx context.Context, revisions string) (diff string, 
 		return "", err
 	}
 	defer ws.Close()
-	o := git.Options{Workspace: ws, Door: a.Door()}
-	if diff, err = git.Change(ctx, o, revisions); err != nil {
-		return "", inputf("%v", err)
+	o := git.Options{Workspace: ws, Launcher: a.Launcher()}
+	if diff, err = git.ReviewDiff(ctx, o, revisions); err != nil {
+		return "", inputErrorf("%v", err)
 	}
 	if revisions == "" {
 		if now, err := git.ListChanges(ctx, o, ""); err == nil && len(now.Untracked) > 0 {
-			names := oneLine(strings.Join(now.Untracked, ", "))
+			names := singleLine(strings.Join(now.Untracked, ", "))
 			a.warn(fmt.Sprintf("not reviewed, since git does not track them (git add -N adds them): %s", names))
 		}
 	}
 	return diff, nil
 }
 
-// Shown returns a diff without the files that the model sees only with approval. It warns about them.
-func (a *Session) Shown(diff string) string {
-	shown, hidden := git.Visible(diff, func(file string) bool { return a.judge.Hides(file) })
+// FilterDiff returns a diff without the files that the model sees only with approval. It warns about them.
+func (a *Session) FilterDiff(diff string) string {
+	shown, hidden := git.FilterDiff(diff, func(file string) bool { return a.judge.SkipsInSearch(file) })
 	if len(hidden) > 0 {
-		a.warn(fmt.Sprintf("not reviewed, since these files usually hold secrets: %s", oneLine(strings.Join(hidden, ", "))))
+		a.warn(fmt.Sprintf("not reviewed, since these files usually hold secrets: %s", singleLine(strings.Join(hidden, ", "))))
 	}
 	return shown
 }
 
-// Reviewed returns a file's current content.
-func (a *Workspace) Reviewed(name string) ([]byte, error) {
-	return repofile.Below(a.Root).Read(name, maxReviewed)
+// ReadReviewed returns a file's current content.
+func (a *Workspace) ReadReviewed(name string) ([]byte, error) {
+	return repofile.NewRoot(a.Root).Read(name, maxReviewedFile)
 }
 
-// ReadOnly returns the tools with which a model can only read the workspace.
-func ReadOnly() (specs []rule.Spec) {
-	for _, name := range tool.Names(tool.ReadsFile, tool.ListsFolder, tool.FindsFiles, tool.SearchesText,
-		tool.SearchesCode, tool.ReadsGit) {
+// ReadOnlySpecs returns the tools with which a model can only read the workspace.
+func ReadOnlySpecs() (specs []rule.Spec) {
+	for _, name := range tool.BuiltinNames(tool.ClassReadFile, tool.ClassListFolder, tool.ClassFindFiles, tool.ClassSearchText,
+		tool.ClassSearchCode, tool.ClassReadGit) {
 		specs = append(specs, rule.Spec{Tool: name})
 	}
-	return Ours(specs)
+	return NormalizeSpecs(specs)
 }

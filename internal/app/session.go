@@ -30,18 +30,18 @@ type Session struct {
 	screen  Screen
 	kit     *toolkit
 	meter   *meter.Meter
-	live    *live         // the provider in use
+	live    *liveProvider // the provider in use
 	memory  *judge.Memory // of approvals; nil if nothing is remembered
-	checks  *verify.Checks
+	checks  *verify.CheckTracker
 	changes *slash.Changes
-	turn    *tally
-	crew    *crew
-	start   *sessionStart
+	turn    *turnTally
+	crew    *subagentRunner
+	start   *startSaver
 	asked   sync.Map // judged calls without anyone to approve them, by id
 }
 
 // newSession puts a session together.
-func (a *Workspace) newSession(id string, on Screen, spawn supervisor.Spawn) (*Session, error) {
+func (a *Workspace) newSession(id string, on Screen, spawn supervisor.SpawnFunc) (*Session, error) {
 	spending := a.newMeter()
 	model, err := a.Provider(spending)
 	if err != nil {
@@ -49,40 +49,40 @@ func (a *Workspace) newSession(id string, on Screen, spawn supervisor.Spawn) (*S
 	}
 	ws, err := workspace.Open(a.Root, a.Options.AddDirs...)
 	if err != nil {
-		return nil, inputf("open the workspace: %v", err)
+		return nil, inputErrorf("open the workspace: %v", err)
 	}
-	ws.UseGitSettings(a.Env.gitSettings())
+	ws.UseGitSettings(a.Env.gitIgnoreSettings())
 	journal := new(sandbox.Journal)
 	s := &Session{
-		safety: a.newSafety(ws, journal), id: id, screen: on, meter: spending, live: &live{meter: spending},
-		checks: &verify.Checks{Root: a.Root}, changes: a.newChanges(ws),
+		safety: a.newSafety(ws, journal), id: id, screen: on, meter: spending, live: &liveProvider{meter: spending},
+		checks: &verify.CheckTracker{Root: a.Root}, changes: a.newChanges(ws),
 	}
-	s.live.now.Store(&model)
-	s.start = &sessionStart{of: s}
-	s.crew = &crew{spawn: spawn}
+	s.live.current.Store(&model)
+	s.start = &startSaver{of: s}
+	s.crew = &subagentRunner{spawn: spawn}
 	s.crew.agents, s.crew.unusable = a.loadAgents()
 	if s.kit, err = s.newToolkit(ws, journal, taskTool(s.crew.agents, s.crew.run)); err != nil {
 		return nil, err
 	}
-	s.turn = &tally{meter: spending, kit: s.kit, compare: s.changes}
+	s.turn = &turnTally{meter: spending, kit: s.kit, changes: s.changes}
 	if err := s.prepare(); err != nil {
 		return nil, errors.Join(err, s.kit.close())
 	}
-	s.crew.settings, s.crew.runner = s.turnSettings(), s.runner()
+	s.crew.settings, s.crew.runner = s.turnSettingsFunc(), s.runner()
 	return s, nil
 }
 
 // prepare makes the judge, with the approvals that it remembers.
 func (a *Session) prepare() error {
-	if err := a.read(a.kit.set, a.kit.project); err != nil {
+	if err := a.read(a.kit.baseTools, a.kit.project); err != nil {
 		return err
 	}
 	if err := a.confiner.Check(context.Background()); err != nil {
 		return err
 	}
-	a.judge.SetLogs(a.Store().relative("runs", a.id))
-	if a.memory = a.remember(a.judge, a.id); a.memory != nil && a.Store().logged(a.id) == 0 { // a new session
-		if err := a.memory.Begin(); err != nil {
+	a.judge.SetLogDir(a.Store().relativeDir("runs", a.id))
+	if a.memory = a.attachMemory(a.judge, a.id); a.memory != nil && a.Store().logTime(a.id) == 0 { // a new session
+		if err := a.memory.ClearSession(); err != nil {
 			return fmt.Errorf("drop the approvals of another session: %w", err)
 		}
 	}
@@ -92,17 +92,17 @@ func (a *Session) prepare() error {
 // runner returns what runs the session's calls.
 func (a *Session) runner() *toolrun.Runner {
 	r := &toolrun.Runner{
-		Policy: a.notesAsked(a.asksAboutMemory(asksAboutMarks(a.saysLeftOut(a.inCommands())))), NewID: func() string { return NewID("ui") }, Now: a.Env.Now,
-		Keeper: a.kit.keeper, Conceals: a.kit.conceals, Start: a.start.keep,
+		Policy: a.withApprovalLog(a.withMemoryApproval(withMaskMarkCheck(a.withExclusions(a.withCommandHeader())))), NewID: func() string { return NewID("ui") }, Now: a.Env.Now,
+		Backup: a.kit.backup, Concealer: a.kit.concealer, SaveInitialState: a.start.saveCursor,
 	}
-	if a.Recorded != nil {
-		r.Policy, r.Recall = a.Recorded.judged(a.inCommands()), a.Recorded.Recall
+	if a.Replay != nil {
+		r.Policy, r.KnownResult = a.Replay.withRecordedVerdicts(a.withCommandHeader()), a.Replay.RecordedResult
 	}
-	if a.Options.Attended {
-		r.Waiver = a.Store().waiver()
+	if a.Options.HasUser {
+		r.Waiver = a.Store().newWaiver()
 	}
 	if a.memory != nil {
-		r.Memory = a.memory
+		r.Approvals = a.memory
 	}
 	return r
 }
@@ -110,11 +110,11 @@ func (a *Session) runner() *toolrun.Runner {
 // ownHooks returns the user's commands on events.
 func (a *Session) ownHooks() (*hooks.Hooks, error) {
 	return hooks.New(hooks.Options{
-		Hooks: a.hooks, Runner: a.crew.runner, Tool: a.kit.hook, NewID: NewID, Holds: a.pluginHolds, Warn: a.warn,
-		Facts: func() hooks.Facts {
-			m, _ := a.Modes.Current()
-			return hooks.Facts{
-				Session: a.id, Transcript: filepath.Join(a.data(), "log", a.id, "conversation.jsonl"), Root: a.Root, Mode: m.Name,
+		Hooks: a.hooks, Runner: a.crew.runner, Tool: a.kit.hookTool, NewID: NewID, IsTrusted: a.isPluginUnchanged, Warn: a.warn,
+		SessionInfo: func() hooks.SessionInfo {
+			m, _ := a.ModeState.Current()
+			return hooks.SessionInfo{
+				Session: a.id, Transcript: filepath.Join(a.dataDir(), "log", a.id, "conversation.jsonl"), Root: a.Root, Mode: m.Name,
 			}
 		},
 	})
@@ -127,35 +127,35 @@ func (a *Session) engine() (e supervisor.Engine, err error) {
 		return e, err
 	}
 	kit := a.kit
-	ended := kit.ended
-	if a.Recorded != nil {
-		ended = a.Recorded.Ended
+	ended := kit.endedJobs
+	if a.Replay != nil {
+		ended = a.Replay.EndedCommands
 	}
 	collector := telemetry.New(telemetry.Options{
 		Settings: a.telemetry, Version: Version, Provider: a.telemetryProvider, Transport: http.DefaultTransport,
 		Random: func(b []byte) { _, _ = rand.Read(b) }, // never fails
 		Now:    a.Env.Now, Warn: a.warn,
 	})
-	kit.ends = append(kit.ends, collector.Close, a.beside.Close, a.start.close)
-	var final orchestrator.Final
+	kit.closers = append(kit.closers, collector.Close, a.extraRequests.Close, a.start.close)
+	var final orchestrator.FinalChecker
 	if a.answer != nil {
 		final = a.answer
 	}
 	commands, observe := a.commands()
-	a.tellHidden(commands)
-	a.tellGuards()
-	a.tellForeign()
+	a.warnHiddenCommands(commands)
+	a.warnRestrictions()
+	a.warnForeignSettings()
 	return supervisor.Engine{
 		Engine: orchestrator.Engine{
-			Provider: a.start, Runner: a.crew.runner, Settings: a.crew.settings, Mode: a.Modes, Commands: commands, Counterparts: slash.Counterparts, Todos: kit.todos.List,
-			Checked: a.checks.Last, Ended: ended, Declined: a.checks.Declined, Files: kit.project, Library: a.sessionLibrary(), PutAside: a.offload(), Hooks: own, Final: final, Sleep: a.Env.Sleep, Conceals: kit.conceals,
+			Provider: a.start, Runner: a.crew.runner, Settings: a.crew.settings, Mode: a.ModeState, Commands: commands, Counterparts: slash.Counterparts, Todos: kit.todos.List,
+			LastCheck: a.checks.Last, EndedCommands: ended, IsCheckDeclined: a.checks.IsDeclined, Files: kit.project, Library: a.sessionLibrary(), SaveResult: a.resultSaver(), Hooks: own, FinalCheck: final, Sleep: a.Env.Sleep, Concealer: kit.concealer,
 		},
 		ModeChosen: a.Options.Mode != "",
-		OnInput:    a.judge.Hear,
-		Observe: func(r event.Record, when supervisor.When) {
+		OnInput:    a.judge.RecordInput,
+		Observe: func(r event.Record, when supervisor.RecordOrigin) {
 			a.start.observe(r)
 			kit.observe(r, when)
-			a.judge.Observe(r)
+			a.judge.RecordEvent(r)
 			a.meter.Add(r, when == supervisor.Live)
 			observe(r)
 			a.checks.Add(r)
@@ -164,6 +164,6 @@ func (a *Session) engine() (e supervisor.Engine, err error) {
 				collector.Add(r)
 			}
 		},
-		Undo: kit.undo, Redo: kit.redo, Restore: kit.restore, CutOff: kit.history.CutOff, ChangesSince: a.changesSince, Close: kit.close,
+		Undo: kit.undo, Redo: kit.redo, Restore: kit.restore, InterruptedUndos: kit.history.InterruptedCalls, ChangesSince: a.changesSince, Close: kit.close,
 	}, nil
 }

@@ -28,16 +28,16 @@ import (
 	"coder/internal/report/export"
 )
 
-// IDs returns the sessions with logs, the newest first.
-func (s *Store) IDs() []string {
+// LoggedSessions returns the sessions with logs, the newest first.
+func (s *Store) LoggedSessions() []string {
 	ids := s.SessionsIn("log")
 	slices.Sort(ids)
 	slices.Reverse(ids)
 	return ids
 }
 
-// All returns the sessions with logs or a snapshot, sorted.
-func (s *Store) All() []string {
+// AllSessions returns the sessions with logs or a snapshot, sorted.
+func (s *Store) AllSessions() []string {
 	ids := slices.Concat(s.SessionsIn("log"), s.SessionsIn("sessions"))
 	slices.Sort(ids)
 	return slices.Compact(ids)
@@ -45,7 +45,7 @@ func (s *Store) All() []string {
 
 // SessionsIn returns the sessions with data in a folder of the data folder.
 func (s *Store) SessionsIn(folder string) (ids []string) {
-	entries, err := os.ReadDir(s.Dir(folder))
+	entries, err := os.ReadDir(s.Path(folder))
 	if err != nil {
 		return nil
 	}
@@ -57,56 +57,56 @@ func (s *Store) SessionsIn(folder string) (ids []string) {
 				continue
 			}
 		}
-		if ValidSessionID(name) {
+		if IsSessionID(name) {
 			ids = append(ids, name)
 		}
 	}
 	return ids
 }
 
-// Known returns id, or an error if there is no such session.
-func (s *Store) Known(ctx context.Context, id string) (string, error) {
-	if ValidSessionID(id) {
-		if known, err := s.Records.Exists(ctx, id); known || err != nil {
+// CheckSession returns id, or an error if there is no such session.
+func (s *Store) CheckSession(ctx context.Context, id string) (string, error) {
+	if IsSessionID(id) {
+		if known, err := s.Supervisor.Exists(ctx, id); known || err != nil {
 			return id, err
 		}
 	}
-	return "", fmt.Errorf("session %s: %w", oneLine(id), session.ErrNotFound)
+	return "", fmt.Errorf("session %s: %w", singleLine(id), session.ErrNotFound)
 }
 
-// Last returns the most recently written session, preferring
+// LastSession returns the most recently written session, preferring
 // sessions in which something was asked or decided.
-func (s *Store) Last() (string, error) {
+func (s *Store) LastSession() (string, error) {
 	type candidate struct {
-		id   string
-		when int64
-		used bool
+		id        string
+		writtenAt int64
+		used      bool
 	}
 	var last candidate
-	labels, _ := s.labels() // changing labels reports the error
-	for _, id := range s.All() {
+	labels, _ := s.readLabels() // changing labels reports the error
+	for _, id := range s.AllSessions() {
 		if labels[id].Archived {
 			continue
 		}
-		c := candidate{id, s.logged(id), !s.idle(id)} // a snapshot may be much newer than its session
-		if c.when == 0 {
-			c.when = modified(s.Dir("sessions", id+".json"))
+		c := candidate{id, s.logTime(id), !s.isIdle(id)} // a snapshot may be much newer than its session
+		if c.writtenAt == 0 {
+			c.writtenAt = modTime(s.Path("sessions", id+".json"))
 		}
-		if c.when > 0 && (c.used && !last.used || c.used == last.used && c.when >= last.when) {
+		if c.writtenAt > 0 && (c.used && !last.used || c.used == last.used && c.writtenAt >= last.writtenAt) {
 			last = c
 		}
 	}
 	if last.id == "" {
-		return "", inputf("no session to continue in %s", s.root)
+		return "", inputErrorf("no session to continue in %s", s.root)
 	}
 	return last.id, nil
 }
 
-// maxIdle limits the length of a conversation that may be idle.
-const maxIdle = 4 << 20
+// maxIdleBytes limits the length of a conversation that may be idle.
+const maxIdleBytes = 4 << 20
 
-// decides reports whether a record is a command that changes the session for good.
-func decides(line []byte) bool {
+// isDecisiveRecord reports whether a record is a command that changes the session for good.
+func isDecisiveRecord(line []byte) bool {
 	_, rest, _ := bytes.Cut(line, []byte(`"input":"/`))
 	input, _, _ := bytes.Cut(rest, []byte(`"`))
 	command, args, _ := strings.Cut(string(input), " ")
@@ -119,18 +119,18 @@ func decides(line []byte) bool {
 	return slices.Contains(mode.Names(), command)
 }
 
-// idle reports whether a session has only commands that looked
+// isIdle reports whether a session has only commands that looked
 // something up, and mode changes at its start or by key.
-func (s *Store) idle(id string) bool {
-	if info, err := os.Stat(s.Dir("log", id, event.Domain.String()+".jsonl")); err == nil && info.Size() > 0 {
+func (s *Store) isIdle(id string) bool {
+	if info, err := os.Stat(s.Path("log", id, event.LogDomain.String()+".jsonl")); err == nil && info.Size() > 0 {
 		return false
 	}
-	text, err := repofile.Below(s.dir).Read(filepath.Join("log", id, event.Conversation.String()+".jsonl"), maxIdle)
+	text, err := repofile.NewRoot(s.dir).Read(filepath.Join("log", id, event.LogConversation.String()+".jsonl"), maxIdleBytes)
 	if err != nil {
 		return false // only a snapshot, or a long log
 	}
 	for line := range bytes.Lines(text) {
-		looked := bytes.Contains(line, []byte(`"type":"LocalAdded"`)) && !decides(line)
+		looked := bytes.Contains(line, []byte(`"type":"LocalAdded"`)) && !isDecisiveRecord(line)
 		if !looked && !bytes.Contains(line, []byte(`"type":"ModeChanged"`)) {
 			return false
 		}
@@ -138,22 +138,22 @@ func (s *Store) idle(id string) bool {
 	return true
 }
 
-// Unused reports whether nothing was asked or decided in a session with logs.
-func (s *Store) Unused(id string) bool { return s.logged(id) == 0 || s.idle(id) }
+// IsUnused reports whether nothing was asked or decided in a session with logs.
+func (s *Store) IsUnused(id string) bool { return s.logTime(id) == 0 || s.isIdle(id) }
 
-// logged returns when the logs of session id were last written, or zero
+// logTime returns when the logs of session id were last written, or zero
 // if they are empty: a full disk accepts file names but no content.
-func (s *Store) logged(id string) int64 {
+func (s *Store) logTime(id string) int64 {
 	var last int64
-	for _, l := range event.Logs {
-		if info, err := os.Stat(s.Dir("log", id, l.String()+".jsonl")); err == nil && info.Size() > 0 {
+	for _, l := range event.AllLogs {
+		if info, err := os.Stat(s.Path("log", id, l.String()+".jsonl")); err == nil && info.Size() > 0 {
 			last = max(last, info.ModTime().UnixNano())
 		}
 	}
 	return last
 }
 
-func modified(path string) int64 {
+func modTime(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {
 		return 0
@@ -161,35 +161,35 @@ func modified(path string) int64 {
 	return info.ModTime().UnixNano()
 }
 
-// mendLimit limits how many of the newest sessions are checked for outdated snapshots after a crash.
-const mendLimit = 20
+// maxMendedSnapshots limits how many of the newest sessions are checked for outdated snapshots after a crash.
+const maxMendedSnapshots = 20
 
-// MendSnapshots writes the snapshots that crashed processes could not write, except for the
+// RepairSnapshots writes the snapshots that crashed processes could not write, except for the
 // current session. It opens no session. Call it at the end, so that nobody waits for it.
-func (s *Store) MendSnapshots(ctx context.Context, current string) {
+func (s *Store) RepairSnapshots(ctx context.Context, current string) {
 	if s.ephemeral || ctx.Err() != nil {
 		return
 	}
-	s.hush(true) // the user did not ask about them
-	defer s.hush(false)
-	ids := s.IDs()
-	for _, id := range ids[:min(len(ids), mendLimit)] {
-		if id == current || s.logged(id) <= modified(s.Dir("sessions", id+".json")) && !s.snapshots.Torn(id) {
+	s.suppressWarnings(true) // the user did not ask about them
+	defer s.suppressWarnings(false)
+	ids := s.LoggedSessions()
+	for _, id := range ids[:min(len(ids), maxMendedSnapshots)] {
+		if id == current || s.logTime(id) <= modTime(s.Path("sessions", id+".json")) && !s.snapshots.IsTorn(id) {
 			continue
 		}
-		_ = s.Records.Project(ctx, id) // ignore errors: the logs are authoritative
+		_ = s.Supervisor.SaveProjection(ctx, id) // ignore errors: the logs are authoritative
 	}
 }
 
-// Heads lists the saved sessions, the newest first, without archived ones.
-func (s *Store) Heads(ctx context.Context) ([]session.Head, error) {
-	all, err := s.AllHeads(ctx)
+// ListHeads lists the saved sessions, the newest first, without archived ones.
+func (s *Store) ListHeads(ctx context.Context) ([]session.Head, error) {
+	all, err := s.ListAllHeads(ctx)
 	return slices.DeleteFunc(all, func(h session.Head) bool { return h.Archived }), err
 }
 
-// AllHeads lists the saved sessions, the newest first. It reads a
+// ListAllHeads lists the saved sessions, the newest first. It reads a
 // session from its logs if its process died before it wrote a snapshot.
-func (s *Store) AllHeads(ctx context.Context) ([]session.Head, error) {
+func (s *Store) ListAllHeads(ctx context.Context) ([]session.Head, error) {
 	all := []session.Head{}
 	saved := make(map[string]bool)
 	for head, err := range s.Sessions.List(ctx) {
@@ -200,11 +200,11 @@ func (s *Store) AllHeads(ctx context.Context) ([]session.Head, error) {
 		all, saved[head.ID] = append(all, head), true
 	}
 	if !s.ephemeral {
-		for _, id := range s.IDs() {
+		for _, id := range s.LoggedSessions() {
 			if saved[id] {
 				continue
 			}
-			snap, err := s.Records.Snapshot(ctx, id)
+			snap, err := s.Supervisor.LoadSnapshot(ctx, id)
 			if err == nil {
 				all = append(all, snap.Head)
 			} else if !errors.Is(err, session.ErrNotFound) {
@@ -213,23 +213,23 @@ func (s *Store) AllHeads(ctx context.Context) ([]session.Head, error) {
 		}
 	}
 	for i, h := range all { // a crashed session's snapshot ends at an earlier step
-		saved, logged := modified(s.Dir("sessions", h.ID+".json")), s.logged(h.ID)
-		if at := time.Unix(0, logged); saved > 0 && logged-saved > int64(stale) && at.After(h.Updated) {
+		saved, logged := modTime(s.Path("sessions", h.ID+".json")), s.logTime(h.ID)
+		if at := time.Unix(0, logged); saved > 0 && logged-saved > int64(maxSnapshotLag) && at.After(h.Updated) {
 			all[i].Updated = at
 		}
 	}
 	all = slices.DeleteFunc(all, func(h session.Head) bool { return h.Meta.Turns == 0 && h.Meta.Title == "" }) // empty sessions
 	slices.SortStableFunc(all, func(a, b session.Head) int { return b.Updated.Compare(a.Updated) })
-	return s.labelled(all), ctx.Err()
+	return s.withLabels(all), ctx.Err()
 }
 
-// stale is how much older than its logs a snapshot may be and still be complete.
-const stale = 2 * time.Second
+// maxSnapshotLag is how much older than its logs a snapshot may be and still be complete.
+const maxSnapshotLag = 2 * time.Second
 
-// Free makes sure that a session exists and that no other process is writing it.
-func (s *Store) Free(ctx context.Context, id string) error {
-	if _, err := s.Known(ctx, id); errors.Is(err, session.ErrNotFound) {
-		return fmt.Errorf("unknown session %s; /sessions lists sessions by id", oneLine(id))
+// CheckFree makes sure that a session exists and that no other process is writing it.
+func (s *Store) CheckFree(ctx context.Context, id string) error {
+	if _, err := s.CheckSession(ctx, id); errors.Is(err, session.ErrNotFound) {
+		return fmt.Errorf("unknown session %s; /sessions lists sessions by id", singleLine(id))
 	} else if err != nil {
 		return err
 	}
@@ -243,18 +243,18 @@ func (s *Store) Free(ctx context.Context, id string) error {
 	return release()
 }
 
-// Write exports a session as json, md or html.
-func (s *Store) Write(ctx context.Context, w io.Writer, id, format string) error {
-	snap, err := s.Records.Snapshot(ctx, id)
+// Export exports a session as json, md or html.
+func (s *Store) Export(ctx context.Context, w io.Writer, id, format string) error {
+	snap, err := s.Supervisor.LoadSnapshot(ctx, id)
 	if err != nil {
 		return err
 	}
 	if format == "json" {
-		_, err := w.Write(append(secret.Shapes().JSON(jsonx.Must(snap)), '\n'))
+		_, err := w.Write(append(secret.ShapeConcealer().JSON(jsonx.MustMarshal(snap)), '\n'))
 		return err
 	}
 	t, err := export.FromSnapshot(snap)
-	for range s.Logs.Read(ctx, id, 0, event.Conversation) { // its logs have more details
+	for range s.Logs.Read(ctx, id, 0, event.LogConversation) { // its logs have more details
 		t, err = export.FromRecords(snap.Head, s.Logs.Read(ctx, id, 0))
 		break
 	}
@@ -263,99 +263,99 @@ func (s *Store) Write(ctx context.Context, w io.Writer, id, format string) error
 	}
 	if format == "html" {
 		if b, err := s.ledger(ctx, id, 0, func(_ string, u chat.Usage) chat.Usage { return u }); err == nil {
-			t.Filling = filling(b)
+			t.Window = fillingChart(b)
 		}
-		return export.HTML(w, t, s.speech)
+		return export.HTML(w, t, s.language)
 	}
-	return export.Markdown(w, t, s.speech)
+	return export.Markdown(w, t, s.language)
 }
 
-// Which selects the session to open: a new one unless it names another.
-type Which struct {
-	Resume string // the id of a session to continue
-	Last   bool   // continue the last one
-	Pick   bool   // or, in an interactive run, the one that the user picks
-	ID     string // the new session's id, if given
-	Fork   bool   // continue a copy, and leave the original unchanged
+// SessionChoice selects the session to open: a new one unless it names another.
+type SessionChoice struct {
+	ResumeID     string // the id of a session to continue
+	ContinueLast bool   // continue the last one
+	PickSession  bool   // or, in an interactive run, the one that the user picks
+	NewID        string // the new session's id, if given
+	ForkCopy     bool   // continue a copy, and leave the original unchanged
 }
 
-// Resumes reports whether w continues a session.
-func (w Which) Resumes() bool { return w.Last || w.Resume != "" }
+// IsResume reports whether w continues a session.
+func (w SessionChoice) IsResume() bool { return w.ContinueLast || w.ResumeID != "" }
 
-// Open opens a session.
-func (a *Workspace) Open(ctx context.Context, sup *Sessions, w Which, out event.Sink) (*supervisor.Session, error) {
-	if m, _ := a.Modes.Current(); m.Unchecked {
+// OpenSession opens a session.
+func (a *Workspace) OpenSession(ctx context.Context, sup *Sessions, w SessionChoice, out event.Sink) (*supervisor.Session, error) {
+	if m, _ := a.ModeState.Current(); m.Unchecked {
 		a.warn(orchestrator.YoloWarning)
 	}
-	if w.Last && w.Resume == "" {
-		id, err := a.Store().Last()
+	if w.ContinueLast && w.ResumeID == "" {
+		id, err := a.Store().LastSession()
 		if err != nil {
 			return nil, err
 		}
-		w.Resume = id
+		w.ResumeID = id
 	}
-	if w.Resume != "" {
-		id, err := a.resumeForeign(ctx, w.Resume)
+	if w.ResumeID != "" {
+		id, err := a.resumeForeign(ctx, w.ResumeID)
 		if err != nil {
 			return nil, err
 		}
-		w.Resume = id
+		w.ResumeID = id
 	}
 	switch {
-	case w.Resume != "" && w.Fork:
-		id, err := a.fork(ctx, w.Resume, w.ID)
+	case w.ResumeID != "" && w.ForkCopy:
+		id, err := a.copySession(ctx, w.ResumeID, w.NewID)
 		if err != nil {
 			return nil, err
 		}
-		return sup.Resume(ctx, id, out)
-	case w.Resume != "":
-		return sup.Resume(ctx, w.Resume, out)
-	case w.ID != "":
-		if taken, err := sup.Exists(ctx, w.ID); err != nil {
+		return sup.ResumeSession(ctx, id, out)
+	case w.ResumeID != "":
+		return sup.ResumeSession(ctx, w.ResumeID, out)
+	case w.NewID != "":
+		if taken, err := sup.Exists(ctx, w.NewID); err != nil {
 			return nil, err
 		} else if taken {
-			return nil, inputf("session %s already exists; continue it with --resume %[1]s", w.ID)
+			return nil, inputErrorf("session %s already exists; continue it with --resume %[1]s", w.NewID)
 		}
 	}
-	return sup.Start(ctx, cmp.Or(w.ID, NewSessionID(a.Env.Now())), out)
+	return sup.StartSession(ctx, cmp.Or(w.NewID, NewSessionID(a.Env.Now())), out)
 }
 
-// Move opens the session to which the user wants to switch: a new
+// SwitchSession opens the session to which the user wants to switch: a new
 // one, or an earlier one in its mode. If that fails, nothing changes.
-func (a *Workspace) Move(ctx context.Context, sup *Sessions, to *orchestrator.Next, from string, out event.Sink) (*supervisor.Session, error) {
+func (a *Workspace) SwitchSession(ctx context.Context, sup *Sessions, to *orchestrator.Destination, from string, out event.Sink) (*supervisor.Session, error) {
 	if to.New {
-		s, err := sup.Start(ctx, to.Session, out)
+		s, err := sup.StartSession(ctx, to.Session, out)
 		if err != nil {
 			return nil, err
 		}
 		note := event.LocalAdded{Input: "/new", Output: "new session: " + to.Session + ", after " + from}
-		if err := s.Note(ctx, note); err != nil {
+		if err := s.RecordLocal(ctx, note); err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
 		return s, nil
 	}
-	was, preset := a.Modes.Current()
-	if err := a.Modes.Switch(cmp.Or(a.Options.Mode, a.Config.Agents.Default)); err != nil {
+	was, preset := a.ModeState.Current()
+	if err := a.ModeState.Switch(cmp.Or(a.Options.Mode, a.Config.Agents.Default)); err != nil {
 		return nil, err
 	}
-	s, err := sup.Resume(ctx, to.Session, out)
+	s, err := sup.ResumeSession(ctx, to.Session, out)
 	if err != nil {
-		return nil, errors.Join(err, a.Modes.Switch(was.Name), a.Modes.Preset(preset))
+		return nil, errors.Join(err, a.ModeState.Switch(was.Name), a.ModeState.SetPreset(preset))
 	}
 	return s, nil
 }
 
-// Typed returns the book with the user's input in this project: it
+// TypedBook returns the book with the user's input in this project: it
 // is in the user's home, because a repository must not influence it.
-func (a *Site) Typed() typed.Book {
+func (a *Site) TypedBook() typed.InputStore {
 	if a.Home == "" || a.Options.Ephemeral {
-		return typed.Book{}
+		return typed.InputStore{}
 	}
 	of := func(folder string) string {
 		sum := sha256.Sum256([]byte(folder))
 		return filepath.Join(a.Home, typedDir, hex.EncodeToString(sum[:8]))
 	}
-	return typed.Book{Dir: of(a.Root), Project: of(a.project())}
+	return typed.InputStore{Dir: of(a.Root), Project: of(a.project())}
 }
 
 const typedDir = "typed"
@@ -371,33 +371,33 @@ func (a *Site) project() string {
 	return a.Root
 }
 
-// LeftTyping returns the session with an unsent draft, if the
+// DraftSession returns the session with an unsent draft, if the
 // draft is newer than the last written session; otherwise "".
-func (a *Site) LeftTyping() string {
-	id, when := a.Typed().Unsent(nil)
-	last, err := a.Store().Last()
-	if err != nil || !slices.Contains(a.Store().All(), id) || a.Store().Unused(id) || when.UnixNano() <= a.Store().logged(last) {
+func (a *Site) DraftSession() string {
+	id, when := a.TypedBook().NewestDraft(nil)
+	last, err := a.Store().LastSession()
+	if err != nil || !slices.Contains(a.Store().AllSessions(), id) || a.Store().IsUnused(id) || when.UnixNano() <= a.Store().logTime(last) {
 		return ""
 	}
 	return id
 }
 
-// Unsent returns the unsent draft of a session, or of one that ended before its first prompt, if wanted.
-func (a *Site) Unsent(id string, wanted typed.Wanted) typed.Draft {
-	return a.Typed().Draft(id, wanted, a.leftUnasked(), a.Env.Now())
+// UnsentDraft returns the unsent draft of a session, or of one that ended before its first prompt, if wanted.
+func (a *Site) UnsentDraft(id string, wanted typed.DraftChoice) typed.Draft {
+	return a.TypedBook().Draft(id, wanted, a.endedUnpromptedFilter(), a.Env.Now())
 }
 
-// Sent saves the text sent in a session. An equal draft in an empty session is no longer offered.
-func (a *Site) Sent(id, text string) {
-	_ = a.Typed().Add(text) // a failure must not stop the user
-	left := a.leftUnasked()
-	a.Typed().Forget(text, func(other string) bool { return other != id && left(other) && !a.Store().InUse(other) })
+// RecordSent saves the text sent in a session. An equal draft in an empty session is no longer offered.
+func (a *Site) RecordSent(id, text string) {
+	_ = a.TypedBook().AddSent(text) // a failure must not stop the user
+	left := a.endedUnpromptedFilter()
+	a.TypedBook().RemoveDrafts(text, func(other string) bool { return other != id && left(other) && !a.Store().IsInUse(other) })
 }
 
-// leftUnasked returns a function that reports whether a session ended before its first prompt.
-func (a *Site) leftUnasked() func(id string) bool {
-	known := a.Store().All()
+// endedUnpromptedFilter returns a function that reports whether a session ended before its first prompt.
+func (a *Site) endedUnpromptedFilter() func(id string) bool {
+	known := a.Store().AllSessions()
 	return func(id string) bool {
-		return ValidSessionID(id) && (!slices.Contains(known, id) || a.Store().Unused(id))
+		return IsSessionID(id) && (!slices.Contains(known, id) || a.Store().IsUnused(id))
 	}
 }

@@ -15,42 +15,42 @@ import (
 	"coder/internal/record/undo"
 )
 
-// sessionStart saves a session's initial state at its first call. A
+// startSaver saves a session's initial state at its first call. A
 // session without calls saves nothing. Read-only calls do not wait for it.
-type sessionStart struct {
+type startSaver struct {
 	of   *Session
 	work sync.WaitGroup // the prescan and the saving
 
-	mu     sync.Mutex // guards the fields below
-	begun  bool
-	looked bool
-	stop   context.CancelFunc // stops the prescan; nil before it begins
-	saved  chan struct{}      // closed once the start is saved or failed; nil if nothing is saved
-	failed bool
+	mu         sync.Mutex // guards the fields below
+	started    bool
+	checked    bool
+	cancelScan context.CancelFunc // stops the prescan; nil before it begins
+	saved      chan struct{}      // closed once the start is saved or failed; nil if nothing is saved
+	failed     bool
 }
 
 // observe looks for recorded calls: a session with calls has begun.
-func (s *sessionStart) observe(r event.Record) {
+func (s *startSaver) observe(r event.Record) {
 	if _, ok := r.Event.(event.ToolCallRequested); ok {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.begun = true
+		s.started = true
 	}
 }
 
-// off reports whether saving is off.
-func (s *sessionStart) off() bool {
-	return s.of.kit.files == nil || s.of.Recorded != nil || s.of.Store().barred["undo"] != nil
+// isOff reports whether saving is off.
+func (s *startSaver) isOff() bool {
+	return s.of.kit.fileKeeper == nil || s.of.Replay != nil || s.of.Store().unusableDirs["undo"] != nil
 }
 
 // Stream sends a request to the model in use. When the first reply begins a call, coder scans all files
 // while the rest of the reply arrives, so that the first call that may write finds most of the work done.
 // An answer without calls scans nothing.
-func (s *sessionStart) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
+func (s *startSaver) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
 	reply := s.of.live.Stream(ctx, req)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.begun || s.looked || s.off() {
+	if s.started || s.checked || s.isOff() {
 		return reply
 	}
 	return func(yield func(provider.Delta, error) bool) {
@@ -66,25 +66,25 @@ func (s *sessionStart) Stream(ctx context.Context, req provider.Request) iter.Se
 }
 
 // look begins the prescan, once.
-func (s *sessionStart) look(ctx context.Context) {
+func (s *startSaver) look(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.begun || s.looked {
+	if s.started || s.checked {
 		return
 	}
-	s.looked = true
-	if r, _ := gitstate.Find(s.of.Root); r.Large() {
+	s.checked = true
+	if r, _ := gitstate.Find(s.of.Root); r.IsLarge() {
 		return
 	}
 	look, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s.stop = stop
-	s.work.Go(func() { s.of.kit.files.get().Look(look) })
+	s.cancelScan = stop
+	s.work.Go(func() { s.of.kit.fileKeeper.get().ScanAhead(look) })
 }
 
 // close waits until a start is saved, because it is recorded. Otherwise it stops the prescan.
-func (s *sessionStart) close() error {
+func (s *startSaver) close() error {
 	s.mu.Lock()
-	stop, saves := s.stop, s.saved != nil
+	stop, saves := s.cancelScan, s.saved != nil
 	s.mu.Unlock()
 	if stop != nil && !saves {
 		stop()
@@ -93,10 +93,10 @@ func (s *sessionStart) close() error {
 	return nil
 }
 
-// keep saves the start once, and returns its name, for the files and for the repository. A call
+// saveCursor saves the start once, and returns its name, for the files and for the repository. A call
 // that may write waits for it. If saving fails, the session continues, but a rerun may differ.
-func (s *sessionStart) keep(ctx context.Context, readOnly bool) (tree, repository string) {
-	name := s.begin(ctx, readOnly)
+func (s *startSaver) saveCursor(ctx context.Context, readOnly bool) (tree, repository string) {
+	name := s.startSaving(ctx, readOnly)
 	s.mu.Lock()
 	saved := s.saved
 	s.mu.Unlock()
@@ -114,22 +114,22 @@ func (s *sessionStart) keep(ctx context.Context, readOnly bool) (tree, repositor
 	return name, name
 }
 
-// begin starts to save, and returns the name; "" if that already happened, or is not due yet.
-func (s *sessionStart) begin(ctx context.Context, readOnly bool) (name string) {
+// startSaving starts to save, and returns the name; "" if that already happened, or is not due yet.
+func (s *startSaver) startSaving(ctx context.Context, readOnly bool) (name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.begun || s.off() {
+	if s.started || s.isOff() {
 		return ""
 	}
 	r, found := gitstate.Find(s.of.Root)
-	if readOnly && r.Large() {
+	if readOnly && r.IsLarge() {
 		return "" // too many files to scan for a read-only session
 	}
-	s.begun, s.saved = true, make(chan struct{})
+	s.started, s.saved = true, make(chan struct{})
 	name = undo.StartName(NewID("start"))
 	s.work.Go(func() {
-		err := s.of.kit.files.get().Start(context.WithoutCancel(ctx), name, !readOnly, func(ignored []event.FileState, committed func() map[string]bool) ([]byte, error) {
-			return r.SaveBeyond(committed, jsonx.Must(past.Notes{Repository: found, Seen: s.of.seenByGit(), Ignored: ignored, Configs: past.Configs(r)}))
+		err := s.of.kit.fileKeeper.get().SaveStart(context.WithoutCancel(ctx), name, !readOnly, func(ignored []event.FileState, committed func() map[string]bool) ([]byte, error) {
+			return r.SaveUncommitted(committed, jsonx.MustMarshal(past.Notes{Repository: found, Seen: s.of.unignoredNames(), Ignored: ignored, Configs: past.ReadConfigs(r)}))
 		})
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -139,11 +139,11 @@ func (s *sessionStart) begin(ctx context.Context, readOnly bool) (name string) {
 	return name
 }
 
-// seenByGit returns the names in the data folder that git does not ignore.
-func (a *Archive) seenByGit() (names []string) {
-	entries, _ := os.ReadDir(a.data())
+// unignoredNames returns the names in the data folder that git does not ignore.
+func (a *Archive) unignoredNames() (names []string) {
+	entries, _ := os.ReadDir(a.dataDir())
 	for _, e := range entries {
-		if !slices.Contains(append([]string{"tmp", ".gitignore"}, dataFolders...), e.Name()) {
+		if !slices.Contains(append([]string{"tmp", ".gitignore"}, dataDirNames...), e.Name()) {
 			names = append(names, e.Name())
 		}
 	}

@@ -14,46 +14,46 @@ import (
 	"coder/internal/policy/trust"
 )
 
-// Change is a change of one setting.
-type Change struct {
+// SettingChange is a change of one setting.
+type SettingChange struct {
 	Key, Value string
 	Unset      bool // removes it instead
 	Project    bool // in the project's settings, not in your own
 }
 
-// Changed describes the result of a change.
-type Changed struct {
-	Path string // the file's
-	Was  bool   // whether the file had the setting
-	Rows []config.Row
-	// Over is the origin that takes precedence over the file; zero if none does.
-	Over config.Origin
+// SettingResult describes the result of a change.
+type SettingResult struct {
+	Path   string // the file's
+	WasSet bool   // whether the file had the setting
+	Rows   []config.Row
+	// Override is the origin that takes precedence over the file; zero if none does.
+	Override config.Origin
 }
 
 // ChangeSetting writes one setting to a settings file and leaves the rest of it,
 // including comments, unchanged. Trust in the project survives your own change.
-func (s *Settings) ChangeSetting(env Env, o Options, c Change) (done Changed, err error) {
+func (s *Settings) ChangeSetting(env Env, o Options, c SettingChange) (done SettingResult, err error) {
 	if o.Ephemeral {
-		return done, inputf("--no-session-persistence saves nothing")
+		return done, inputErrorf("--no-session-persistence saves nothing")
 	}
 	edit := func(text []byte) (out []byte, err error) {
 		if c.Unset {
-			out, done.Was, err = config.Unset(text, c.Key)
+			out, done.WasSet, err = config.RemoveKey(text, c.Key)
 			return out, err
 		}
 		return config.SetText(text, c.Key, c.Value)
 	}
 	if !c.Unset {
-		if err := s.locked(c.Key, c.Value); err != nil {
+		if err := s.checkLocked(c.Key, c.Value); err != nil {
 			return done, err
 		}
 	}
 	if c.Project && !c.Unset {
-		if err := s.Report.ProjectMay(c.Key, c.Value, true); err != nil {
-			return done, inputf("not saved in the project: %v", err)
+		if err := s.Report.CheckProject(c.Key, c.Value, true); err != nil {
+			return done, inputErrorf("not saved in the project: %v", err)
 		}
-		if err := s.Report.ProjectMay(c.Key, c.Value, s.Trusted == trust.Trusted); err != nil {
-			return done, inputf("not saved: an untrusted project may not set %s; run coder trust first, or save it in your own settings", c.Key)
+		if err := s.Report.CheckProject(c.Key, c.Value, s.Trusted == trust.Trusted); err != nil {
+			return done, inputErrorf("not saved: an untrusted project may not set %s; run coder trust first, or save it in your own settings", c.Key)
 		}
 	}
 	if c.Project {
@@ -62,7 +62,7 @@ func (s *Settings) ChangeSetting(env Env, o Options, c Change) (done Changed, er
 		done.Path, err = s.editOwn(edit)
 	}
 	if err != nil {
-		return done, inputf("%v", err)
+		return done, inputErrorf("%v", err)
 	}
 	next, err := Load(env, o)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *Settings) ChangeSetting(env Env, o Options, c Change) (done Changed, er
 		}
 	}
 	if at := next.Report.Origin(c.Key); !c.Unset && at.Source != "" && at.Source != done.Path {
-		done.Over = at
+		done.Override = at
 	}
 	return done, nil
 }
@@ -85,7 +85,7 @@ func (s *Settings) editOwn(edit func([]byte) ([]byte, error)) (path string, err 
 		return "", errors.New("no folder for your settings: set HOME or CODER_HOME")
 	}
 	path = filepath.Join(s.Home, "config.json")
-	text, err := repofile.Own(path, maxNamedFile)
+	text, err := repofile.ReadOwn(path, maxUserFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return path, err
 	}
@@ -107,7 +107,7 @@ func (s *Settings) editProject(edit func([]byte) ([]byte, error)) (path string, 
 	if info, err := os.Stat(path); err == nil {
 		mode = info.Mode().Perm()
 	}
-	text, err := repofile.Below(root).Read(filepath.Join(".coder", "config.json"), maxNamedFile)
+	text, err := repofile.NewRoot(root).Read(filepath.Join(".coder", "config.json"), maxUserFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return path, err
 	}
@@ -118,30 +118,30 @@ func (s *Settings) editProject(edit func([]byte) ([]byte, error)) (path string, 
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return path, err
 	}
-	trusted, _ := s.Trust.Of(root) // an unreadable book means no trust
+	trusted, _ := s.Trust.StateOf(root) // an unreadable book means no trust
 	if err := atomicfile.Write(path, now, mode); err != nil {
 		return path, err
 	}
 	if trusted == trust.Trusted {
-		return path, s.Trust.Give(root)
+		return path, s.Trust.Trust(root)
 	}
 	return path, nil
 }
 
-// settingsFor are the settings that the user changes during a session.
-type settingsFor struct{ *Workspace }
+// sessionSettings are the settings that the user changes during a session.
+type sessionSettings struct{ *Workspace }
 
 // Rows returns the current settings.
-func (a settingsFor) Rows() []config.Row { return a.settings() }
+func (a sessionSettings) Rows() []config.Row { return a.settings() }
 
 // Change saves a setting, and applies it at once if possible; said has further notes.
-func (a settingsFor) Change(key, value string, unset bool) (said string, err error) {
+func (a sessionSettings) Change(key, value string, unset bool) (said string, err error) {
 	if key == styleKey && !unset {
 		if _, err := a.findStyle(value); err != nil {
 			return "", err
 		}
 	}
-	done, err := a.ChangeSetting(a.Env, a.Options, Change{Key: key, Value: value, Unset: unset})
+	done, err := a.ChangeSetting(a.Env, a.Options, SettingChange{Key: key, Value: value, Unset: unset})
 	if err != nil {
 		return "", err
 	}
@@ -152,14 +152,14 @@ func (a settingsFor) Change(key, value string, unset bool) (said string, err err
 		}
 	}
 	switch {
-	case unset && !done.Was:
+	case unset && !done.WasSet:
 		return fmt.Sprintf("%s is not set in %s", key, done.Path), nil
-	case done.Over.Source != "":
-		return fmt.Sprintf("saved to %s, but %s takes precedence", done.Path, done.Over.Shown()), nil
+	case done.Override.Source != "":
+		return fmt.Sprintf("saved to %s, but %s takes precedence", done.Path, done.Override.DisplayText()), nil
 	case key == "provider.effort":
 		a.UseEffort(now)
 	case key == "ui.theme":
-		a.theme.Store(&now)
+		a.chosenTheme.Store(&now)
 	case key == styleKey:
 		style, err := a.findStyle(now)
 		if err != nil {
@@ -174,7 +174,7 @@ func (a settingsFor) Change(key, value string, unset bool) (said string, err err
 
 // Theme returns the screen's theme: the configured one, or the one chosen since.
 func (a *Workspace) Theme() string {
-	if t := a.theme.Load(); t != nil {
+	if t := a.chosenTheme.Load(); t != nil {
 		return *t
 	}
 	return a.Config.UI.Theme

@@ -18,7 +18,7 @@ type Settings struct {
 	Home    string // CODER_HOME; "" if there is none
 	Project string // the folder with the configuration
 	Root    string // the workspace: the same folder, unless configured
-	Trust   trust.Book
+	Trust   trust.Registry
 	Trusted trust.State
 	Config  config.Config
 	Report  config.Report
@@ -29,22 +29,24 @@ type Settings struct {
 }
 
 // Load finds the workspace and reads its configuration. With an error, it still returns what it found.
-func Load(env Env, o Options) (s Settings, err error) { return load(env, o, trust.Book.Of) }
+func Load(env Env, o Options) (s Settings, err error) {
+	return loadSettings(env, o, trust.Registry.StateOf)
+}
 
-// load is Load with a function that decides about trust.
-func load(env Env, o Options, state func(trust.Book, string) (trust.State, error)) (s Settings, err error) {
-	s.Home = homeOf(env)
+// loadSettings is Load with a function that decides about trust.
+func loadSettings(env Env, o Options, state func(trust.Registry, string) (trust.State, error)) (s Settings, err error) {
+	s.Home = coderHome(env)
 	if s.Trust.Now = env.Now; s.Home != "" {
 		s.Trust.Path = filepath.Join(s.Home, "trust.json")
 	}
 	if env.Dir == "" && !filepath.IsAbs(o.Dir) {
-		return s, inputf("the working directory no longer exists; change to another or use --cwd")
+		return s, inputErrorf("the working directory no longer exists; change to another or use --cwd")
 	}
-	if s.Project, err = absolute(env.Dir, o.Dir); err != nil {
+	if s.Project, err = absoluteDir(env.Dir, o.Dir); err != nil {
 		return s, err
 	}
 	s.Root = s.Project
-	if o.Bare {
+	if o.IgnoreConfig {
 		s.Trust.Path = ""
 	} else if s.Trusted, err = state(s.Trust, s.Root); err != nil {
 		s.warnings = append(s.warnings, fmt.Sprintf("the workspace is treated as untrusted: %v", err))
@@ -52,8 +54,8 @@ func load(env Env, o Options, state func(trust.Book, string) (trust.State, error
 	if s.configFile = o.ConfigFile; s.configFile != "" && !filepath.IsAbs(s.configFile) {
 		s.configFile = filepath.Join(env.Dir, s.configFile)
 	}
-	from := config.Options{Home: s.Home, Project: s.Project, File: s.configFile, Getenv: env.Getenv, TrustProject: s.Trusted == trust.Trusted, Managed: env.Managed}
-	if o.Bare {
+	from := config.Options{Home: s.Home, Project: s.Project, ExtraFile: s.configFile, Getenv: env.Getenv, TrustProject: s.Trusted == trust.Trusted, Managed: env.Managed}
+	if o.IgnoreConfig {
 		from.Home, from.Project = "", ""
 	}
 	set := func(given bool, key string, value any, flag string) {
@@ -74,17 +76,17 @@ func load(env Env, o Options, state func(trust.Book, string) (trust.State, error
 	for _, pair := range o.Set {
 		key, text, ok := strings.Cut(pair, "=")
 		if !ok {
-			return s, &Error{BadConfig, fmt.Errorf("-s %s: want KEY=VALUE", key)}
+			return s, &Error{KindConfig, fmt.Errorf("-s %s: want KEY=VALUE", key)}
 		}
-		value, err := config.Value(key, text)
+		value, err := config.ParseValue(key, text)
 		if err != nil {
-			return s, &Error{BadConfig, fmt.Errorf("-s %w", err)}
+			return s, &Error{KindConfig, fmt.Errorf("-s %w", err)}
 		}
 		set(true, key, value, "-s")
 	}
 	s.Files = from.Files()
 	if s.Config, s.Report, err = config.Load(from); err != nil {
-		return s, &Error{BadConfig, err}
+		return s, &Error{KindConfig, err}
 	}
 	for _, w := range s.Report.Warnings {
 		s.warnings = append(s.warnings, w.String())
@@ -92,8 +94,8 @@ func load(env Env, o Options, state func(trust.Book, string) (trust.State, error
 	return s, nil
 }
 
-// homeOf returns CODER_HOME, or "" if there is none.
-func homeOf(env Env) string {
+// coderHome returns CODER_HOME, or "" if there is none.
+func coderHome(env Env) string {
 	if home := env.Getenv("CODER_HOME"); home != "" {
 		return home
 	}
@@ -103,19 +105,19 @@ func homeOf(env Env) string {
 	return ""
 }
 
-// absolute resolves dir from base and makes sure that it is a folder.
-func absolute(base, dir string) (string, error) {
+// absoluteDir resolves dir from base and makes sure that it is a folder.
+func absoluteDir(base, dir string) (string, error) {
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(base, dir)
 	}
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", inputf("folder %s does not exist", dir)
+		return "", inputErrorf("folder %s does not exist", dir)
 	case err != nil:
-		return "", inputf("cannot work in %s: %v", dir, err)
+		return "", inputErrorf("cannot work in %s: %v", dir, err)
 	case !info.IsDir():
-		return "", inputf("%s is not a folder", dir)
+		return "", inputErrorf("%s is not a folder", dir)
 	}
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		return real, nil // a folder is the same project under every name
@@ -123,16 +125,16 @@ func absolute(base, dir string) (string, error) {
 	return filepath.Clean(dir), nil
 }
 
-// homes returns the folders with the user's files for coder and for all agents; "" if they are not read.
-func (a *Site) homes() (coders, all string) {
-	if a.Options.Bare {
+// userDirs returns the folders with the user's files for coder and for all agents; "" if they are not read.
+func (a *Site) userDirs() (coders, all string) {
+	if a.Options.IgnoreConfig {
 		return "", ""
 	}
 	return a.Home, a.Env.Getenv("HOME")
 }
 
-// resolve resolves a path in the settings: from the home folder after ~/, otherwise from the workspace.
-func (a *Site) resolve(path string) string {
+// resolvePath resolves a path in the settings: from the home folder after ~/, otherwise from the workspace.
+func (a *Site) resolvePath(path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok && a.Env.Getenv("HOME") != "" {
 		path = filepath.Join(a.Env.Getenv("HOME"), rest)
 	}

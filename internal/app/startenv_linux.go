@@ -10,7 +10,7 @@ import (
 // eraseStartEnv overwrites the variables that commands do not get in the process's initial environment,
 // where an unconfined command could read them. It ignores failures; it is only one of several protections.
 func (a *Site) eraseStartEnv() {
-	if len(a.Withheld()) == 0 {
+	if len(a.WithheldVars()) == 0 {
 		return
 	}
 	memory, err := os.OpenFile("/proc/self/mem", os.O_RDWR, 0)
@@ -18,7 +18,7 @@ func (a *Site) eraseStartEnv() {
 		return
 	}
 	defer memory.Close()
-	from, to, ok := startEnv()
+	from, to, ok := findStartEnv()
 	if !ok {
 		return
 	}
@@ -26,7 +26,7 @@ func (a *Site) eraseStartEnv() {
 	if n, _ := memory.ReadAt(block, from); n < len(block) {
 		return
 	}
-	withholds := a.withholds()
+	withholds := a.withheldVarFilter()
 	for at := 0; at < len(block); {
 		entry, _, _ := bytes.Cut(block[at:], []byte{0})
 		if name, value, ok := bytes.Cut(entry, []byte("=")); ok && withholds(string(entry)) {
@@ -36,8 +36,8 @@ func (a *Site) eraseStartEnv() {
 	}
 }
 
-// startEnv returns where in memory the process's initial environment is.
-func startEnv() (from, to int64, ok bool) {
+// findStartEnv returns where in memory the process's initial environment is.
+func findStartEnv() (from, to int64, ok bool) {
 	const start, end = 50, 51 // field numbers, from 1
 	text, err := os.ReadFile("/proc/self/stat")
 	if err != nil {
@@ -50,8 +50,8 @@ func startEnv() (from, to int64, ok bool) {
 	}
 	from, errFrom := strconv.ParseInt(fields[start-3], 10, 64)
 	to, errTo := strconv.ParseInt(fields[end-3], 10, 64)
-	return from, to, errFrom == nil && errTo == nil && from > 0 && to > from && to-from < maxStart
+	return from, to, errFrom == nil && errTo == nil && from > 0 && to > from && to-from < maxStartEnv
 }
 
-// maxStart limits the size of the environment.
-const maxStart = 8 << 20
+// maxStartEnv limits the size of the environment.
+const maxStartEnv = 8 << 20

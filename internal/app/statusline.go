@@ -16,8 +16,8 @@ import (
 	"coder/internal/record/gitstate"
 )
 
-// Standing is the state of a session and its workspace, for the status line.
-type Standing struct {
+// SessionState is the state of a session and its workspace, for the status line.
+type SessionState struct {
 	Branch    string // "" outside a repository
 	Dirty     bool   // tracked files differ from the commit
 	Percent   int    // used percentage of the model's window
@@ -27,20 +27,20 @@ type Standing struct {
 }
 
 const (
-	statusTime  = 2 * time.Second
-	statusBytes = 4 << 10
+	statusTimeout  = 2 * time.Second
+	maxStatusBytes = 4 << 10
 )
 
-// Standing returns the state of the session in use, with used tokens in its context, without the branch.
-func (a *Session) Standing(used int) Standing {
-	s := Standing{Jobs: len(a.Running())}
-	if limit := a.contextLimit(); limit > 0 {
+// SessionState returns the state of the session in use, with used tokens in its context, without the branch.
+func (a *Session) SessionState(used int) SessionState {
+	s := SessionState{Jobs: len(a.RunningJobs())}
+	if limit := a.maxRequestTokens(); limit > 0 {
 		s.Percent = min(used*100/limit, 100)
 	}
 	spent, _ := a.meter.Spent()
 	s.Cost = spent.Cost
-	for _, p := range a.Store().Inbox().Waiting() {
-		if p != (inbox.Place{Root: a.Root, Session: a.id}) && p.Root == a.Root {
+	for _, p := range a.Store().Inbox().ListWaiting() {
+		if p != (inbox.Origin{Root: a.Root, Session: a.id}) && p.Root == a.Root {
 			s.Questions++
 		}
 	}
@@ -52,9 +52,9 @@ func (a *Site) Branch(ctx context.Context) (name string, dirty bool) {
 	if _, ok := gitstate.Find(a.Root); !ok {
 		return "", false
 	}
-	ctx, stop := context.WithTimeout(ctx, statusTime)
+	ctx, stop := context.WithTimeout(ctx, statusTimeout)
 	defer stop()
-	git, err := a.Door().Git(ctx, a.Root)
+	git, err := a.Launcher().Git(ctx, a.Root)
 	if err != nil {
 		return "", false
 	}
@@ -82,23 +82,23 @@ func (a *Site) Branch(ctx context.Context) (name string, dirty bool) {
 	return name, dirty
 }
 
-// StatusLine returns the line that your own command (ui.statusline) prints.
+// RunStatusLine returns the line that your own command (ui.statusline) prints.
 // The command runs outside the workspace, without the keys that commands do
 // not get, and reads other agents' JSON format on standard input.
-func (a *Models) StatusLine(ctx context.Context, session, mode string, s Standing) (string, error) {
-	ctx, stop := context.WithTimeout(ctx, statusTime)
+func (a *Models) RunStatusLine(ctx context.Context, session, mode string, s SessionState) (string, error) {
+	ctx, stop := context.WithTimeout(ctx, statusTimeout)
 	defer stop()
 	type object = map[string]any
 	words := a.Config.UI.Statusline
-	cmd := a.Door().Command(ctx, words[0], words[1:]...)
+	cmd := a.Launcher().Command(ctx, words[0], words[1:]...)
 	cmd.Dir, cmd.WaitDelay = string(filepath.Separator), time.Second
-	cmd.Stdin = bytes.NewReader(jsonx.Must(object{
-		"hook_event_name": "Status", "session_id": session, "transcript_path": filepath.Join(a.data(), "log", session, "conversation.jsonl"),
+	cmd.Stdin = bytes.NewReader(jsonx.MustMarshal(object{
+		"hook_event_name": "Status", "session_id": session, "transcript_path": filepath.Join(a.dataDir(), "log", session, "conversation.jsonl"),
 		"cwd": a.Root, "version": Version, "mode": mode, "background_jobs": s.Jobs, "questions": s.Questions,
 		"model":          object{"id": a.ModelName(), "display_name": a.ModelName()},
 		"workspace":      object{"current_dir": a.Root, "project_dir": a.Project, "branch": s.Branch, "dirty": s.Dirty},
 		"cost":           object{"total_cost_usd": s.Cost},
-		"context_window": object{"used_percentage": s.Percent, "context_window_size": a.contextLimit()},
+		"context_window": object{"used_percentage": s.Percent, "context_window_size": a.maxRequestTokens()},
 	}))
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -107,11 +107,11 @@ func (a *Models) StatusLine(ctx context.Context, session, mode string, s Standin
 	if err != nil {
 		return "", err
 	}
-	text, _ := io.ReadAll(io.LimitReader(out, statusBytes)) // use what arrived in time
-	if len(text) == statusBytes {
+	text, _ := io.ReadAll(io.LimitReader(out, maxStatusBytes)) // use what arrived in time
+	if len(text) == maxStatusBytes {
 		stop()
 	}
-	if err := cmd.Wait(); err != nil && len(text) < statusBytes {
+	if err := cmd.Wait(); err != nil && len(text) < maxStatusBytes {
 		return "", errors.Join(err, context.Cause(ctx))
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")

@@ -60,7 +60,7 @@ func TestYourStatusCommandIsBounded(t *testing.T) {
 	says := func(line string) string {
 		t.Helper()
 		a.Config.UI.Statusline = []string{"/bin/sh", "-c", line}
-		text, err := a.StatusLine(t.Context(), "s", "build", Standing{Jobs: 2})
+		text, err := a.RunStatusLine(t.Context(), "s", "build", SessionState{Jobs: 2})
 		if err != nil {
 			text = "error: " + err.Error()
 		}

@@ -21,11 +21,11 @@ import (
 	"coder/internal/record/undo"
 )
 
-// scratch is the folder for temporary files, below the workspace.
-var scratch = filepath.Join(".coder", "tmp")
+// scratchDir is the folder for temporary files, below the workspace.
+var scratchDir = filepath.Join(".coder", "tmp")
 
-// Drafts is the folder in CODER_HOME for text that is being edited.
-const Drafts = "drafts"
+// DraftsDir is the folder in CODER_HOME for text that is being edited.
+const DraftsDir = "drafts"
 
 // runningPrefix begins the name of a file that says that a process
 // runs commands here. If the process is gone, it was killed.
@@ -34,19 +34,19 @@ const runningPrefix = "running-"
 // sweepFiles removes temporary files that a killed process left in the workspace, and names those
 // with content. In the background it removes leftovers of coder's own files and of answers.
 func (a *Session) sweepFiles(ws *workspace.Workspace, t *toolkit) {
-	if t.files != nil {
-		for _, name := range ws.Sweep(nil, func(c io.ReadSeeker) bool { return t.files.get().Keeps(c) }) {
+	if t.fileKeeper != nil {
+		for _, name := range ws.RemoveScratch(nil, func(c io.ReadSeeker) bool { return t.fileKeeper.get().HasContent(c) }) {
 			a.warn(fmt.Sprintf("%s has the content of a file that the program was replacing when it was killed", name))
 		}
 	}
-	t.sweeping.Go(func() {
+	t.sweeps.Go(func() {
 		if a.Home != "" {
-			atomicfile.Sweep(a.Home, ".", "always", Drafts, pluginsDir, workspacesDir, searchCache)
-			inbox.Box{Dir: filepath.Join(a.Home, answers)}.Sweep()
-			inbox.Box{Dir: filepath.Join(a.Home, listening)}.Sweep()
+			atomicfile.Sweep(a.Home, ".", "always", DraftsDir, pluginsDir, workspacesDir, searchCacheDir)
+			inbox.Box{Dir: filepath.Join(a.Home, answersDir)}.Sweep()
+			inbox.Box{Dir: filepath.Join(a.Home, listeningDir)}.Sweep()
 		}
 		if !a.Options.Ephemeral {
-			atomicfile.Sweep(a.data(), ".", "sessions", filepath.Join("undo", "tmp"))
+			atomicfile.Sweep(a.dataDir(), ".", "sessions", filepath.Join("undo", "tmp"))
 			if private := a.Store().PrivateUndo(); private != "" {
 				atomicfile.Sweep(private, "tmp", "starts")
 			}
@@ -57,8 +57,8 @@ func (a *Session) sweepFiles(ws *workspace.Workspace, t *toolkit) {
 // sweepCommands stops commands that a killed process left running, and leaves a note for the next process.
 func (a *Session) sweepCommands(ws *workspace.Workspace, t *toolkit) {
 	sweep := func(notes []string) {
-		t.sweeping.Go(func() {
-			if _, err := shell.Sweep(t.work, t.marked); err != nil {
+		t.sweeps.Go(func() {
+			if _, err := shell.KillStrays(t.ctx, t.marker); err != nil {
 				return // the next process tries again
 			}
 			for _, note := range notes {
@@ -67,41 +67,41 @@ func (a *Session) sweepCommands(ws *workspace.Workspace, t *toolkit) {
 		})
 	}
 	var killed []string // notes that their processes did not remove
-	entries, _, _ := ws.ReadDir(scratch, maxNotes)
+	entries, _, _ := ws.ReadDir(scratchDir, maxNotes)
 	for _, e := range entries {
-		if program, ok := strings.CutPrefix(e.Name(), runningPrefix); ok && shell.Ended(program) {
-			killed = append(killed, filepath.Join(scratch, e.Name()))
+		if program, ok := strings.CutPrefix(e.Name(), runningPrefix); ok && shell.HasEnded(program) {
+			killed = append(killed, filepath.Join(scratchDir, e.Name()))
 		}
 	}
 	if len(killed) > 0 {
 		sweep(killed)
 	}
-	t.note = func() {
-		note := filepath.Join(scratch, runningPrefix+shell.ProgramName())
+	t.noteRunning = func() {
+		note := filepath.Join(scratchDir, runningPrefix+shell.ProcessName())
 		if a.Options.Ephemeral || ws.CreateFile(note, nil, 0o600) != nil {
 			sweep(nil) // without notes, sweep anyway
 			return
 		}
-		t.gone = func() { _ = ws.Delete(note) }
+		t.removeNote = func() { _ = ws.Delete(note) }
 	}
 }
 
 // maxNotes limits the number of notes to read.
 const maxNotes = 10_000
 
-// claims returns the changes recorded by other sessions' calls
+// otherClaims returns the changes recorded by other sessions' calls
 // in this workspace that ran between from and to.
-func (s *Store) claims(ctx context.Context, self string, from, to time.Time) (list []undo.Claim, err error) {
-	if s.barred["log"] != nil {
+func (s *Store) otherClaims(ctx context.Context, self string, from, to time.Time) (list []undo.Claim, err error) {
+	if s.unusableDirs["log"] != nil {
 		return nil, nil
 	}
-	logs := jsonl.Open(s.Dir("log"), jsonl.Options{}) // without warnings: the user did not ask about them
+	logs := jsonl.Open(s.Path("log"), jsonl.Options{}) // without warnings: the user did not ask about them
 	for _, id := range s.SessionsIn("log") {
-		if id == self || s.logged(id) < from.UnixNano() {
+		if id == self || s.logTime(id) < from.UnixNano() {
 			continue
 		}
 		open := make(map[string]event.ToolCallRequested)
-		for r, err := range logs.Read(ctx, id, 0, event.Audit) {
+		for r, err := range logs.Read(ctx, id, 0, event.LogAudit) {
 			if err != nil {
 				break // use the readable part
 			}
@@ -117,7 +117,7 @@ func (s *Store) claims(ctx context.Context, self string, from, to time.Time) (li
 					continue
 				}
 				claim := undo.Claim{Session: id, From: time.UnixMilli(asked.Timestamp), To: time.UnixMilli(e.Timestamp)}
-				list = append(list, claimed(claim, e.Changes)...)
+				list = append(list, callClaims(claim, e.Changes)...)
 			}
 		}
 		for _, e := range open { // running or cut off
@@ -135,8 +135,8 @@ func (s *Store) claims(ctx context.Context, self string, from, to time.Time) (li
 	return list, ctx.Err()
 }
 
-// claimed returns the claims of one call.
-func claimed(like undo.Claim, changes []event.FileChange) (list []undo.Claim) {
+// callClaims returns the claims of one call.
+func callClaims(like undo.Claim, changes []event.FileChange) (list []undo.Claim) {
 	for _, c := range changes {
 		like.Path, like.Doubt, like.Many = c.After.Path, c.Doubt, event.FileChange{}
 		if like.Path == "." {
@@ -153,21 +153,21 @@ func (s *Store) limitStorage(c config.Storage, warn func(string)) {
 	if s.ephemeral {
 		return
 	}
-	runs := s.Dir("runs")
-	dropped := limitSize(runs, int64(c.RunsBytes), func(path string) bool {
+	runs := s.Path("runs")
+	dropped := limitDirSize(runs, int64(c.RunsBytes), func(path string) bool {
 		rel, err := filepath.Rel(runs, path)
 		session, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
-		return err != nil || s.InUse(session)
+		return err != nil || s.IsInUse(session)
 	})
 	if dropped > 0 {
 		warn(fmt.Sprintf("deleted %d MB of command output from ended sessions (.coder/runs)", (dropped+1<<20-1)>>20))
 	}
-	limitSize(s.Dir("cache"), int64(c.CacheBytes), func(string) bool { return false })
+	limitDirSize(s.Path("cache"), int64(c.CacheBytes), func(string) bool { return false })
 }
 
-// limitSize removes the oldest files below dir until the rest has
+// limitDirSize removes the oldest files below dir until the rest has
 // at most most bytes, and returns the number of removed bytes.
-func limitSize(dir string, most int64, stays func(path string) bool) (dropped int64) {
+func limitDirSize(dir string, most int64, stays func(path string) bool) (dropped int64) {
 	type file struct {
 		path string
 		fs.FileInfo

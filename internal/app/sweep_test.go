@@ -36,7 +36,7 @@ func TestBound(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		dropped := limitSize(dir, tc.most, func(path string) bool { return strings.Contains(path, "s2") })
+		dropped := limitDirSize(dir, tc.most, func(path string) bool { return strings.Contains(path, "s2") })
 		if want := int64(4-len(strings.Fields(tc.left))) * 10; dropped != want {
 			t.Errorf("%s: %d bytes are gone, want %d", name, dropped, want)
 		}
@@ -53,5 +53,5 @@ func TestBound(t *testing.T) {
 			t.Errorf("%s: left are %q, want %q", name, got, tc.left)
 		}
 	}
-	limitSize(filepath.Join(t.TempDir(), "absent"), 1, nil)
+	limitDirSize(filepath.Join(t.TempDir(), "absent"), 1, nil)
 }

@@ -21,83 +21,83 @@ import (
 	"coder/internal/host/repofile"
 )
 
-// Found is one entry in another agent's settings, with the corresponding setting in coder.
-type Found struct {
-	Kind  string // rule, hook, MCP server, setting
-	What  string // in the agent's notation
-	Key   string // of our setting; "" if it has no counterpart
-	Value any
-	Note  string // why there is none, or a hint
-	Wider bool   // it allows coder more
-	State string // new, there, other: compared with the user's settings
+// ForeignEntry is one entry in another agent's settings, with the corresponding setting in coder.
+type ForeignEntry struct {
+	Kind     string // rule, hook, MCP server, setting
+	Original string // in the agent's notation
+	Key      string // of our setting; "" if it has no counterpart
+	Value    any
+	Note     string // why there is none, or a hint
+	Widens   bool   // it allows coder more
+	State    string // new, there, other: compared with the user's settings
 }
 
-// Foreign describes another agent's settings in the user's home.
-type Foreign struct {
-	Agent string
-	Files []string // the files read
-	Found []Found
-	Bad   []string // unreadable files
+// ForeignSettings describes another agent's settings in the user's home.
+type ForeignSettings struct {
+	Agent      string
+	Files      []string // the files read
+	Entries    []ForeignEntry
+	Unreadable []string // unreadable files
 }
 
 // ForeignAgents returns the agents whose settings can be taken over.
-func ForeignAgents() []string { return slices.Sorted(maps.Keys(foreignAgents)) }
+func ForeignAgents() []string { return slices.Sorted(maps.Keys(foreignReaders)) }
 
-// foreignAgents maps each agent to the reader of its settings.
-var foreignAgents = map[string]func(*foreignReader){"claude": readClaude, "codex": readCodex}
+// foreignReaders maps each agent to the reader of its settings.
+var foreignReaders = map[string]func(*foreignReader){"claude": readClaudeSettings, "codex": readCodexSettings}
 
 // foreignReader reads the settings of one agent.
 type foreignReader struct {
 	home string
-	Foreign
+	ForeignSettings
 }
 
-// maxForeign limits the bytes read of one of their files.
-const maxForeign = 16 << 20
+// maxForeignFile limits the bytes read of one of their files.
+const maxForeignFile = 16 << 20
 
-// Foreign reads another agent's settings in the user's home.
-func (a *Workspace) Foreign(agent string) (Foreign, error) {
-	read, ok := foreignAgents[agent]
+// ReadForeign reads another agent's settings in the user's home.
+func (a *Workspace) ReadForeign(agent string) (ForeignSettings, error) {
+	read, ok := foreignReaders[agent]
 	if !ok {
-		return Foreign{}, inputf("unknown agent %q: use claude or codex", agent)
+		return ForeignSettings{}, inputErrorf("unknown agent %q: use claude or codex", agent)
 	}
 	home := a.Env.Getenv("HOME")
 	if home == "" {
-		return Foreign{}, inputf("HOME is not set, so there are no settings to find")
+		return ForeignSettings{}, inputErrorf("HOME is not set, so there are no settings to find")
 	}
-	r := foreignReader{home: home, Foreign: Foreign{Agent: agent}}
+	r := foreignReader{home: home, ForeignSettings: ForeignSettings{Agent: agent}}
 	read(&r)
-	own, err := a.writtenSettings()
+	own, err := a.readUserSettings()
 	if err != nil {
-		return r.Foreign, inputf("%v", err)
+		return r.ForeignSettings, inputErrorf("%v", err)
 	}
-	for i := range r.Found {
-		r.Found[i].compare(own)
+	for i := range r.Entries {
+		r.Entries[i].setState(own)
 	}
-	return r.Foreign, nil
+	return r.ForeignSettings, nil
 }
 
-// writtenSettings returns the user's own settings as written.
-func (s *Settings) writtenSettings() (map[string]any, error) {
-	text, err := repofile.Own(filepath.Join(s.Home, "config.json"), maxNamedFile)
+// readUserSettings returns the user's own settings as written.
+func (s *Settings) readUserSettings() (map[string]any, error) {
+	text, err := repofile.ReadOwn(filepath.Join(s.Home, "config.json"), maxUserFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	return config.Written(text)
+	return config.ParseWritten(text)
 }
 
-// compare sets the state by comparison with the user's settings.
-func (f *Found) compare(own map[string]any) {
+// setState sets the state by comparison with the user's settings.
+func (f *ForeignEntry) setState(own map[string]any) {
 	if f.Key == "" {
 		return
 	}
 	var at any = own
-	for _, word := range config.Words(f.Key) {
+	for _, word := range config.KeyWords(f.Key) {
 		m, _ := at.(map[string]any)
 		at = m[word]
 	}
 	var want any
-	_ = json.Unmarshal(jsonx.Must(f.Value), &want) // as in a file
+	_ = json.Unmarshal(jsonx.MustMarshal(f.Value), &want) // as in a file
 	list, isList := at.([]any)
 	provider, _ := own["provider"].(map[string]any)
 	switch all, hooks := want.([]any); {
@@ -119,9 +119,9 @@ func (f *Found) compare(own map[string]any) {
 	}
 }
 
-// New returns the entries that would be written.
-func (f Foreign) New() (all []Found) {
-	for _, one := range f.Found {
+// NewEntries returns the entries that would be written.
+func (f ForeignSettings) NewEntries() (all []ForeignEntry) {
+	for _, one := range f.Entries {
 		if one.State == "new" {
 			all = append(all, one)
 		}
@@ -129,47 +129,47 @@ func (f Foreign) New() (all []Found) {
 	return all
 }
 
-// takenFile stores the user's settings from before they were taken over.
-const takenFile = "taken-over.json"
+// takeoverFile stores the user's settings from before they were taken over.
+const takeoverFile = "taken-over.json"
 
-type taken struct {
+type takeoverRecord struct {
 	Before  string `json:"before"`
 	Existed bool   `json:"existed"`
 	After   string `json:"after"` // the hash of the written text
 }
 
-func hashOfText(text []byte) string { sum := sha256.Sum256(text); return hex.EncodeToString(sum[:]) }
+func hashText(text []byte) string { sum := sha256.Sum256(text); return hex.EncodeToString(sum[:]) }
 
 // TakeOver writes the new entries to the user's own settings.
-func (a *Workspace) TakeOver(f Foreign) (path string, err error) {
+func (a *Workspace) TakeOver(f ForeignSettings) (path string, err error) {
 	if a.Options.Ephemeral {
-		return "", inputf("--no-session-persistence saves nothing")
+		return "", inputErrorf("--no-session-persistence saves nothing")
 	}
 	path, err = a.editOwn(func(text []byte) ([]byte, error) {
 		now := text
-		for _, one := range f.New() {
-			if now, err = config.Set(now, one.Key, one.Value); err != nil {
+		for _, one := range f.NewEntries() {
+			if now, err = config.SetValue(now, one.Key, one.Value); err != nil {
 				return nil, err
 			}
 		}
-		note := taken{Before: string(text), Existed: text != nil}
-		if was, err := a.taken(); err == nil && was.After == hashOfText(text) {
+		note := takeoverRecord{Before: string(text), Existed: text != nil}
+		if was, err := a.readTakeover(); err == nil && was.After == hashText(text) {
 			note = was // undo both together
 		}
-		note.After = hashOfText(now)
+		note.After = hashText(now)
 		if err := os.MkdirAll(a.Home, 0o700); err != nil {
 			return nil, err
 		}
-		return now, atomicfile.Write(filepath.Join(a.Home, takenFile), jsonx.Must(note), 0o600)
+		return now, atomicfile.Write(filepath.Join(a.Home, takeoverFile), jsonx.MustMarshal(note), 0o600)
 	})
 	if err != nil {
-		return path, inputf("nothing was written: %v", err)
+		return path, inputErrorf("nothing was written: %v", err)
 	}
 	return path, nil
 }
 
-func (a *Workspace) taken() (t taken, err error) {
-	text, err := repofile.Own(filepath.Join(a.Home, takenFile), maxForeign)
+func (a *Workspace) readTakeover() (t takeoverRecord, err error) {
+	text, err := repofile.ReadOwn(filepath.Join(a.Home, takeoverFile), maxForeignFile)
 	if err == nil {
 		err = json.Unmarshal(text, &t)
 	}
@@ -179,20 +179,20 @@ func (a *Workspace) taken() (t taken, err error) {
 // UndoTakeOver restores the user's earlier settings.
 func (a *Workspace) UndoTakeOver() (path string, err error) {
 	path = filepath.Join(a.Home, "config.json")
-	was, err := a.taken()
+	was, err := a.readTakeover()
 	if errors.Is(err, fs.ErrNotExist) {
-		return path, inputf("no settings were taken over, so there is nothing to undo")
+		return path, inputErrorf("no settings were taken over, so there is nothing to undo")
 	}
 	if err != nil {
-		return path, inputf("%v", err)
+		return path, inputErrorf("%v", err)
 	}
-	note := filepath.Join(a.Home, takenFile)
-	now, err := repofile.Own(path, maxNamedFile)
+	note := filepath.Join(a.Home, takeoverFile)
+	now, err := repofile.ReadOwn(path, maxUserFile)
 	switch {
 	case err != nil:
-		return path, inputf("%v", err)
-	case hashOfText(now) != was.After:
-		return path, inputf("%s changed since: edit it by hand; the settings from before are in %s", path, note)
+		return path, inputErrorf("%v", err)
+	case hashText(now) != was.After:
+		return path, inputErrorf("%s changed since: edit it by hand; the settings from before are in %s", path, note)
 	case !was.Existed:
 		err = os.Remove(path)
 	default:
@@ -201,10 +201,10 @@ func (a *Workspace) UndoTakeOver() (path string, err error) {
 	return path, errors.Join(err, os.Remove(note))
 }
 
-// read passes the content of one of the agent's files to into, unless the file is missing.
-func (r *foreignReader) read(name string, into func([]byte) error) {
+// readFile passes the content of one of the agent's files to into, unless the file is missing.
+func (r *foreignReader) readFile(name string, into func([]byte) error) {
 	at := filepath.Join(r.home, filepath.FromSlash(name))
-	text, err := repofile.Own(at, maxForeign)
+	text, err := repofile.ReadOwn(at, maxForeignFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
@@ -212,32 +212,34 @@ func (r *foreignReader) read(name string, into func([]byte) error) {
 		err = into(text)
 	}
 	if err != nil {
-		r.Bad = append(r.Bad, fmt.Sprintf("~/%s: %s", name, oneLine(repofile.Why(err))))
+		r.Unreadable = append(r.Unreadable, fmt.Sprintf("~/%s: %s", name, singleLine(repofile.Reason(err))))
 		return
 	}
 	r.Files = append(r.Files, "~/"+name)
 }
 
-func (r *foreignReader) add(f Found) { r.Found = append(r.Found, f) }
+func (r *foreignReader) add(f ForeignEntry) { r.Entries = append(r.Entries, f) }
 
-// none adds an entry without a counterpart.
-func (r *foreignReader) none(kind, what, why string) { r.add(Found{Kind: kind, What: what, Note: why}) }
-
-// set adds an entry with a setting in coder.
-func (r *foreignReader) set(what, key string, value any, note string) {
-	r.add(Found{Kind: "setting", What: what, Key: key, Value: value, Note: note})
+// addUnmatched adds an entry without a counterpart.
+func (r *foreignReader) addUnmatched(kind, what, why string) {
+	r.add(ForeignEntry{Kind: kind, Original: what, Note: why})
 }
 
-// keyed returns the key of an entry in a setting; the entry's name may be any text.
-func keyed(key, name string) string { return key + "." + strconv.Quote(name) }
+// addSetting adds an entry with a setting in coder.
+func (r *foreignReader) addSetting(what, key string, value any, note string) {
+	r.add(ForeignEntry{Kind: "setting", Original: what, Key: key, Value: value, Note: note})
+}
 
-// tellForeign warns about other agents' settings that were not taken over, once for each content.
-func (a *Workspace) tellForeign() {
+// settingKey returns the key of an entry in a setting; the entry's name may be any text.
+func settingKey(key, name string) string { return key + "." + strconv.Quote(name) }
+
+// warnForeignSettings warns about other agents' settings that were not taken over, once for each content.
+func (a *Workspace) warnForeignSettings() {
 	home := a.Env.Getenv("HOME")
-	if home == "" || a.Home == "" || a.Options.Bare || a.Recorded != nil {
+	if home == "" || a.Home == "" || a.Options.IgnoreConfig || a.Replay != nil {
 		return
 	}
-	seen := a.remembers(guardsFile)
+	seen := a.factsFile(shownRestrictionsFile)
 	for _, agent := range ForeignAgents() {
 		hash := ""
 		for _, name := range []string{".claude/settings.json", ".codex/config.toml"} {
@@ -245,19 +247,19 @@ func (a *Workspace) tellForeign() {
 				hash = fmt.Sprint(info.Size(), " ", info.ModTime().UnixNano())
 			}
 		}
-		if key := "~/." + agent; hash != "" && a.guards.of(seen, key) != hash {
-			a.guards.change(seen, key, mostGuarded, func(shown *string) bool { *shown = hash; return true })
-			if f, err := a.Foreign(agent); err == nil {
-				a.warnForeign(f)
+		if key := "~/." + agent; hash != "" && a.guards.get(seen, key) != hash {
+			a.guards.update(seen, key, maxRestrictedProjects, func(shown *string) bool { *shown = hash; return true })
+			if f, err := a.ReadForeign(agent); err == nil {
+				a.warnForeignEntries(f)
 			}
 		}
 	}
 }
 
-// warnForeign describes in one line what was found, denials first.
-func (a *Workspace) warnForeign(f Foreign) {
+// warnForeignEntries describes in one line what was found, denials first.
+func (a *Workspace) warnForeignEntries(f ForeignSettings) {
 	count := make(map[string]int)
-	for _, one := range f.New() {
+	for _, one := range f.NewEntries() {
 		kind := one.Kind
 		if kind == "rule" && one.Value != "allow" {
 			kind = "guard"

@@ -11,20 +11,20 @@ import (
 
 // readTelemetry reads the address of the user's collector from the environment, if it names one.
 func (a *Extensions) readTelemetry() {
-	if !a.permits(func(l config.Limits) *bool { return l.Telemetry }) || !slices.ContainsFunc(a.Env.Environ, func(kv string) bool { return strings.HasPrefix(kv, "OTEL_EXPORTER_OTLP_") }) {
+	if !a.isPermitted(func(l config.ManagedLimits) *bool { return l.Telemetry }) || !slices.ContainsFunc(a.Env.Environ, func(kv string) bool { return strings.HasPrefix(kv, "OTEL_EXPORTER_OTLP_") }) {
 		return
 	}
 	var complaints []string
 	a.telemetry, complaints = telemetry.FromEnv(a.Env.Getenv, Version)
 	for _, text := range complaints {
-		a.warn(oneLine(text))
+		a.warn(singleLine(text))
 	}
 }
 
 // telemetryProvider returns the provider's name in telemetry conventions, and its host.
 func (a *Models) telemetryProvider() (name, server string) {
 	c := a.endpoint()
-	if a.scripted() {
+	if a.isScripted() {
 		return "script", ""
 	}
 	if u, err := url.Parse(c.BaseURL); err == nil {

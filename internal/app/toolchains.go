@@ -8,9 +8,9 @@ import (
 	"coder/internal/core/secret"
 )
 
-// toolChains are the folders of the home from which programs are run: those that
+// toolchainDirs are the folders of the home from which programs are run: those that
 // variables of tool chains name, those of PATH, and those of plugins.
-func (a *Extensions) toolChains() (dirs []string) {
+func (a *Extensions) toolchainDirs() (dirs []string) {
 	home := a.Env.Getenv("HOME")
 	add := func(dir string, above bool) {
 		rel, err := filepath.Rel(home, dir)
@@ -19,7 +19,7 @@ func (a *Extensions) toolChains() (dirs []string) {
 		}
 		if above { // programs need files beside their folder
 			parts, n := strings.Split(rel, "/"), 1
-			for n < len(parts) && secret.SharedFolder(strings.Join(parts[:n], "/")) {
+			for n < len(parts) && secret.IsSharedFolder(strings.Join(parts[:n], "/")) {
 				n++
 			}
 			dir = filepath.Join(home, filepath.Join(parts[:n]...))
@@ -28,7 +28,7 @@ func (a *Extensions) toolChains() (dirs []string) {
 			dirs = append(dirs, filepath.Clean(dir))
 		}
 	}
-	for _, name := range secret.ToolChains() {
+	for _, name := range secret.ToolchainVars() {
 		for _, dir := range filepath.SplitList(a.Env.Getenv(name)) {
 			add(dir, false)
 		}

@@ -69,10 +69,10 @@ func (w *workshop) open(script string) *supervisor.Session {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	sup := a.Supervise(uip.Nobody, Screen{})
-	open := sup.Start
+	sup := a.NewSupervisor(uip.NoInteractor, Screen{})
+	open := sup.StartSession
 	if known, _ := sup.Exists(w.t.Context(), "s1"); known {
-		open = sup.Resume
+		open = sup.ResumeSession
 	}
 	s, err := open(w.t.Context(), "s1", event.Discard)
 	if err != nil {
@@ -84,12 +84,12 @@ func (w *workshop) open(script string) *supervisor.Session {
 
 func (w *workshop) turn(s *supervisor.Session, prompt string) {
 	w.t.Helper()
-	if _, err := s.Run(w.t.Context(), prompt, event.Discard); err != nil {
+	if _, err := s.RunText(w.t.Context(), prompt, event.Discard); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-func (w *workshop) undo(s *supervisor.Session, c undo.Call) undo.Plan {
+func (w *workshop) undo(s *supervisor.Session, c undo.Request) undo.Plan {
 	w.t.Helper()
 	r, err := s.Undo(w.t.Context(), c, event.Discard)
 	if err != nil {
@@ -124,19 +124,19 @@ func TestATurnIsTakenBackAsAWhole(t *testing.T) {
 	w.turn(s, "second")
 	w.want(map[string]string{"a.txt": "three\n", "d.txt": "shell\n"})
 
-	r := w.undo(s, undo.Call{})
+	r := w.undo(s, undo.Request{})
 	w.want(map[string]string{"a.txt": "two\n", "d.txt": "shell\n"})
 	if strings.Join(r.NotUndone, " ") != "d.txt" {
 		t.Errorf("not undone: %v", r.NotUndone)
 	}
-	w.undo(s, undo.Call{All: true})
+	w.undo(s, undo.Request{All: true})
 	w.want(map[string]string{"d.txt": ""})
-	w.undo(s, undo.Call{})
+	w.undo(s, undo.Request{})
 	w.want(map[string]string{"a.txt": "one\n", "c.txt": "old\n", "sub/b.txt": ""})
 	if info, err := os.Stat(filepath.Join(w.dir, "c.txt")); err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
-	if _, err := s.Undo(t.Context(), undo.Call{}, event.Discard); !errors.Is(err, undo.ErrNothing) {
+	if _, err := s.Undo(t.Context(), undo.Request{}, event.Discard); !errors.Is(err, undo.ErrNothingToUndo) {
 		t.Errorf("a third undo: %v", err)
 	}
 }
@@ -151,13 +151,13 @@ func TestUndoSurvivesARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = w.open("say nothing")
-	w.undo(s, undo.Call{})
+	w.undo(s, undo.Request{})
 	w.want(map[string]string{"a.txt": "one\n", "c.txt": "old\n", "sub/b.txt": ""})
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	s = w.open("say nothing")
-	if _, err := s.Redo(t.Context(), undo.Call{}, event.Discard); err != nil {
+	if _, err := s.Redo(t.Context(), undo.Request{}, event.Discard); err != nil {
 		t.Fatal(err)
 	}
 	w.want(map[string]string{"a.txt": "two\n", "c.txt": "new\n", "sub/b.txt": "made"})
@@ -170,12 +170,12 @@ func TestUndoLeavesAloneWhatThePersonChanged(t *testing.T) {
 	s := w.open(editingTurns)
 	w.turn(s, "first")
 	w.write("a.txt", "mine\n")
-	r := w.undo(s, undo.Call{})
+	r := w.undo(s, undo.Request{})
 	w.want(map[string]string{"a.txt": "mine\n", "c.txt": "old\n", "sub/b.txt": ""})
-	if len(r.Kept) != 1 || r.Kept[0].Path != "a.txt" {
-		t.Errorf("kept: %+v", r.Kept)
+	if len(r.Unchanged) != 1 || r.Unchanged[0].Path != "a.txt" {
+		t.Errorf("kept: %+v", r.Unchanged)
 	}
-	w.undo(s, undo.Call{Force: true})
+	w.undo(s, undo.Request{Force: true})
 	w.want(map[string]string{"a.txt": "one\n"})
 }
 
@@ -194,7 +194,7 @@ func TestATurnThatChangesNothingKeepsTheStartAlone(t *testing.T) {
 	w.write("a.txt", "one\n")
 	s := w.open("call read {\"path\": \"a.txt\"}\ncall grep {\"pattern\": \"one\"}\n---\ncall bash {\"command\": \"ls && cat a.txt\"}\n---\nwant one\nsay done")
 	var kept []string
-	if _, err := s.Run(t.Context(), "look", event.SinkFunc(func(_ context.Context, r event.Record) error {
+	if _, err := s.RunText(t.Context(), "look", event.SinkFunc(func(_ context.Context, r event.Record) error {
 		if e, ok := r.Event.(event.ToolCallRequested); ok {
 			kept = append(kept, fmt.Sprintf("%s %t %t", e.Tool, e.Tree != "", e.Repository != ""))
 		}
@@ -238,7 +238,7 @@ func TestToolsCloseWhatTheyOpened(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := s.Run(context.Background(), "again", event.Discard); err == nil {
+	if _, err := s.RunText(context.Background(), "again", event.Discard); err == nil {
 		t.Error("a closed session ran a turn")
 	}
 }
@@ -330,17 +330,17 @@ func TestUndoAfterAKill(t *testing.T) {
 	w.write("c", "c0\nc1\nuser\n")
 
 	s := w.open("say nothing")
-	r := w.undo(s, undo.Call{})
+	r := w.undo(s, undo.Request{})
 	w.want(map[string]string{"a": "one", "b": "sh\n", "c": "c0\nc1\nuser\n"})
 	if strings.Join(r.NotUndone, " ") != "b c" {
 		t.Errorf("undo: %+v", r)
 	}
-	r = w.undo(s, undo.Call{All: true})
+	r = w.undo(s, undo.Request{All: true})
 	w.want(map[string]string{"a": "one", "b": "sh\n", "c": "c0\nc1\nuser\n"})
-	if len(r.Kept) != 2 || r.Kept[0].Path != "b" || r.Kept[1].Path != "c" {
+	if len(r.Unchanged) != 2 || r.Unchanged[0].Path != "b" || r.Unchanged[1].Path != "c" {
 		t.Errorf("undo all: %+v", r)
 	}
-	w.undo(s, undo.Call{All: true, Force: true})
+	w.undo(s, undo.Request{All: true, Force: true})
 	w.want(map[string]string{"a": "one", "b": "", "c": "c0\n"})
 }
 
@@ -383,7 +383,7 @@ func TestACommandInACleanRepositoryKeepsNothing(t *testing.T) {
 	w.wantNothingKept()
 	w.turn(s, "something")
 	w.want(map[string]string{"a.txt": "one\nmore\n", "sub/c.txt": "new\n"})
-	w.undo(s, undo.Call{All: true})
+	w.undo(s, undo.Request{All: true})
 	w.want(map[string]string{"a.txt": "one\n", "sub/c.txt": ""})
 }
 
@@ -415,13 +415,13 @@ say done
 		t.Fatal(err)
 	}
 	s = w.open("say nothing")
-	r := w.undo(s, undo.Call{})
+	r := w.undo(s, undo.Request{})
 	if len(r.NotUndone) != 3 {
 		t.Errorf("undo: %+v", r)
 	}
 	w.want(map[string]string{"a": "one"})
 	added.want(map[string]string{"b": "b0", "c": "c0\nc1\n"})
-	w.undo(s, undo.Call{All: true})
+	w.undo(s, undo.Request{All: true})
 	added.want(map[string]string{"b": "b0", "c": "c0\n", "d/e": ""})
 	if strings.Contains(w.errs.String(), "undone") {
 		t.Errorf("said %q", w.errs.String())

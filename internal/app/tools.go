@@ -29,26 +29,26 @@ func (a *Session) allTools(t *toolkit, pool *lsp.Pool, commands, repository []to
 	fetch := a.Config.Fetch
 	tools := slices.Concat(
 		a.fileTools(ws, pool, t),
-		search.With(ws, search.Options{Hide: a.hides}), []tool.Tool{codesearch.SearchCode(ws, t.index, a.hides)},
+		search.All(ws, search.Options{Hide: a.hides}), []tool.Tool{codesearch.SearchCode(ws, t.index, a.hides)},
 		commands, repository,
 		[]tool.Tool{web.Fetch(web.Options{
-			Vision: a.sees(), AllowPrivate: fetch.AllowPrivate, AllowHosts: fetch.AllowHosts, SkipTLSVerify: fetch.SkipTLSVerify,
+			Vision: a.acceptsImages(), AllowPrivate: fetch.AllowPrivate, AllowHosts: fetch.AllowHosts, SkipTLSVerify: fetch.SkipTLSVerify,
 			MaxText: fetch.MaxTextBytes, MaxImage: fetch.MaxImageBytes,
 			Timeout: time.Duration(fetch.TimeoutMS) * time.Millisecond,
 			Proxy:   http.ProxyFromEnvironment, UserAgent: "coder/" + Version,
-			Reaches: func(address string) bool { return a.judge.Reaches(address) },
+			IsApproved: func(address string) bool { return a.judge.AllowRedirect(address) },
 		})},
 		[]tool.Tool{codenav.All(ws, pool)}, plan.All(&t.todos),
 		[]tool.Tool{plan.Question(), plan.ExitPlan(plan.ExitOptions{
-			Modes: a.afterPlan, FromYolo: a.Modes.FromYolo, Save: a.savePlan,
+			Modes: a.planExitModes, FromYolo: a.ModeState.FromYolo, Save: a.savePlan,
 		})},
-		[]tool.Tool{skill.Skill(a.library().skills), memory.Memory(a.memoryTool(ws)), task},
+		[]tool.Tool{skill.Skill(a.loadLibrary().skills), memory.Memory(a.memoryToolOptions(ws)), task},
 	)
 	if a.answer != nil {
 		tools = append(tools, a.answer)
 	}
-	if a.Recorded != nil {
-		tools = a.Recorded.with(tools)
+	if a.Replay != nil {
+		tools = a.Replay.withReplacements(tools)
 	}
 	return tools
 }
@@ -67,26 +67,26 @@ func inOrder(tools []tool.Tool) (tool.Set, error) {
 }
 
 // hides reports whether searches skip a file.
-func (a *Session) hides(file string) bool { return a.judge.Hides(file) }
+func (a *Session) hides(file string) bool { return a.judge.SkipsInSearch(file) }
 
 // commandOptions returns how the session runs commands, and git.
 func (a *Session) commandOptions(t *toolkit, ws *workspace.Workspace) (running bash.Options, repository git.Options) {
 	running = bash.Options{
-		Workspace: ws, Shell: a.shell, Env: a.ChildEnv(), RunsDir: a.Store().relative("runs", a.id), Now: a.Env.Now,
+		Workspace: ws, Shell: a.shell, Env: a.ChildEnv(), RunsDir: a.Store().relativeDir("runs", a.id), Now: a.Env.Now,
 		RunsLimit:      int64(a.Config.Storage.RunsSessionBytes),
 		CommandTimeout: time.Duration(a.Config.Safety.CommandTimeoutMS) * time.Millisecond,
 		OutputLimit:    a.Config.Safety.OutputLimitBytes,
-		Analyse:        a.analyse, Confine: a.confiner.Command, Holds: a.confiner.Holds,
-		Attended: a.confiner.Attended, Conceals: t.conceals,
+		Analyse:        a.analyzeLine, Confine: a.confiner.Command, DescribeConfinement: a.confiner.Describe,
+		Supervised: a.confiner.Supervised, Concealer: t.concealer,
 	}
 	repository = git.Options{
-		Workspace: ws, Door: a.Door(), Trailer: a.Config.Workflow.CommitTrailer, Confine: a.confiner.Git, Confines: a.confiner.Freezes,
-		Hides: a.hides,
+		Workspace: ws, Launcher: a.Launcher(), Trailer: a.Config.Workflow.CommitTrailer, Confine: a.confiner.Git, CanConfine: a.confiner.EnforcesFrozen,
+		IsHidden: a.hides,
 	}
-	a.dated(&running, &repository)
-	running.Ended = func(e bash.End) {
-		if a.screen.JobEnded != nil {
-			a.screen.JobEnded(slash.Job{ID: e.Job, Command: e.Command, State: e.How, Runs: display.Duration(e.Took)})
+	a.withRecordedDates(&running, &repository)
+	running.OnJobEnd = func(e bash.JobEnd) {
+		if a.screen.OnJobEnded != nil {
+			a.screen.OnJobEnded(slash.Job{ID: e.Job, Command: e.Command, State: e.Outcome, Elapsed: display.FormatDuration(e.Duration)})
 		}
 	}
 	running.Callback = a.Options.Driver.Callback
@@ -95,13 +95,13 @@ func (a *Session) commandOptions(t *toolkit, ws *workspace.Workspace) (running b
 
 // fileTools returns the file tools; those that write report what they broke.
 func (a *Session) fileTools(ws *workspace.Workspace, pool *lsp.Pool, t *toolkit) []tool.Tool {
-	seen := &t.seen.files
+	seen := &t.recollection.files
 	diagnose := &codenav.Diagnoser{Workspace: ws, Pool: pool}
 	changes := func(one tool.Tool) tool.Tool {
-		return codenav.WithDiagnostics(files.Saved(one, ws, a.Options.Driver.Buffer), diagnose)
+		return codenav.WithDiagnostics(files.RefuseUnsaved(one, ws, a.Options.Driver.Buffer), diagnose)
 	}
 	return []tool.Tool{
-		files.Read(ws, seen, files.Options{Vision: a.sees(), PDF: a.pdfReader(a.confiner), Buffer: a.Options.Driver.Buffer}), files.List(ws),
+		files.Read(ws, seen, files.Options{Vision: a.acceptsImages(), PDF: a.pdfReader(a.confiner), Buffer: a.Options.Driver.Buffer}), files.List(ws),
 		changes(files.Write(ws, seen)),
 		changes(files.Edit(ws, seen)),
 		changes(files.Patch(ws, seen)),

@@ -9,21 +9,21 @@ import (
 	"coder/internal/model/provider"
 )
 
-// usualOutput limits a reply if the wire requires a limit and the user set none.
-const usualOutput = 32000
+// defaultMaxOutput limits a reply if the wire requires a limit and the user set none.
+const defaultMaxOutput = 32000
 
-// wishes are the parameters for a model's replies.
-type wishes struct {
-	effort      string
-	byLevel     bool
-	temperature *float64
-	maxOutput   int
-	usual       int // if neither the caller nor the user sets one
+// replyParams are the parameters for a model's replies.
+type replyParams struct {
+	effort        string
+	effortByLevel bool
+	temperature   *float64
+	maxOutput     int
+	defaultMax    int // if neither the caller nor the user sets one
 }
 
-// tuning returns a function that adds parameters to each request: the user's
+// requestTuner returns a function that adds parameters to each request: the user's
 // or the model maker's, without those that the model is known to reject.
-func (a *Models) tuning() func(*provider.Request) {
+func (a *Models) requestTuner() func(*provider.Request) {
 	type asked struct{ model, effort string }
 	var known sync.Map // wishes by model: computing them takes a moment
 	return func(req *provider.Request) {
@@ -33,24 +33,24 @@ func (a *Models) tuning() func(*provider.Request) {
 		}
 		w, ok := known.Load(key)
 		if !ok {
-			w, _ = known.LoadOrStore(key, a.wishesFor(key.model, key.effort))
+			w, _ = known.LoadOrStore(key, a.replyParamsFor(key.model, key.effort))
 		}
-		wish := w.(wishes)
-		req.Effort, req.ByLevel, req.Temperature = wish.effort, wish.byLevel, wish.temperature
-		if req.MaxTokens = cmp.Or(req.MaxTokens, wish.maxOutput, wish.usual); wish.maxOutput > 0 {
+		wish := w.(replyParams)
+		req.Effort, req.ByLevel, req.Temperature = wish.effort, wish.effortByLevel, wish.temperature
+		if req.MaxTokens = cmp.Or(req.MaxTokens, wish.maxOutput, wish.defaultMax); wish.maxOutput > 0 {
 			req.MaxTokens = min(req.MaxTokens, wish.maxOutput)
 		}
 	}
 }
 
-// wishesFor returns the parameters for a model, with effort if that is not empty.
-func (a *Models) wishesFor(model, effort string) (w wishes) {
-	c, m := a.endpoint(), a.figures(model)
+// replyParamsFor returns the parameters for a model, with effort if that is not empty.
+func (a *Models) replyParamsFor(model, effort string) (w replyParams) {
+	c, m := a.endpoint(), a.modelFigures(model)
 	var own modelInfo
 	_ = json.Unmarshal(c.ModelInfo[model], &own) // an unreadable entry was reported earlier
-	w = wishes{
+	w = replyParams{
 		effort: cmp.Or(effort, own.Effort, c.Effort), temperature: m.Temperature, maxOutput: cmp.Or(own.MaxOutput, c.MaxOutput),
-		byLevel: slices.Contains(m.Efforts, "max") || slices.Contains(m.Efforts, "xhigh"),
+		effortByLevel: slices.Contains(m.Efforts, "max") || slices.Contains(m.Efforts, "xhigh"),
 	}
 	if c.Temperature >= 0 && own.Temperature == nil {
 		w.temperature = &c.Temperature
@@ -65,7 +65,7 @@ func (a *Models) wishesFor(model, effort string) (w wishes) {
 		w.effort = "" // the model is known not to reason
 	}
 	if c.Kind == "anthropic" {
-		w.usual = min(m.Output, usualOutput)
+		w.defaultMax = min(m.Output, defaultMaxOutput)
 	}
 	return w
 }

@@ -25,8 +25,8 @@ var updateAddress, updateKey string
 
 // Updater finds and installs newer versions of coder.
 type Updater struct {
-	By     Installation
-	source update.Source
+	Installation Installation
+	source       update.Source
 }
 
 // NewUpdater returns the updater for this program. It reaches the releases through provider.proxy, and trusts provider.ca_file.
@@ -34,7 +34,7 @@ type Updater struct {
 func NewUpdater(env Env, c config.Provider) (Updater, error) {
 	s := env.Releases
 	s.Address, s.Key = cmp.Or(s.Address, updateAddress), cmp.Or(s.Key, updateKey)
-	u := Updater{By: Installed(env)}
+	u := Updater{Installation: FindInstallation(env)}
 	ca, proxy, err := network(env, c)
 	if err != nil {
 		return u, err
@@ -43,18 +43,18 @@ func NewUpdater(env Env, c config.Provider) (Updater, error) {
 	if ca != nil {
 		pool, err := transport.Authorities(ca)
 		if err != nil {
-			return u, configf("provider.ca_file: %v", err)
+			return u, configErrorf("provider.ca_file: %v", err)
 		}
 		web.TLSClientConfig = &tls.Config{RootCAs: pool}
 	}
-	s.Web = web
+	s.Transport = web
 	u.source = s
 	return u, nil
 }
 
-// Look asks for the newest release. newer reports whether it is newer than this program.
-func (u Updater) Look(ctx context.Context) (r update.Release, newer bool, err error) {
-	if !u.source.Known() {
+// Latest asks for the newest release. newer reports whether it is newer than this program.
+func (u Updater) Latest(ctx context.Context) (r update.Release, newer bool, err error) {
+	if !u.source.IsConfigured() {
 		return r, false, errors.New("this build of coder does not know where newer versions are, so nothing was changed")
 	}
 	r, err = u.source.Newest(ctx, runtime.GOOS+"/"+runtime.GOARCH)
@@ -69,10 +69,10 @@ func (u Updater) Look(ctx context.Context) (r update.Release, newer bool, err er
 	return r, true, nil
 }
 
-// lookedFile is the file in CODER_HOME with the time of the last check for a newer version.
-var lookedFile = filepath.Join("cache", "update")
+// updateCheckFile is the file in CODER_HOME with the time of the last check for a newer version.
+var updateCheckFile = filepath.Join("cache", "update")
 
-const lookEvery = 24 * time.Hour
+const updateCheckInterval = 24 * time.Hour
 
 // NewerVersion returns the newest release, if it is newer than this program. coder
 // checks only if update.check is on, once a day. A failed check finds nothing.
@@ -80,12 +80,12 @@ func (a *Site) NewerVersion(ctx context.Context) string {
 	if !a.Config.Update.Check || a.Home == "" {
 		return ""
 	}
-	note, now := filepath.Join(a.Home, lookedFile), a.Env.Now()
-	text, _, _ := repofile.OwnHead(note, 64)
-	if last, err := time.Parse(time.RFC3339, string(text)); err == nil && now.Sub(last).Abs() < lookEvery {
+	note, now := filepath.Join(a.Home, updateCheckFile), a.Env.Now()
+	text, _, _ := repofile.ReadOwnHead(note, 64)
+	if last, err := time.Parse(time.RFC3339, string(text)); err == nil && now.Sub(last).Abs() < updateCheckInterval {
 		return ""
 	}
-	err := errors.Join(os.MkdirAll(filepath.Dir(note), 0o700), atomicfile.Cache(note, now.AppendFormat(nil, time.RFC3339), 0o600))
+	err := errors.Join(os.MkdirAll(filepath.Dir(note), 0o700), atomicfile.WriteCache(note, now.AppendFormat(nil, time.RFC3339), 0o600))
 	if err != nil {
 		return "" // otherwise every start would check
 	}
@@ -93,18 +93,18 @@ func (a *Site) NewerVersion(ctx context.Context) string {
 	if err != nil {
 		return ""
 	}
-	if r, newer, err := u.Look(ctx); err == nil && newer {
+	if r, newer, err := u.Latest(ctx); err == nil && newer {
 		return r.Version
 	}
 	return ""
 }
 
-// Replaceable returns an error if coder cannot replace this program.
-func (u Updater) Replaceable() error {
-	if u.By.How != "archive" {
+// CheckReplaceable returns an error if coder cannot replace this program.
+func (u Updater) CheckReplaceable() error {
+	if u.Installation.Method != "archive" {
 		return errors.New("coder does not know how it was installed, so it does not replace itself")
 	}
-	return update.Replaceable(u.By.Path)
+	return update.CheckReplaceable(u.Installation.Path)
 }
 
 // Install replaces this program with a release.
@@ -113,13 +113,13 @@ func (u Updater) Install(ctx context.Context, r update.Release) error {
 	if err != nil {
 		return err
 	}
-	return archive.Install(ctx, u.By.Path)
+	return archive.Install(ctx, u.Installation.Path)
 }
 
-// Rollback swaps this program with the one that the last update replaced.
-func (u Updater) Rollback(ctx context.Context) (version string, err error) {
-	if err := u.Replaceable(); err != nil {
+// RollBack swaps this program with the one that the last update replaced.
+func (u Updater) RollBack(ctx context.Context) (version string, err error) {
+	if err := u.CheckReplaceable(); err != nil {
 		return "", err
 	}
-	return update.Rollback(ctx, u.By.Path)
+	return update.Rollback(ctx, u.Installation.Path)
 }

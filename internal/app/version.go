@@ -11,19 +11,19 @@ import (
 	"coder/internal/record/store/jsonl"
 )
 
-// development is the version of a build that is no release.
-const development = "0.1.0-dev"
+// developmentVersion is the version of a build that is no release.
+const developmentVersion = "0.1.0-dev"
 
-// release is the version that a release build sets with -ldflags -X.
-var release string
+// releaseVersion is the version that a release build sets with -ldflags -X.
+var releaseVersion string
 
 // Version is coder's version: the one that the build set, or the tag that go install used.
-var Version = versionOf(release, debug.ReadBuildInfo)
+var Version = resolveVersion(releaseVersion, debug.ReadBuildInfo)
 
-// versionOf returns the version from the build or the compiler's build info. For
+// resolveVersion returns the version from the build or the compiler's build info. For
 // a commit without a tag, the compiler invents a version that ends in the
 // commit's name, and marks changed files with a plus sign: both are development.
-func versionOf(set string, read func() (*debug.BuildInfo, bool)) string {
+func resolveVersion(set string, read func() (*debug.BuildInfo, bool)) string {
 	if set != "" {
 		return set
 	}
@@ -34,12 +34,12 @@ func versionOf(set string, read func() (*debug.BuildInfo, bool)) string {
 			return tag
 		}
 	}
-	return development
+	return developmentVersion
 }
 
-// Checkout is what make records about a linked worktree, whose commit the compiler
+// WorktreeInfo is what make records about a linked worktree, whose commit the compiler
 // does not find: commit, its date, and clean or dirty, separated by commas.
-var Checkout string
+var WorktreeInfo string
 
 // Build says what this program was built from, and which formats it writes.
 type Build struct {
@@ -74,7 +74,7 @@ func ReadBuild() Build {
 			b.Dirty = &dirty
 		}
 	}
-	if of := strings.Split(Checkout, ","); b.Commit == "" && len(of) == 3 {
+	if of := strings.Split(WorktreeInfo, ","); b.Commit == "" && len(of) == 3 {
 		date, _ := time.Parse(time.RFC3339, of[1])
 		dirty := of[2] == "dirty"
 		b.Commit, b.Date, b.Dirty = of[0], date.UTC(), &dirty
@@ -82,11 +82,11 @@ func ReadBuild() Build {
 	return b
 }
 
-const shortCommit = 12 // letters of a commit's name
+const shortCommitLen = 12 // letters of a commit's name
 
 // String returns the build on one line.
 func (b Build) String() string {
-	parts := []string{"commit " + cmp.Or(b.Commit[:min(len(b.Commit), shortCommit)], "unknown")}
+	parts := []string{"commit " + cmp.Or(b.Commit[:min(len(b.Commit), shortCommitLen)], "unknown")}
 	if !b.Date.IsZero() {
 		parts = append(parts, b.Date.Format(time.DateOnly))
 	}
@@ -96,11 +96,11 @@ func (b Build) String() string {
 	return b.Version + " (" + strings.Join(append(parts, b.Go, b.System), ", ") + ")"
 }
 
-// named returns the version that sessions record, for older programs to show.
-func named() string {
+// recordedVersion returns the version that sessions record, for older programs to show.
+func recordedVersion() string {
 	b := ReadBuild()
 	if b.Commit == "" {
 		return b.Version
 	}
-	return b.Version + ", commit " + b.Commit[:min(len(b.Commit), shortCommit)]
+	return b.Version + ", commit " + b.Commit[:min(len(b.Commit), shortCommitLen)]
 }

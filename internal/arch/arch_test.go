@@ -467,7 +467,7 @@ var starters = map[string][]string{
 
 // unfound are the functions of host/program that start a file without finding it
 // outside of what commands may write.
-var unfound = map[string][]string{"program": {"Exactly", "Confined", "Fork", "Become"}}
+var unfound = map[string][]string{"program": {"TrustedCommand", "ConfinedCommand", "ForkExec", "Exec"}}
 
 // mayStart are the files and packages that may use those, and why.
 var mayStart = map[string]string{

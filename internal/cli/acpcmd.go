@@ -28,55 +28,55 @@ import (
 	"coder/internal/ui/drive"
 )
 
-// editor is an editor that works with sessions over ACP.
-type editor struct {
-	inv      *invocation
-	conn     *acp.Conn
-	greeting acp.Initialize
-	life     context.Context // ends when the editor is gone
-	work     sync.WaitGroup
-	sessions map[string]*edited // by the editor's session id
+// acpServer is an editor that works with sessions over ACP.
+type acpServer struct {
+	invocation *invocation
+	conn       *acp.Conn
+	greeting   acp.InitializeRequest
+	ctx        context.Context // ends when the editor is gone
+	work       sync.WaitGroup
+	sessions   map[string]*acpSession // by the editor's session id
 }
 
-// edited is one session in an editor.
-type edited struct {
+// acpSession is one session in an editor.
+type acpSession struct {
 	headless
-	app   *app.Workspace
-	conn  *acp.Conn
-	face  *acp.Face
-	modes []acp.Mode
-	asked atomic.Int64             // unanswered prompts
-	knows atomic.Bool              // the editor supports options
-	named atomic.Pointer[[]string] // the models that the endpoint lists
-	ended chan struct{}            // closed when the session has ended
+	app             *app.Workspace
+	conn            *acp.Conn
+	face            *acp.Sink
+	modes           []acp.Mode
+	unanswered      atomic.Int64             // unanswered prompts
+	supportsOptions atomic.Bool              // the editor supports options
+	listedModels    atomic.Pointer[[]string] // the models that the endpoint lists
+	done            chan struct{}            // closed when the session has ended
 }
 
 // runACP serves an editor until it is gone.
 func (inv *invocation) runACP(ctx context.Context) error {
-	inv.exit.driven.Store(true)
-	inv.flags.Attended, inv.flags.NoYolo = true, !inv.flags.mayBypass
+	inv.shutdown.isDriven.Store(true)
+	inv.flags.HasUser, inv.flags.NoYolo = true, !inv.flags.allowBypass
 	life, gone := context.WithCancel(ctx)
 	defer gone()
-	e := &editor{inv: inv, conn: acp.NewConn(inv.Stdout), life: life, sessions: make(map[string]*edited)}
-	err := e.read(ctx)
+	e := &acpServer{invocation: inv, conn: acp.NewConn(inv.Stdout), ctx: life, sessions: make(map[string]*acpSession)}
+	err := e.readMessages(ctx)
 	e.conn.Close()
 	gone() // no client is left for the turns' results
 	e.work.Wait()
 	for _, s := range e.sessions {
-		err = errors.Join(err, inv.closed(s.Close(ctx)))
+		err = errors.Join(err, inv.recordClose(s.Close(ctx)))
 	}
 	return err
 }
 
-// read handles messages until the input ends.
-func (e *editor) read(ctx context.Context) error {
+// readMessages handles messages until the input ends.
+func (e *acpServer) readMessages(ctx context.Context) error {
 	for {
-		line, err := e.inv.input.Line(ctx, lineLimit)
+		line, err := e.invocation.stdin.ReadLine(ctx, maxLineBytes)
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
 		case errors.Is(err, stdio.ErrTooLong):
-			said := fmt.Sprintf("a message from the editor is longer than %d MiB", lineLimit>>20)
+			said := fmt.Sprintf("a message from the editor is longer than %d MiB", maxLineBytes>>20)
 			if err := e.conn.Reply(json.RawMessage("null"), nil, &acp.Error{Code: -32700, Message: said}); err != nil {
 				return err
 			}
@@ -92,11 +92,11 @@ func (e *editor) read(ctx context.Context) error {
 		case err != nil && !json.Valid([]byte(line)):
 			wrong = &acp.Error{Code: -32700, Message: "the message is not JSON"}
 		case err != nil, m.Method == "" && m.Result == nil && m.Error == nil:
-			wrong = &acp.Error{Code: acp.CodeInvalid, Message: "the message is neither a request nor an answer"}
+			wrong = &acp.Error{Code: acp.CodeInvalidRequest, Message: "the message is neither a request nor an answer"}
 		case m.Method == "":
-			e.conn.Answer(m)
+			e.conn.HandleResponse(m)
 		default:
-			if err := e.take(ctx, m); err != nil {
+			if err := e.handleMessage(ctx, m); err != nil {
 				return err
 			}
 		}
@@ -108,40 +108,40 @@ func (e *editor) read(ctx context.Context) error {
 	}
 }
 
-// take handles one message. Its error ends the program.
-func (e *editor) take(ctx context.Context, m acp.Message) error {
+// handleMessage handles one message. Its error ends the program.
+func (e *acpServer) handleMessage(ctx context.Context, m acp.Message) error {
 	var result any
 	var err error
 	var after func() error // runs once the response is sent
 	switch m.Method {
 	case "initialize":
-		err = m.Into(&e.greeting)
-		result = acp.Hello(app.Version)
+		err = m.DecodeParams(&e.greeting)
+		result = acp.NewInitializeResponse(app.Version)
 	case "authenticate":
 		result = nil // keys belong in the settings
 	case "session/new", "session/load", "session/resume":
-		result, after, err = e.open(ctx, m)
+		result, after, err = e.openSession(ctx, m)
 	case "session/list":
-		result, err = e.list(ctx, m)
+		result, err = e.listSessions(ctx, m)
 	case "session/close":
-		err = e.end(m)
+		err = e.closeRequested(m)
 	case "session/delete":
 		err = e.delete(ctx, m)
 	case "session/set_mode":
 		err = e.setMode(ctx, m)
 	case "session/set_config_option":
-		result, err = e.choose(ctx, m)
+		result, err = e.applyChoice(ctx, m)
 	case "session/prompt":
-		if err = e.prompt(m); err == nil {
+		if err = e.queuePrompt(m); err == nil {
 			return nil // answered when the turn ends
 		}
 	case "session/cancel":
-		if s, err := e.find(m, new(acp.Selection)); err == nil {
-			return s.stop()
+		if s, err := e.findSession(m, new(acp.Selection)); err == nil {
+			return s.stopTurns()
 		}
 		return nil // a notification has no response
 	default:
-		err = &acp.Error{Code: acp.CodeNoMethod, Message: "unknown method " + oneLine(m.Method)}
+		err = &acp.Error{Code: acp.CodeMethodNotFound, Message: "unknown method " + singleLine(m.Method)}
 	}
 	if !m.IsRequest() {
 		return nil
@@ -152,138 +152,138 @@ func (e *editor) take(ctx context.Context, m acp.Message) error {
 	return after()
 }
 
-// find decodes a message into p and returns its session.
-func (e *editor) find(m acp.Message, p interface{ Of() string }) (*edited, error) {
-	if err := m.Into(p); err != nil {
+// findSession decodes a message into p and returns its session.
+func (e *acpServer) findSession(m acp.Message, p interface{ SessionID() string }) (*acpSession, error) {
+	if err := m.DecodeParams(p); err != nil {
 		return nil, err
 	}
-	if s, ok := e.sessions[p.Of()]; ok {
+	if s, ok := e.sessions[p.SessionID()]; ok {
 		return s, nil
 	}
-	return nil, &acp.Error{Code: acp.CodeUnknown, Message: "unknown session " + oneLine(p.Of())}
+	return nil, &acp.Error{Code: acp.CodeNotFound, Message: "unknown session " + singleLine(p.SessionID())}
 }
 
-// open opens a session in the editor's folder: a new one, or an existing one, whose conversation is sent
+// openSession opens a session in the editor's folder: a new one, or an existing one, whose conversation is sent
 // first.
-func (e *editor) open(ctx context.Context, m acp.Message) (result any, after func() error, err error) {
-	var p acp.Open
-	if err := m.Into(&p); err != nil {
+func (e *acpServer) openSession(ctx context.Context, m acp.Message) (result any, after func() error, err error) {
+	var p acp.OpenRequest
+	if err := m.DecodeParams(&p); err != nil {
 		return nil, nil, err
 	}
 	loads := m.Method != "session/new"
 	if !filepath.IsAbs(p.Dir) {
-		return nil, nil, &acp.Error{Code: acp.CodeParams, Message: "cwd must be a full path"}
+		return nil, nil, &acp.Error{Code: acp.CodeInvalidParams, Message: "cwd must be a full path"}
 	}
-	which := app.Which{Resume: p.Session}
+	which := app.SessionChoice{ResumeID: p.Session}
 	if !loads {
-		which = app.Which{ID: app.NewSessionID(e.inv.Now())}
+		which = app.SessionChoice{NewID: app.NewSessionID(e.invocation.Now())}
 	}
-	id := which.Resume + which.ID
+	id := which.ResumeID + which.NewID
 	old, open := e.sessions[id]
-	if open && old.asked.Load() > 0 {
-		return nil, nil, &acp.Error{Code: acp.CodeParams, Message: "a turn is running in the session; cancel it, or wait until it ends"}
+	if open && old.unanswered.Load() > 0 {
+		return nil, nil, &acp.Error{Code: acp.CodeInvalidParams, Message: "a turn is running in the session; cancel it, or wait until it ends"}
 	}
 	a, err := e.newApp(id, p)
 	if err == nil && open { // kept open if the other cannot be opened
-		if _, err = a.Store().Known(ctx, id); err == nil {
-			err = e.shut(id, old)
+		if _, err = a.Store().CheckSession(ctx, id); err == nil {
+			err = e.closeSession(id, old)
 		}
 	}
 	if err != nil {
-		return nil, nil, asError(err)
+		return nil, nil, toProtocolError(err)
 	}
-	s := &edited{app: a, conn: e.conn, face: &acp.Face{Conn: e.conn, Session: id, Root: a.Root}}
-	s.out = &output{Sink: event.Discard, inv: e.inv} // while opening: the editor does not have the id yet
-	if err := e.inv.open(ctx, a, &s.headless, serve.Options{Which: which, Person: s.face.Person()}); err != nil {
-		return nil, nil, asError(err)
+	s := &acpSession{app: a, conn: e.conn, face: &acp.Sink{Conn: e.conn, Session: id, Root: a.Root}}
+	s.out = &output{Sink: event.Discard, invocation: e.invocation} // while opening: the editor does not have the id yet
+	if err := e.invocation.openSession(ctx, a, &s.headless, serve.Options{Which: which, User: s.face.Interactor()}); err != nil {
+		return nil, nil, toProtocolError(err)
 	}
-	s.out.Sink = event.Tee(s.face, event.SinkFunc(s.note), e.notes(s.face))
+	s.out.Sink = event.Tee(s.face, event.SinkFunc(s.noteMode), e.noticeSink(s.face))
 	if m.Method == "session/load" {
 		if err := s.replay(ctx); err != nil {
-			return nil, nil, errors.Join(err, e.inv.closed(s.Close(ctx)))
+			return nil, nil, errors.Join(err, e.invocation.recordClose(s.Close(ctx)))
 		}
 	}
 	e.sessions[id] = s
-	s.ended = make(chan struct{})
+	s.done = make(chan struct{})
 	e.work.Go(func() {
-		defer close(s.ended)
-		if err := s.Serve(e.life, s.turn); err != nil && e.life.Err() == nil {
-			e.inv.warn(err.Error())
+		defer close(s.done)
+		if err := s.RunQueue(e.ctx, s.runTurn); err != nil && e.ctx.Err() == nil {
+			e.invocation.warn(err.Error())
 		}
 	})
 	for _, name := range mode.Names() {
-		if name != mode.Yolo || e.inv.flags.mayBypass {
-			s.modes = append(s.modes, acp.Mode{ID: name, Name: name, About: aboutModes[name]})
+		if name != mode.Yolo || e.invocation.flags.allowBypass {
+			s.modes = append(s.modes, acp.Mode{ID: name, Name: name, Description: modeDescriptions[name]})
 		}
 	}
-	s.knows.Store(e.greeting.Client.Name != "")
-	current, _ := a.Modes.Current()
-	answer := acp.Opened{Session: which.ID, Modes: acp.Modes{Current: current.Name, Available: s.modes}, Options: s.options(current.Name)}
+	s.supportsOptions.Store(e.greeting.Client.Name != "")
+	current, _ := a.ModeState.Current()
+	answer := acp.OpenResponse{Session: which.NewID, Modes: acp.Modes{Current: current.Name, Available: s.modes}, Options: s.currentOptions(current.Name)}
 	return answer, func() error {
-		e.work.Go(func() { s.askModels(e.life) })
-		return s.face.Advertise(acp.Commands(s.Session().Commands()))
+		e.work.Go(func() { s.askModels(e.ctx) })
+		return s.face.SendCommands(acp.Commands(s.Session().Commands()))
 	}, nil
 }
 
 // newApp builds the program for a session's folder.
-func (e *editor) newApp(id string, p acp.Open) (*app.Workspace, error) {
-	if err := e.inv.readTexts(); err != nil {
+func (e *acpServer) newApp(id string, p acp.OpenRequest) (*app.Workspace, error) {
+	if err := e.invocation.readFlagFiles(); err != nil {
 		return nil, err
 	}
-	o := e.inv.flags.Options
+	o := e.invocation.flags.Options
 	o.Dir, o.AddDirs = cmp.Or(p.Dir, o.Dir), slices.Concat(o.AddDirs, p.AddDirs)
-	if servers := p.MCP(); len(servers) > 0 {
-		o.MCPConfig = append(slices.Clone(o.MCPConfig), string(jsonx.Must(map[string]any{"mcpServers": servers})))
+	if servers := p.MCPSettings(); len(servers) > 0 {
+		o.MCPConfig = append(slices.Clone(o.MCPConfig), string(jsonx.MustMarshal(map[string]any{"mcpServers": servers})))
 	}
 	if e.greeting.Capabilities.Files.Read {
 		o.Driver.Buffer = func(ctx context.Context, path string) (string, bool) { return e.conn.ReadFile(ctx, id, path) }
 	}
-	settings, err := app.Load(e.inv.Env.Env, o)
+	settings, err := app.Load(e.invocation.Env.Env, o)
 	if err != nil {
 		return nil, err
 	}
-	return app.New(e.inv.Env.Env, o, settings, e.inv.warn)
+	return app.New(e.invocation.Env.Env, o, settings, e.invocation.warn)
 }
 
-// notes reports messages outside turns: as notices if the editor supports them, otherwise as thoughts
+// noticeSink reports messages outside turns: as notices if the editor supports them, otherwise as thoughts
 // and on stderr.
-func (e *editor) notes(face *acp.Face) event.Sink {
+func (e *acpServer) noticeSink(face *acp.Sink) event.Sink {
 	place := e.greeting.Capabilities.Session.Notices != nil
 	return event.SinkFunc(func(_ context.Context, r event.Record) error {
 		n, ok := r.Event.(event.Notice)
 		switch {
-		case !ok || n.Level == event.Info || n.Text == "":
+		case !ok || n.Level == event.LevelInfo || n.Text == "":
 			return nil
 		case place:
-			return face.Warn(e.inv.words.Said(n.Text), n.Level != event.Warn)
+			return face.Warn(e.invocation.printer.TranslateText(n.Text), n.Level != event.LevelWarn)
 		}
-		e.inv.warn(n.Text)
-		return face.Aside(e.inv.words.Said(n.Text))
+		e.invocation.warn(n.Text)
+		return face.WarnAsThought(e.invocation.printer.TranslateText(n.Text))
 	})
 }
 
-// prompt queues the user's message.
-func (e *editor) prompt(m acp.Message) error {
+// queuePrompt queues the user's message.
+func (e *acpServer) queuePrompt(m acp.Message) error {
 	var p acp.Prompt
-	s, err := e.find(m, &p)
+	s, err := e.findSession(m, &p)
 	if err != nil {
 		return err
 	}
-	said, err := p.Said(s.app.Root)
+	said, err := p.Input(s.app.Root)
 	if err == nil {
 		err = checkPrompt(said.Text())
 	}
 	if err == nil {
-		s.asked.Add(1)
-		s.Add(drive.Message{Said: said, ID: string(m.ID)})
+		s.unanswered.Add(1)
+		s.Add(drive.Message{Input: said, ID: string(m.ID)})
 	}
 	return err
 }
 
-// stop stops the running turn and the waiting ones.
-func (s *edited) stop() error {
-	for _, waited := range s.Drop() {
-		if err := s.reply(waited, "cancelled", nil); err != nil {
+// stopTurns stops the running turn and the waiting ones.
+func (s *acpSession) stopTurns() error {
+	for _, waited := range s.TakeAll() {
+		if err := s.sendReply(waited, "cancelled", nil); err != nil {
 			return err
 		}
 	}
@@ -291,96 +291,96 @@ func (s *edited) stop() error {
 	return nil
 }
 
-// end closes a session, which can be loaded again.
-func (e *editor) end(m acp.Message) error {
+// closeRequested closes a session, which can be loaded again.
+func (e *acpServer) closeRequested(m acp.Message) error {
 	var p acp.Selection
-	s, err := e.find(m, &p)
+	s, err := e.findSession(m, &p)
 	if err != nil {
 		return err
 	}
-	if err := s.stop(); err != nil {
+	if err := s.stopTurns(); err != nil {
 		return err
 	}
-	return e.shut(p.Session, s)
+	return e.closeSession(p.Session, s)
 }
 
 // delete takes a session out of the list: it is archived, so that the user can bring it back. An unknown
 // session is as good as deleted.
-func (e *editor) delete(ctx context.Context, m acp.Message) error {
+func (e *acpServer) delete(ctx context.Context, m acp.Message) error {
 	var p acp.Selection
-	if err := m.Into(&p); err != nil {
+	if err := m.DecodeParams(&p); err != nil {
 		return err
 	}
 	if s, open := e.sessions[p.Session]; open {
-		if err := errors.Join(s.stop(), e.shut(p.Session, s)); err != nil {
+		if err := errors.Join(s.stopTurns(), e.closeSession(p.Session, s)); err != nil {
 			return err
 		}
 	}
-	a, err := e.newApp("", acp.Open{})
+	a, err := e.newApp("", acp.OpenRequest{})
 	if err != nil {
-		return asError(err)
+		return toProtocolError(err)
 	}
 	for _, root := range a.Workspaces() {
-		a, err := e.newApp("", acp.Open{Dir: root})
+		a, err := e.newApp("", acp.OpenRequest{Dir: root})
 		if err != nil {
 			continue // an unusable folder lists no sessions
 		}
-		if _, err := a.Store().Known(ctx, p.Session); err == nil {
-			return a.Store().Relabel(ctx, p.Session, func(l *app.Label) { l.Archived = true })
+		if _, err := a.Store().CheckSession(ctx, p.Session); err == nil {
+			return a.Store().ChangeLabel(ctx, p.Session, func(l *app.Label) { l.Archived = true })
 		}
 	}
 	return nil
 }
 
-// shut closes a session once nothing in it is running.
-func (e *editor) shut(id string, s *edited) error {
+// closeSession closes a session once nothing in it is running.
+func (e *acpServer) closeSession(id string, s *acpSession) error {
 	s.Finish()
-	<-s.ended
+	<-s.done
 	delete(e.sessions, id)
-	return e.inv.closed(s.Close(context.WithoutCancel(e.life)))
+	return e.invocation.recordClose(s.Close(context.WithoutCancel(e.ctx)))
 }
 
-// mostListed is the most sessions sent to an editor.
-const mostListed = 100
+// maxListedSessions is the most sessions sent to an editor.
+const maxListedSessions = 100
 
-// list returns the sessions in a folder, or in all of them, newest first.
-func (e *editor) list(ctx context.Context, m acp.Message) (any, error) {
-	var p acp.Open
-	if err := m.Into(&p); err != nil {
+// listSessions returns the sessions in a folder, or in all of them, newest first.
+func (e *acpServer) listSessions(ctx context.Context, m acp.Message) (any, error) {
+	var p acp.OpenRequest
+	if err := m.DecodeParams(&p); err != nil {
 		return nil, err
 	}
 	a, err := e.newApp("", p)
 	if err != nil {
-		return nil, asError(err)
+		return nil, toProtocolError(err)
 	}
 	apps := []*app.Workspace{a}
 	if p.Dir == "" {
 		apps = nil
 		for _, root := range a.Workspaces() {
-			if a, err := e.newApp("", acp.Open{Dir: root}); err == nil { // an unusable folder is left out
+			if a, err := e.newApp("", acp.OpenRequest{Dir: root}); err == nil { // an unusable folder is left out
 				apps = append(apps, a)
 			}
 		}
 	}
 	all := []acp.Session{}
 	for _, a := range apps {
-		heads, err := a.Store().Heads(ctx)
+		heads, err := a.Store().ListHeads(ctx)
 		if err != nil && p.Dir != "" {
-			return nil, asError(err)
+			return nil, toProtocolError(err)
 		}
 		for _, h := range heads {
 			all = append(all, acp.Session{ID: h.ID, Dir: a.Root, Title: h.Meta.Title, Updated: h.Updated.UTC().Format(time.RFC3339)})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b acp.Session) int { return strings.Compare(b.Updated, a.Updated) })
-	return acp.Listed{Sessions: all[:min(len(all), mostListed)]}, nil
+	return acp.SessionList{Sessions: all[:min(len(all), maxListedSessions)]}, nil
 }
 
 // replay sends the editor the earlier conversation.
-func (s *edited) replay(ctx context.Context) error {
+func (s *acpSession) replay(ctx context.Context) error {
 	s.face.Replay = true
 	defer func() { s.face.Replay = false }()
-	told := newSeen(s.face)
+	told := newCallSink(s.face)
 	for r, err := range s.app.Store().Logs.Read(ctx, s.ID(), 0) {
 		if err == nil {
 			err = told.Emit(ctx, r)
@@ -392,13 +392,13 @@ func (s *edited) replay(ctx context.Context) error {
 	return nil
 }
 
-// turn runs one prompt and answers it.
-func (s *edited) turn(ctx context.Context, m drive.Message) error {
+// runTurn runs one prompt and answers it.
+func (s *acpSession) runTurn(ctx context.Context, m drive.Message) error {
 	model := s.app.ModelName()
-	_, err := s.do(ctx, m.Said)
+	_, err := s.runInput(ctx, m.Input)
 	if s.app.ModelName() != model {
-		current, _ := s.app.Modes.Current()
-		if err := s.offer(current.Name); err != nil {
+		current, _ := s.app.ModeState.Current()
+		if err := s.sendOptions(current.Name); err != nil {
 			return err
 		}
 	}
@@ -408,32 +408,32 @@ func (s *edited) turn(ctx context.Context, m drive.Message) error {
 	)
 	switch {
 	case err == nil, errors.As(err, &command): // the command has reported its error
-		return s.reply(m, "end_turn", nil)
-	case ctx.Err() != nil, errors.Is(err, toolrun.ErrRefused):
-		return s.reply(m, "cancelled", nil)
+		return s.sendReply(m, "end_turn", nil)
+	case ctx.Err() != nil, errors.Is(err, toolrun.ErrDeniedAndStopped):
+		return s.sendReply(m, "cancelled", nil)
 	case errors.Is(err, orchestrator.ErrStepLimit):
-		return s.reply(m, "max_turn_requests", nil)
+		return s.sendReply(m, "max_turn_requests", nil)
 	case errors.Is(err, provider.ErrAuth):
-		return s.reply(m, "", &acp.Error{Code: acp.CodeAuth, Message: message(err)})
+		return s.sendReply(m, "", &acp.Error{Code: acp.CodeAuthRequired, Message: errorMessage(err)})
 	case errors.As(err, &fails):
-		return s.reply(m, "", &acp.Error{Code: acp.CodeInternal, Message: message(err), Data: fails.Error()})
+		return s.sendReply(m, "", &acp.Error{Code: acp.CodeInternal, Message: errorMessage(err), Data: fails.Error()})
 	}
-	return s.reply(m, "", asError(err))
+	return s.sendReply(m, "", toProtocolError(err))
 }
 
-func (s *edited) reply(m drive.Message, stop string, err error) error {
-	s.asked.Add(-1) // a client with the answer may continue immediately
+func (s *acpSession) sendReply(m drive.Message, stop string, err error) error {
+	s.unanswered.Add(-1) // a client with the answer may continue immediately
 	return s.conn.Reply(json.RawMessage(m.ID), map[string]string{"stopReason": stop}, err)
 }
 
-// asError converts an error to the protocol's form.
-func asError(err error) error {
+// toProtocolError converts an error to the protocol's form.
+func toProtocolError(err error) error {
 	code := acp.CodeInternal
 	switch {
 	case errors.Is(err, session.ErrNotFound):
-		code = acp.CodeUnknown
+		code = acp.CodeNotFound
 	case ExitCode(err) == ExitInput:
-		code = acp.CodeParams
+		code = acp.CodeInvalidParams
 	}
-	return &acp.Error{Code: code, Message: message(err)}
+	return &acp.Error{Code: code, Message: errorMessage(err)}
 }

@@ -11,10 +11,10 @@ import (
 	"coder/internal/ui/acp"
 )
 
-// options returns the session's options in mode current.
-func (s *edited) options(current string) []acp.Option {
+// currentOptions returns the session's options in mode current.
+func (s *acpSession) currentOptions(current string) []acp.Option {
 	models := s.app.ModelNames()
-	if more := s.named.Load(); more != nil {
+	if more := s.listedModels.Load(); more != nil {
 		models = append(models, *more...)
 	}
 	model := s.app.ModelName()
@@ -28,89 +28,89 @@ func (s *edited) options(current string) []acp.Option {
 	return acp.Options(acp.Modes{Current: current, Available: s.modes}, model, models)
 }
 
-// offer sends the current options to an editor that supports options: the oldest, which do not identify
+// sendOptions sends the current options to an editor that supports options: the oldest, which do not identify
 // themselves, reject unknown updates.
-func (s *edited) offer(mode string) error {
-	if !s.knows.Load() {
+func (s *acpSession) sendOptions(mode string) error {
+	if !s.supportsOptions.Load() {
 		return nil
 	}
-	return s.face.Offer(s.options(mode))
+	return s.face.SendOptions(s.currentOptions(mode))
 }
 
 // askModels asks the endpoint for its models and sends them to the editor.
-func (s *edited) askModels(ctx context.Context) {
+func (s *acpSession) askModels(ctx context.Context) {
 	known := len(s.app.ModelNames())
-	if names := s.app.Offered(ctx); len(names) > known {
-		s.named.Store(&names)
-		current, _ := s.app.Modes.Current()
-		_ = s.offer(current.Name) // a lost editor needs no list
+	if names := s.app.FetchModelNames(ctx); len(names) > known {
+		s.listedModels.Store(&names)
+		current, _ := s.app.ModeState.Current()
+		_ = s.sendOptions(current.Name) // a lost editor needs no list
 	}
 }
 
-// note reports a mode that the session entered by itself as a choice too.
-func (s *edited) note(_ context.Context, r event.Record) error {
+// noteMode reports a mode that the session entered by itself as a choice too.
+func (s *acpSession) noteMode(_ context.Context, r event.Record) error {
 	if m, ok := r.Event.(event.ModeChanged); ok {
-		return s.offer(m.Mode)
+		return s.sendOptions(m.Mode)
 	}
 	return nil
 }
 
-// choose applies the user's choice and returns the current options.
-func (e *editor) choose(ctx context.Context, m acp.Message) (any, error) {
+// applyChoice applies the user's choice and returns the current options.
+func (e *acpServer) applyChoice(ctx context.Context, m acp.Message) (any, error) {
 	var p acp.Selection
-	s, err := e.find(m, &p)
+	s, err := e.findSession(m, &p)
 	if err != nil {
 		return nil, err
 	}
-	s.knows.Store(true)
-	current, _ := s.app.Modes.Current()
-	there := slices.ContainsFunc(s.options(current.Name), func(o acp.Option) bool {
+	s.supportsOptions.Store(true)
+	current, _ := s.app.ModeState.Current()
+	there := slices.ContainsFunc(s.currentOptions(current.Name), func(o acp.Option) bool {
 		return o.ID == p.Option && slices.ContainsFunc(o.Choices, func(c acp.Choice) bool { return c.Value == p.Value })
 	})
 	to := ""
 	var why error
 	if !there && p.Option == "model" && p.Value != "" { // the list may not have arrived
-		why = s.app.Takes(ctx, p.Value)
+		why = s.app.CheckModelExists(ctx, p.Value)
 		there = why == nil
 	}
 	switch {
 	case why != nil:
-		return nil, &acp.Error{Code: acp.CodeParams, Message: fmt.Sprintf("model cannot be %q: %v", oneLine(p.Value), why)}
+		return nil, &acp.Error{Code: acp.CodeInvalidParams, Message: fmt.Sprintf("model cannot be %q: %v", singleLine(p.Value), why)}
 	case !there:
-		return nil, &acp.Error{Code: acp.CodeParams, Message: fmt.Sprintf("%s cannot be %q", oneLine(p.Option), oneLine(p.Value))}
+		return nil, &acp.Error{Code: acp.CodeInvalidParams, Message: fmt.Sprintf("%s cannot be %q", singleLine(p.Option), singleLine(p.Value))}
 	case p.Option == "mode":
 		to = p.Value
 	default:
 		s.app.UseModel(p.Value)
 	}
-	if err := s.Session().Change(ctx, to, s.out); err != nil {
-		return nil, asError(err)
+	if err := s.Session().ChangeSettings(ctx, to, s.out); err != nil {
+		return nil, toProtocolError(err)
 	}
-	return map[string]any{"configOptions": s.options(cmp.Or(to, current.Name))}, nil
+	return map[string]any{"configOptions": s.currentOptions(cmp.Or(to, current.Name))}, nil
 }
 
-// aboutModes describes the modes for a list.
-var aboutModes = map[string]string{
+// modeDescriptions describes the modes for a list.
+var modeDescriptions = map[string]string{
 	mode.Build: "works and checks the result; asks before changes and commands", mode.Plan: "reads and plans; changes nothing",
 	mode.Default: "answers and edits; asks before changes and commands", mode.AutoEdit: "edits files without asking; asks before commands",
 	mode.Yolo: "runs everything without approval or checks",
 }
 
 // setMode switches to the mode that the user chose in the editor.
-func (e *editor) setMode(ctx context.Context, m acp.Message) error {
+func (e *acpServer) setMode(ctx context.Context, m acp.Message) error {
 	var p acp.Selection
-	s, err := e.find(m, &p)
+	s, err := e.findSession(m, &p)
 	if err != nil {
 		return err
 	}
 	if p.Mode == "" {
-		return &acp.Error{Code: acp.CodeParams, Message: "the request names no mode"}
+		return &acp.Error{Code: acp.CodeInvalidParams, Message: "the request names no mode"}
 	}
-	if p.Mode == mode.Yolo && !e.inv.flags.mayBypass {
-		return &acp.Error{Code: acp.CodeParams, Message: "the mode yolo needs --allow-dangerously-skip-permissions"}
+	if p.Mode == mode.Yolo && !e.invocation.flags.allowBypass {
+		return &acp.Error{Code: acp.CodeInvalidParams, Message: "the mode yolo needs --allow-dangerously-skip-permissions"}
 	}
-	if err := s.Session().Change(ctx, p.Mode, s.out); err != nil {
-		return &acp.Error{Code: acp.CodeParams, Message: err.Error()}
+	if err := s.Session().ChangeSettings(ctx, p.Mode, s.out); err != nil {
+		return &acp.Error{Code: acp.CodeInvalidParams, Message: err.Error()}
 	}
 	return nil
 }

@@ -18,42 +18,42 @@ import (
 	"coder/internal/ui/events"
 )
 
-// answered is a session whose questions a program answers in the vocabulary of its events.
-type answered struct {
+// answeredSession is a session whose questions a program answers in the vocabulary of its events.
+type answeredSession struct {
 	headless
-	inv *invocation
-	so  uip.Response // the answer to the open question so far
+	invocation    *invocation
+	partialAnswer uip.Response // the answer to the open question so far
 }
 
 // runAnswered runs the prompt from the command line and those from stdin, and reads answers from stdin.
 func (inv *invocation) runAnswered(ctx context.Context) error {
-	inv.exit.driven.Store(true)
-	for _, name := range inv.flags.passedOver {
-		inv.warn(fmt.Sprintf("flag ignored: %s", oneLine(name)))
+	inv.shutdown.isDriven.Store(true)
+	for _, name := range inv.flags.ignoredFlags {
+		inv.warn(fmt.Sprintf("flag ignored: %s", singleLine(name)))
 	}
-	inv.flags.NoYolo = !inv.flags.mayBypass
+	inv.flags.NoYolo = !inv.flags.allowBypass
 	a, err := inv.newApp(inv.warn)
 	if err != nil {
 		return err
 	}
-	d := &answered{inv: inv, headless: headless{out: inv.newOutput(a)}}
-	if err := inv.open(ctx, a, &d.headless, serve.Options{Which: inv.flags.session}); err != nil {
+	d := &answeredSession{invocation: inv, headless: headless{out: inv.newOutput(a)}}
+	if err := inv.openSession(ctx, a, &d.headless, serve.Options{Which: inv.flags.session}); err != nil {
 		return err
 	}
 	if prompt := strings.Join(inv.flags.args, " "); strings.TrimSpace(prompt) != "" {
-		d.Add(drive.Message{Said: orchestrator.Say(chat.From(chat.Typed, prompt))})
+		d.Add(drive.Message{Input: orchestrator.TextInput(chat.NewUserText(chat.OriginTyped, prompt))})
 	}
 	reading, over := context.WithCancel(ctx)
 	var read sync.WaitGroup
 	var readErr, failed error
 	read.Go(func() {
-		readErr = d.read(reading)
+		readErr = d.readReplies(reading)
 		d.Questions.End()
 		d.Finish()
 	})
-	err = d.Serve(ctx, func(ctx context.Context, m drive.Message) error {
-		if err := d.turn(ctx, m.Said); err != nil {
-			complain(inv.Stderr, inv.words.Said(message(err)), 0)
+	err = d.RunQueue(ctx, func(ctx context.Context, m drive.Message) error {
+		if err := d.runTurn(ctx, m.Input); err != nil {
+			printError(inv.Stderr, inv.printer.TranslateText(errorMessage(err)), 0)
 			failed = cmp.Or(failed, error(&exitError{code: ExitCode(err)}))
 		}
 		return nil
@@ -63,18 +63,18 @@ func (inv *invocation) runAnswered(ctx context.Context) error {
 	if errors.Is(readErr, context.Canceled) {
 		readErr = nil
 	}
-	return cmp.Or(inv.close(ctx, &d.headless, cmp.Or(err, readErr)), failed)
+	return cmp.Or(inv.closeSession(ctx, &d.headless, cmp.Or(err, readErr)), failed)
 }
 
-// read handles lines until the input ends: answers and messages.
-func (d *answered) read(ctx context.Context) error {
+// readReplies handles lines until the input ends: answers and messages.
+func (d *answeredSession) readReplies(ctx context.Context) error {
 	type answerOrMessage struct {
-		events.Reply
+		events.SemaReply
 		control.Line
 	}
 	var garbled error
 	for n := 0; ; {
-		line, wrong, err := nextLine[answerOrMessage](ctx, d.inv.input, &n)
+		line, wrong, err := nextLine[answerOrMessage](ctx, d.invocation.stdin, &n)
 		switch {
 		case errors.Is(err, io.EOF):
 			return garbled
@@ -82,41 +82,41 @@ func (d *answered) read(ctx context.Context) error {
 			return err
 		case wrong != nil:
 		case line.Event != "":
-			if err := d.answer(ctx, line.Reply); err != nil {
-				d.inv.warn(err.Error())
+			if err := d.applyReply(ctx, line.SemaReply); err != nil {
+				d.invocation.warn(err.Error())
 			}
 		case line.Type == "user":
 			var m drive.Message
-			if m, wrong = line.Said(); wrong == nil {
+			if m, wrong = line.ToMessage(); wrong == nil {
 				wrong = checkPrompt(m.Text())
 			}
 			if wrong == nil {
 				d.Add(m)
 			}
 		default:
-			wrong = errors.New(`neither an answer like {"event":"tool:permission:response","data":{"selected":"agree"}} nor a message like ` + messageForm)
+			wrong = errors.New(`neither an answer like {"event":"tool:permission:response","data":{"selected":"agree"}} nor a message like ` + messageExample)
 		}
 		if wrong != nil { // the question stays open
-			said := inputf("stdin, line %d: %s", n, message(wrong))
-			d.inv.warn(message(said))
+			said := inputErrorf("stdin, line %d: %s", n, errorMessage(wrong))
+			d.invocation.warn(errorMessage(said))
 			garbled = cmp.Or(garbled, error(&exitError{code: ExitCode(said)}))
 		}
 	}
 }
 
-// answer applies the program's reply to the open question.
-func (d *answered) answer(ctx context.Context, r events.Reply) error {
-	q, asked := d.Questions.Open()
+// applyReply applies the program's reply to the open question.
+func (d *answeredSession) applyReply(ctx context.Context, r events.SemaReply) error {
+	q, asked := d.Questions.Current()
 	if !asked {
-		return fmt.Errorf("%s: no question is open", oneLine(r.Event))
+		return fmt.Errorf("%s: no question is open", singleLine(r.Event))
 	}
-	if d.so.ID != q.ID {
-		d.so = uip.Response{}
+	if d.partialAnswer.ID != q.ID {
+		d.partialAnswer = uip.Response{}
 	}
-	whole, err := r.Answer(q, &d.so)
-	if d.so.ID, d.so.Author, d.so.Via = q.ID, "user", "stdin"; whole {
-		d.Questions.Answer(ctx, d.so)
-		d.so = uip.Response{}
+	whole, err := r.ParseAnswer(q, &d.partialAnswer)
+	if d.partialAnswer.ID, d.partialAnswer.Author, d.partialAnswer.AnsweredBy = q.ID, "user", "stdin"; whole {
+		d.Questions.Answer(ctx, d.partialAnswer)
+		d.partialAnswer = uip.Response{}
 	}
 	return err
 }

@@ -20,11 +20,11 @@ import (
 	"coder/internal/ui/lineedit"
 )
 
-// attached is the draft that stands for a file in a prompt: a marker for a picture, its name for
+// attachDraft is the draft that stands for a file in a prompt: a marker for a picture, its name for
 // any other.
-func attached(a *app.Workspace, path string) (lineedit.Draft, error) {
-	name := mention.Ref{Path: path, Quoted: !mention.Plain(path)}.String()
-	picture, err := a.Picture(path)
+func attachDraft(a *app.Workspace, path string) (lineedit.Draft, error) {
+	name := mention.Ref{Path: path, Quoted: !mention.IsPlain(path)}.String()
+	picture, err := a.ReadImage(path)
 	if err != nil {
 		return lineedit.Draft{}, fmt.Errorf("%s: %w", path, err)
 	}
@@ -32,65 +32,65 @@ func attached(a *app.Workspace, path string) (lineedit.Draft, error) {
 	if picture == nil {
 		line.SetText(name)
 	} else {
-		line.PutPicture(&lineedit.Picture{Image: *picture, Name: name})
+		line.InsertPicture(&lineedit.Picture{Image: *picture, Name: name})
 	}
 	return line.Draft(), nil
 }
 
-// images are the pictures of the command line as the beginning of a prompt.
-func (inv *invocation) images(a *app.Workspace) (all lineedit.Draft, err error) {
+// imageDraft are the pictures of the command line as the beginning of a prompt.
+func (inv *invocation) imageDraft(a *app.Workspace) (all lineedit.Draft, err error) {
 	var line lineedit.Editor
 	for _, path := range inv.flags.images {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(a.Env.Dir, path)
 		}
-		one, err := attached(a, filepath.Clean(path))
+		one, err := attachDraft(a, filepath.Clean(path))
 		if err != nil {
 			var missing *fs.PathError
 			if errors.As(err, &missing) {
 				err = missing
 			}
-			return all, inputf("--image: %v", err)
+			return all, inputErrorf("--image: %v", err)
 		}
-		line.Insert(one.Then(" "))
+		line.Insert(one.WithSuffix(" "))
 	}
 	return line.Draft(), nil
 }
 
-// typed is what the command line says to begin with.
-func (inv *invocation) typed(a *app.Workspace) (lineedit.Draft, error) {
-	d, err := inv.images(a)
+// initialDraft is what the command line says to begin with.
+func (inv *invocation) initialDraft(a *app.Workspace) (lineedit.Draft, error) {
+	d, err := inv.imageDraft(a)
 	if err != nil {
 		return d, err
 	}
-	return d.Then(strings.Join(inv.flags.args, " ")), nil
+	return d.WithSuffix(strings.Join(inv.flags.args, " ")), nil
 }
 
-// longestDrop is how many bytes the paths of files that are dropped may have.
-const longestDrop = 16 << 10
+// maxDroppedBytes is how many bytes the paths of files that are dropped may have.
+const maxDroppedBytes = 16 << 10
 
-// dropped is what stands in the line for a paste that is nothing but the absolute paths of files.
-func (t *terminal) dropped(pasted string) (lineedit.Draft, error) {
+// droppedDraft is what stands in the line for a paste that is nothing but the absolute paths of files.
+func (t *terminal) droppedDraft(pasted string) (lineedit.Draft, error) {
 	var line lineedit.Editor
-	for _, path := range droppedPaths(pasted) {
+	for _, path := range parseDroppedPaths(pasted) {
 		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 			return lineedit.Draft{}, nil
 		}
-		one, err := attached(t.app, path)
+		one, err := attachDraft(t.app, path)
 		if err != nil {
 			return lineedit.Draft{}, err
 		}
-		line.Insert(one.Then(" "))
+		line.Insert(one.WithSuffix(" "))
 	}
 	return line.Draft(), nil
 }
 
-// droppedPaths are the paths that text is made of, as terminals write those of files that are
+// parseDroppedPaths are the paths that text is made of, as terminals write those of files that are
 // dropped: in quotes, with backslashes, or as file:// addresses. If there is anything else in it
 // there are none.
-func droppedPaths(text string) (paths []string) {
+func parseDroppedPaths(text string) (paths []string) {
 	text = strings.TrimSpace(text)
-	if len(text) > longestDrop {
+	if len(text) > maxDroppedBytes {
 		return nil
 	}
 	if filepath.IsAbs(text) && !strings.ContainsAny(text, "\r\n'\"\\") {
@@ -145,14 +145,14 @@ func cutShellWord(line string) (word, rest string) {
 	return b.String(), ""
 }
 
-// clipboardTime is how long the clipboard is waited for.
-const clipboardTime = 5 * time.Second
+// clipboardTimeout is how long the clipboard is waited for.
+const clipboardTimeout = 5 * time.Second
 
-// clipboard is the picture in the clipboard.
-func (t *terminal) clipboard(ctx context.Context) (*lineedit.Picture, error) {
-	ctx, stop := context.WithTimeout(ctx, clipboardTime)
+// readClipboard is the picture in the clipboard.
+func (t *terminal) readClipboard(ctx context.Context) (*lineedit.Picture, error) {
+	ctx, stop := context.WithTimeout(ctx, clipboardTimeout)
 	defer stop()
-	img, err := t.app.Clipboard(ctx)
+	img, err := t.app.ReadClipboard(ctx)
 	picture := &lineedit.Picture{Image: img}
 	if err == nil {
 		picture.Name = savePicture(t.app.Home, img)
@@ -170,16 +170,16 @@ func savePicture(home string, img chat.Image) string {
 	}
 	sum := sha256.Sum256(img.Data)
 	_, kind, _ := strings.Cut(img.MediaType, "/")
-	path := filepath.Join(home, app.Drafts, picturePrefix+hex.EncodeToString(sum[:6])+"."+kind)
+	path := filepath.Join(home, app.DraftsDir, picturePrefix+hex.EncodeToString(sum[:6])+"."+kind)
 	if os.MkdirAll(filepath.Dir(path), 0o700) != nil || atomicfile.Write(path, img.Data, 0o600) != nil {
 		return ""
 	}
-	return mention.Ref{Path: path, Quoted: !mention.Plain(path)}.String()
+	return mention.Ref{Path: path, Quoted: !mention.IsPlain(path)}.String()
 }
 
 // joinWords is the typed beginning of a prompt with what follows it.
-func joinWords(d lineedit.Draft, rest chat.Words) chat.Words {
-	if d.Empty() {
+func joinWords(d lineedit.Draft, rest chat.UserText) chat.UserText {
+	if d.IsEmpty() {
 		return rest
 	}
 	return append(d.Words(), rest...)

@@ -14,7 +14,7 @@ import (
 // runBug writes files for a bug report into a new folder, shows each file, and keeps the folder if you
 // agree. It sends nothing.
 func (inv *invocation) runBug(ctx context.Context) error {
-	list, a, unread := inv.examine(ctx)
+	list, a, unread := inv.runChecks(ctx)
 	if a == nil {
 		return unread
 	}
@@ -27,9 +27,9 @@ func (inv *invocation) runBug(ctx context.Context) error {
 		return err
 	}
 	dir := filepath.Join(inv.Dir, "coder-bug-"+inv.Now().UTC().Format("20060102-150405"))
-	ask := inv.asker(ctx)
+	ask := inv.terminalConsole(ctx)
 	if !inv.flags.yes && ask == nil {
-		return inputf("coder bug asks before it saves anything; without a terminal add --yes")
+		return inputErrorf("coder bug asks before it saves anything; without a terminal add --yes")
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return fmt.Errorf("create a folder for the report: %w", err)
@@ -39,17 +39,17 @@ func (inv *invocation) runBug(ctx context.Context) error {
 		if err := os.WriteFile(filepath.Join(dir, f.Name), f.Text, 0o600); err != nil {
 			return errors.Join(fmt.Errorf("write the report: %w", err), os.RemoveAll(dir))
 		}
-		t.Rows = append(t.Rows, slices.Concat(display.Data("  "+f.Name, sizeOf(int64(len(f.Text)))), display.Words(f.About)))
+		t.Rows = append(t.Rows, slices.Concat(display.DataCells("  "+f.Name, formatSize(int64(len(f.Text)))), display.TextCells(f.Description)))
 	}
-	err = errors.Join(inv.tell(inv.words.T("Report in %s:", oneLine(dir))), inv.show(t))
+	err = errors.Join(inv.printWrapped(inv.printer.T("Report in %s:", singleLine(dir))), inv.printBlocks(t))
 	if err == nil && !inv.flags.yes {
-		yes, asked := ask.confirm(ctx, inv.words.T("Keys are masked. Read the files before you send them. Keep the folder? [y/N] "), false)
+		yes, asked := ask.confirm(ctx, inv.printer.T("Keys are masked. Read the files before you send them. Keep the folder? [y/N] "), false)
 		if err = asked; !yes {
-			return errors.Join(err, os.RemoveAll(dir), inv.tell(inv.words.T("Removed.")))
+			return errors.Join(err, os.RemoveAll(dir), inv.printWrapped(inv.printer.T("Removed.")))
 		}
 	}
 	if session == "" && err == nil {
-		err = inv.tell(inv.words.T("coder bug SESSION adds a session."))
+		err = inv.printWrapped(inv.printer.T("coder bug SESSION adds a session."))
 	}
 	return err
 }

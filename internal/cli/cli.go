@@ -31,16 +31,16 @@ type Env struct {
 	Stdin  io.Reader
 	Stdout io.Writer
 	Stderr io.Writer
-	// Piped reports whether stdin is a pipe, file or socket.
-	Piped func() bool
+	// IsPiped reports whether stdin is a pipe, file or socket.
+	IsPiped func() bool
 	// Terminal returns the user's terminal, if there is one.
 	Terminal func() (in, out *os.File, ok bool)
 	// Signals returns a context that ends at the first stop signal, and one that ends at the second.
 	Signals func(context.Context) (first, again context.Context, stop func())
 }
 
-// FromOS returns the real environment.
-func FromOS() Env {
+// NewEnv returns the real environment.
+func NewEnv() Env {
 	dir, err := os.Getwd()
 	if err != nil {
 		dir = ""
@@ -52,14 +52,14 @@ func FromOS() Env {
 	return Env{
 		Env:  app.Env{Exe: exe, Environ: os.Environ(), Dir: dir, Now: time.Now},
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Piped: func() bool { // a pipe, a file or a socket, not a terminal or the null device
+		IsPiped: func() bool { // a pipe, a file or a socket, not a terminal or the null device
 			info, err := os.Stdin.Stat()
 			return err == nil && info.Mode()&os.ModeCharDevice == 0
 		},
 		Terminal: func() (in, out *os.File, ok bool) {
 			return os.Stdin, os.Stdout, xterm.IsTerminal(int(os.Stdin.Fd())) && xterm.IsTerminal(int(os.Stdout.Fd()))
 		},
-		Signals: signals,
+		Signals: notifySignals,
 	}
 }
 
@@ -67,33 +67,33 @@ func FromOS() Env {
 func Main(env Env) int {
 	ctx, again, stop := env.Signals(context.Background())
 	defer stop()
-	columns, wide, onScreen := width(env.Stderr), width(env.Stdout), isTerminal(env.Stdout)
+	columns, wide, onScreen := terminalWidth(env.Stderr), terminalWidth(env.Stdout), isTerminal(env.Stdout)
 	env.Stdout, env.Stderr = stdio.NewWriter(ctx, env.Stdout), stdio.NewWriter(ctx, env.Stderr)
-	inv := &invocation{Env: env, columns: wide, onScreen: onScreen, input: stdio.NewReader(env.Stdin), unkept: new(unkept),
-		exit: &shutdown{patience: env.Patience, leaving: make(chan struct{})}}
-	err := inv.exit.watch(ctx, again, func() error { return inv.kept(inv.run(ctx)) })
+	inv := &invocation{Env: env, columns: wide, isTerminal: onScreen, stdin: stdio.NewReader(env.Stdin), unsaved: new(unsavedReason),
+		shutdown: &shutdown{timeoutFactor: env.TimeoutFactor, leaving: make(chan struct{})}}
+	err := inv.shutdown.run(ctx, again, func() error { return inv.finalError(inv.run(ctx)) })
 	if errors.Is(err, syscall.EPIPE) && inv.flags != nil && inv.flags.command != nil {
 		err = &exitError{code: ExitError} // the reader has closed the pipe
 	}
-	if text := message(err); text != "" {
-		words := inv.words
+	if text := errorMessage(err); text != "" {
+		words := inv.printer
 		if errors.Is(err, errStuck) { // the stuck work may still use it
-			words = i18n.For(i18n.Choose(asked("lang", env.Args), env.Getenv))
+			words = i18n.For(i18n.Choose(flagValue("lang", env.Args), env.Getenv))
 		}
-		complain(env.Stderr, words.Said(text), columns)
+		printError(env.Stderr, words.TranslateText(text), columns)
 	}
 	return ExitCode(err)
 }
 
-// complain prints an error to the user, wrapped to columns; 0 disables wrapping.
-func complain(w io.Writer, text string, columns int) {
+// printError prints an error to the user, wrapped to columns; 0 disables wrapping.
+func printError(w io.Writer, text string, columns int) {
 	for line := range strings.Lines(text) {
-		fmt.Fprintln(w, ink.Folded("coder: "+sanitize.Mask(strings.TrimRight(line, "\n")), columns))
+		fmt.Fprintln(w, ink.FoldText("coder: "+sanitize.Mask(strings.TrimRight(line, "\n")), columns))
 	}
 }
 
-// width returns w's columns if it is a terminal, else 0.
-func width(w io.Writer) int {
+// terminalWidth returns w's columns if it is a terminal, else 0.
+func terminalWidth(w io.Writer) int {
 	if f, ok := w.(*os.File); ok {
 		if columns, _, err := xterm.GetSize(int(f.Fd())); err == nil {
 			return columns
@@ -112,29 +112,29 @@ func isTerminal(w io.Writer) bool {
 // the user's language.
 type invocation struct {
 	Env
-	columns  int  // of Stdout, if it is a terminal
-	onScreen bool // Stdout is a terminal
-	flags    *flags
-	settings app.Settings
-	loadErr  error // their error
-	words    *i18n.Printer
-	input    *stdio.Reader // of Stdin
-	exit     *shutdown
-	unkept   *unkept // nil records nothing
-	below    string  // the folder of the call, if the project is a folder above
+	columns    int  // of Stdout, if it is a terminal
+	isTerminal bool // Stdout is a terminal
+	flags      *flags
+	settings   app.Settings
+	loadErr    error // their error
+	printer    *i18n.Printer
+	stdin      *stdio.Reader // of Stdin
+	shutdown   *shutdown
+	unsaved    *unsavedReason // nil records nothing
+	callDir    string         // the folder of the call, if the project is a folder above
 }
 
 func (inv *invocation) run(ctx context.Context) error {
-	if len(inv.Args) > 0 && inv.Args[0] == completeName {
-		return inv.complete(ctx, inv.Args[1:])
+	if len(inv.Args) > 0 && inv.Args[0] == completeCommand {
+		return inv.completeWords(ctx, inv.Args[1:])
 	}
 	if isFleet(inv.Args) {
-		inv.load(&flags{Options: app.Options{Overrides: app.Overrides{Lang: asked("lang", inv.Args)}}})
+		inv.loadSettings(&flags{Options: app.Options{Overrides: app.Overrides{Lang: flagValue("lang", inv.Args)}}})
 		return inv.runFleet(ctx)
 	}
 	fl, err := parseFlags(inv.Args)
 	if err != nil {
-		inv.load(&flags{Options: app.Options{Overrides: app.Overrides{Lang: asked("lang", inv.Args)}}}) // for the language of its error
+		inv.loadSettings(&flags{Options: app.Options{Overrides: app.Overrides{Lang: flagValue("lang", inv.Args)}}}) // for the language of its error
 		return err
 	}
 	if fl.version {
@@ -143,20 +143,20 @@ func (inv *invocation) run(ctx context.Context) error {
 	if fl.command != nil && fl.command.name == "trust" && len(fl.args) == 1 {
 		fl.Dir = fl.args[0]
 	}
-	inv.lookAbove(fl)
-	inv.load(fl)
-	if fl.command == nil && !fl.help && fl.session.Fork && (fl.at > 0 || fl.resumeAt != "") {
+	inv.findProjectAbove(fl)
+	inv.loadSettings(fl)
+	if fl.command == nil && !fl.help && fl.session.ForkCopy && (fl.atRecord > 0 || fl.resumeAt != "") {
 		if err := inv.forkFirst(ctx); err != nil {
 			return err
 		}
 	}
 	switch {
 	case fl.help:
-		return writeHelp(inv.Stdout, inv.columns, inv.words, fl.command)
+		return writeHelp(inv.Stdout, inv.columns, inv.printer, fl.command)
 	case fl.command != nil:
 		return fl.command.run(inv, ctx)
-	case !fl.print && !fl.prompt && !fl.driven && inv.mistaken() != nil:
-		return inv.mistaken()
+	case !fl.print && !fl.forcePrompt && !fl.isDriven && inv.checkMistyped() != nil:
+		return inv.checkMistyped()
 	case fl.inputFormat == "events":
 		return inv.runAnswered(ctx)
 	case fl.inputFormat == "stream-json" && fl.outputFormat == "stream-json" && fl.onAsk == "":
@@ -176,23 +176,23 @@ func (inv *invocation) runVersion(context.Context) error {
 	return err
 }
 
-// load reads the workspace's settings, and determines the user's language: from the flag, the settings
+// loadSettings reads the workspace's settings, and determines the user's language: from the flag, the settings
 // or the environment. Programs always get English.
-func (inv *invocation) load(fl *flags) {
+func (inv *invocation) loadSettings(fl *flags) {
 	inv.flags = fl
 	inv.settings, inv.loadErr = app.Load(inv.Env.Env, fl.Options)
-	if lang := cmp.Or(fl.Lang, inv.settings.Config.UI.Lang); fl.forMachines() {
-		inv.words = i18n.For(i18n.English)
+	if lang := cmp.Or(fl.Lang, inv.settings.Config.UI.Lang); fl.isMachineOutput() {
+		inv.printer = i18n.For(i18n.English)
 	} else {
-		inv.words = i18n.For(i18n.Choose(lang, inv.Getenv))
-		if inv.ascii() {
-			inv.words.ASCII()
+		inv.printer = i18n.For(i18n.Choose(lang, inv.Getenv))
+		if inv.useASCII() {
+			inv.printer.ASCII()
 		}
 	}
 }
 
-// asked returns a flag's value, even if the rest of the command line is invalid.
-func asked(flag string, args []string) (value string) {
+// flagValue returns a flag's value, even if the rest of the command line is invalid.
+func flagValue(flag string, args []string) (value string) {
 	for i, arg := range args {
 		switch joined, ok := strings.CutPrefix(arg, "--"+flag+"="); {
 		case ok:
@@ -206,21 +206,23 @@ func asked(flag string, args []string) (value string) {
 
 // newApp builds the program for the workspace.
 func (inv *invocation) newApp(warn func(string)) (*app.Workspace, error) {
-	if err := cmp.Or(inv.loadErr, inv.readTexts()); err != nil {
+	if err := cmp.Or(inv.loadErr, inv.readFlagFiles()); err != nil {
 		return nil, err
 	}
 	o := inv.flags.Options
-	o.Speech = inv.speech()
+	o.Language = inv.exportLanguage()
 	return app.New(inv.Env.Env, o, inv.settings, warn)
 }
 
-// speech returns the wording of documents for the user.
-func (inv *invocation) speech() export.Speech {
-	return export.Speech{Words: inv.words, Lang: inv.words.Lang(), Width: ink.Width}
+// exportLanguage returns the wording of documents for the user.
+func (inv *invocation) exportLanguage() export.Locale {
+	return export.Locale{Translator: inv.printer, Lang: inv.printer.Lang(), Width: ink.Width}
 }
 
 // warn prints a message outside turns to the user.
-func (inv *invocation) warn(text string) { fmt.Fprintln(inv.Stderr, "coder: "+inv.words.Said(text)) }
+func (inv *invocation) warn(text string) {
+	fmt.Fprintln(inv.Stderr, "coder: "+inv.printer.TranslateText(text))
+}
 
 // print writes lines to stdout. It writes a long answer in pieces, since each write copies its text.
 func (inv *invocation) print(lines ...string) error {
@@ -235,21 +237,21 @@ func (inv *invocation) print(lines ...string) error {
 	return err
 }
 
-// foreign makes untrusted text safe for stdout: a terminal would obey its escape sequences, a file or a
+// sanitizeText makes untrusted text safe for stdout: a terminal would obey its escape sequences, a file or a
 // program gets it unchanged.
-func (inv *invocation) foreign(text string) string {
-	if inv.onScreen {
+func (inv *invocation) sanitizeText(text string) string {
+	if inv.isTerminal {
 		return sanitize.Text(text)
 	}
 	return text
 }
 
-// tell writes lines for the user to stdout, wrapped between words on a terminal. Colored text is already
+// printWrapped writes lines for the user to stdout, wrapped between words on a terminal. Colored text is already
 // laid out.
-func (inv *invocation) tell(lines ...string) error {
+func (inv *invocation) printWrapped(lines ...string) error {
 	for i, line := range lines {
 		if !strings.ContainsRune(line, '\x1b') {
-			lines[i] = ink.Folded(line, inv.columns)
+			lines[i] = ink.FoldText(line, inv.columns)
 		}
 	}
 	return inv.print(lines...)
@@ -257,9 +259,9 @@ func (inv *invocation) tell(lines ...string) error {
 
 // printJSON writes v to stdout as JSON.
 func (inv *invocation) printJSON(v any) error {
-	_, err := fmt.Fprintf(inv.Stdout, "%s\n", jsonx.Must(v))
+	_, err := fmt.Fprintf(inv.Stdout, "%s\n", jsonx.MustMarshal(v))
 	return err
 }
 
-// oneLine makes untrusted text fit for one line of a list.
-func oneLine(s string) string { return sanitize.Line(s, 400) }
+// singleLine makes untrusted text fit for one line of a list.
+func singleLine(s string) string { return sanitize.Line(s, 400) }

@@ -27,15 +27,15 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{nil, 0},
 		{errors.New("anything"), 1},
-		{usagef("no"), 2},
-		{fmt.Errorf("in a round: %w", toolrun.ErrRefused), 30},
+		{usageErrorf("no"), 2},
+		{fmt.Errorf("in a round: %w", toolrun.ErrDeniedAndStopped), 30},
 		{&provider.Error{Kind: provider.ErrAuth}, 41},
-		{inputf("empty"), 42},
+		{inputErrorf("empty"), 42},
 		{&orchestrator.CommandError{Text: "unknown"}, 42},
 		{fmt.Errorf("x: %w", session.ErrNotFound), 42},
-		{&app.Error{Kind: app.BadConfig, Err: errors.New("bad")}, 52},
-		{&app.Error{Kind: app.Untrusted, Err: errors.New("who knows")}, 55},
-		{&app.Error{Kind: app.BadInput, Err: errors.New("empty")}, 42},
+		{&app.Error{Kind: app.KindConfig, Err: errors.New("bad")}, 52},
+		{&app.Error{Kind: app.KindUntrusted, Err: errors.New("who knows")}, 55},
+		{&app.Error{Kind: app.KindInput, Err: errors.New("empty")}, 42},
 		{fmt.Errorf("%w (3)", orchestrator.ErrStepLimit), 53},
 		{&provider.Error{Kind: provider.ErrBadRequest}, 54},
 		{fmt.Errorf("ask the model: %w", meter.ErrBudget), 58},
@@ -63,16 +63,16 @@ func TestEveryFlagAndCommandIsInTheHelp(t *testing.T) {
 		if err := writeHelp(&help, 0, nil, &s); err != nil {
 			t.Fatal(err)
 		}
-		for _, u := range s.uses {
+		for _, u := range s.usages {
 			line := strings.TrimRight("  coder "+s.name+" "+u.args, " ")
 			if strings.Count("\n"+all.String(), "\n"+line) < 1 || !strings.Contains("\n"+help.String(), "\n"+line) {
 				t.Errorf("%q is not in the help", line)
 			}
 		}
-		if len(examples[s.name]) == 0 {
+		if len(commandExamples[s.name]) == 0 {
 			t.Errorf("coder %s has no example", s.name)
 		}
-		for _, line := range examples[s.name] {
+		for _, line := range commandExamples[s.name] {
 			if !strings.Contains(help.String(), line) || !strings.Contains(line, "coder "+s.name) {
 				t.Errorf("the example %q of %s is not in its help", line, s.name)
 			}
@@ -80,16 +80,16 @@ func TestEveryFlagAndCommandIsInTheHelp(t *testing.T) {
 	}
 	for _, g := range commandGroups {
 		for name := range strings.FieldsSeq(g.args) {
-			if commands[name] == nil || strings.Count(all.String(), commands[name].uses[0].about) != 1 {
+			if commands[name] == nil || strings.Count(all.String(), commands[name].usages[0].description) != 1 {
 				t.Errorf("%s is a group's, and no command once in the help", name)
 			}
 		}
 	}
-	for _, o := range everyFlag() {
+	for _, o := range allFlags() {
 		pages := []string{all.String()}
-		if o.of != "" {
+		if o.command != "" {
 			pages = nil
-			for of := range strings.SplitSeq(o.of, ", ") {
+			for of := range strings.SplitSeq(o.command, ", ") {
 				name, _, _ := strings.Cut(of, " ")
 				var help strings.Builder
 				if err := writeHelp(&help, 0, nil, commands[name]); err != nil {
@@ -99,7 +99,7 @@ func TestEveryFlagAndCommandIsInTheHelp(t *testing.T) {
 			}
 		}
 		for _, page := range pages {
-			if o.help == "" || strings.Count(page, "  "+flagName(o)+"  ")+strings.Count(page, "  "+flagName(o)+"\n") != 1 {
+			if o.help == "" || strings.Count(page, "  "+flagUsage(o)+"  ")+strings.Count(page, "  "+flagUsage(o)+"\n") != 1 {
 				t.Errorf("--%s is not once in its help, or without words", o.long)
 			}
 		}
@@ -107,7 +107,7 @@ func TestEveryFlagAndCommandIsInTheHelp(t *testing.T) {
 }
 
 func TestExamplesParse(t *testing.T) {
-	for name, lines := range examples {
+	for name, lines := range commandExamples {
 		for _, line := range lines {
 			line, _, _ = strings.Cut(line, " | ")
 			line, _, _ = strings.Cut(line, " < ")
@@ -143,25 +143,25 @@ func TestTheHelpIsOneScreen(t *testing.T) {
 
 func TestTheManualIsASCIIAndEscaped(t *testing.T) {
 	for _, lang := range []string{i18n.English, i18n.Chinese} {
-		page := manual(i18n.For(lang))
+		page := renderManual(i18n.For(lang))
 		for line := range strings.Lines(page) {
 			if strings.ContainsFunc(line, func(r rune) bool { return r > 126 }) {
 				t.Errorf("%s: %q", lang, line)
 			}
 		}
-		for _, o := range everyFlag() {
-			if !strings.Contains(page, roff("--"+o.long)) {
+		for _, o := range allFlags() {
+			if !strings.Contains(page, escapeRoff("--"+o.long)) {
 				t.Errorf("%s: --%s is not in the manual", lang, o.long)
 			}
 		}
 	}
-	if got := roff(".a-'b' \\ …"); got != `\&.a\-\(aqb\(aq \e \[u2026]` {
+	if got := escapeRoff(".a-'b' \\ …"); got != `\&.a\-\(aqb\(aq \e \[u2026]` {
 		t.Error(got)
 	}
 }
 
 func TestEveryFlagParses(t *testing.T) {
-	for _, o := range options() {
+	for _, o := range allOptions() {
 		args := []string{"--" + o.long}
 		switch {
 		case o.long == "max-steps" || o.value == "SEQ" || o.long == "max-budget-usd" || o.long == "speed":
@@ -222,12 +222,12 @@ func TestFlagsAndPromptsMix(t *testing.T) {
 		if f.command != nil {
 			command = f.command.name
 		}
-		for _, s := range [][2]string{{"command", command}, {"model", f.Model}, {"resume", f.session.Resume}} {
+		for _, s := range [][2]string{{"command", command}, {"model", f.Model}, {"resume", f.session.ResumeID}} {
 			if s[1] != "" {
 				got += " " + s[0] + "=" + s[1]
 			}
 		}
-		if f.session.Last {
+		if f.session.ContinueLast {
 			got += " last"
 		}
 		if got != tt.want {
@@ -272,12 +272,12 @@ func TestSessionIDsSortByTimeAndAreValid(t *testing.T) {
 		t.Errorf("not sorted: %v", ids)
 	}
 	for _, id := range append(ids, app.NewID("task"), app.NewID("ui")) {
-		if !app.ValidSessionID(id) {
+		if !app.IsSessionID(id) {
 			t.Errorf("%q is not valid", id)
 		}
 	}
 	for _, bad := range []string{"", ".", "..", "a/b", "a b", "ä", strings.Repeat("x", 129), "-\x00"} {
-		if app.ValidSessionID(bad) {
+		if app.IsSessionID(bad) {
 			t.Errorf("%q passes for an id", bad)
 		}
 	}
@@ -337,7 +337,7 @@ func TestHelpKeepsWordsWhole(t *testing.T) {
 			}
 		}
 	}
-	if got, want := hung("  --flag VALUE  one two three four five six seven eight nine\n", 50), "  --flag VALUE  one two three four five six seven\n                eight nine\n"; got != want {
+	if got, want := wrapColumns("  --flag VALUE  one two three four five six seven eight nine\n", 50), "  --flag VALUE  one two three four five six seven\n                eight nine\n"; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"coder/internal/config"
 )
 
-// The scripts for shell completion. They call the program ([completeName]), so they need no change when
+// The scripts for shell completion. They call the program ([completeCommand]), so they need no change when
 // commands or flags are added.
 var (
 	//go:embed completion/coder.bash
@@ -32,33 +32,33 @@ var shellNames = []string{"bash", "zsh", "fish", "powershell"}
 func (inv *invocation) runCompletion(context.Context) error {
 	script, ok := map[string]string{"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion, "powershell": powershellCompletion}[strings.Join(inv.flags.args, " ")]
 	if !ok {
-		return usagef("coder completion needs a shell name: bash, zsh, fish or powershell")
+		return usageErrorf("coder completion needs a shell name: bash, zsh, fish or powershell")
 	}
 	_, err := fmt.Fprint(inv.Stdout, script)
 	return err
 }
 
-// completeName is the first argument of a script's request to complete the last of the following words.
-const completeName = "__complete"
+// completeCommand is the first argument of a script's request to complete the last of the following words.
+const completeCommand = "__complete"
 
 // Instructions to the script.
 const (
-	completeFiles = ":files"
-	completeDirs  = ":dirs"
+	completeFilesHint = ":files"
+	completeDirsHint  = ":dirs"
 )
 
-// complete prints the completions of the last word, one a line: the word, a tab and its description.
-func (inv *invocation) complete(ctx context.Context, words []string) error {
-	line, prefix := splitWords(words)
+// completeWords prints the completions of the last word, one a line: the word, a tab and its description.
+func (inv *invocation) completeWords(ctx context.Context, words []string) error {
+	line, prefix := splitCompletion(words)
 	current, before := line[len(line)-1], line[:len(line)-1]
-	inv.load(&flags{Options: app.Options{Overrides: app.Overrides{Lang: asked("lang", before), Provider: asked("provider", before), Profile: asked("profile", before)}}})
+	inv.loadSettings(&flags{Options: app.Options{Overrides: app.Overrides{Lang: flagValue("lang", before), Provider: flagValue("provider", before), Profile: flagValue("profile", before)}}})
 	print := func(word, about string) {
 		if strings.HasPrefix(word, current) {
-			fmt.Fprintf(inv.Stdout, "%s%s\t%s\n", prefix, word, oneLine(about))
+			fmt.Fprintf(inv.Stdout, "%s%s\t%s\n", prefix, word, singleLine(about))
 		}
 	}
-	opts := options()
-	known := everyFlag()
+	opts := allOptions()
+	known := allFlags()
 	find := func(name string) (option, bool) {
 		i := slices.IndexFunc(known, func(o option) bool { return name == "--"+o.long || o.short != "" && name == "-"+o.short })
 		if i < 0 {
@@ -87,8 +87,8 @@ func (inv *invocation) complete(ctx context.Context, words []string) error {
 	}
 	if strings.HasPrefix(current, "-") {
 		for _, o := range opts {
-			if o.of == "" || len(plain) > 0 && o.belongs(plain[0]) {
-				print("--"+o.long, inv.words.T(o.help))
+			if o.command == "" || len(plain) > 0 && o.isOwnOf(plain[0]) {
+				print("--"+o.long, inv.printer.T(o.help))
 			}
 		}
 		return nil
@@ -97,9 +97,9 @@ func (inv *invocation) complete(ctx context.Context, words []string) error {
 	return nil
 }
 
-// splitWords returns the line as the program would receive it, its last word being the one typed, and
+// splitCompletion returns the line as the program would receive it, its last word being the one typed, and
 // the part of that word before it. Some shells split words at "=" too.
-func splitWords(words []string) (line []string, prefix string) {
+func splitCompletion(words []string) (line []string, prefix string) {
 	for i, w := range words {
 		switch {
 		case w == "=" && len(line) > 0 && strings.HasPrefix(line[len(line)-1], "--"):
@@ -127,13 +127,13 @@ func splitWords(words []string) (line []string, prefix string) {
 func (inv *invocation) completeValue(ctx context.Context, o option, print func(word, about string)) {
 	switch {
 	case strings.HasPrefix(o.value, "FILE"):
-		fmt.Fprintln(inv.Stdout, completeFiles)
+		fmt.Fprintln(inv.Stdout, completeFilesHint)
 	case strings.Contains(o.value, "|"):
 		for _, v := range strings.Split(o.value, "|") {
 			print(v, "")
 		}
 	case o.value == "DIR":
-		fmt.Fprintln(inv.Stdout, completeDirs)
+		fmt.Fprintln(inv.Stdout, completeDirsHint)
 	case o.long == "resume":
 		inv.completeSessions(ctx, print)
 	case o.long == "model":
@@ -142,7 +142,7 @@ func (inv *invocation) completeValue(ctx context.Context, o option, print func(w
 			return
 		}
 		for _, name := range a.KnownModels() {
-			if !strings.ContainsAny(name, notInWords) {
+			if !strings.ContainsAny(name, specialChars) {
 				print(name, "")
 			}
 		}
@@ -157,16 +157,16 @@ func (inv *invocation) completeValue(ctx context.Context, o option, print func(w
 	}
 }
 
-// notInWords are characters with a meaning to a shell or to the script. A name goes into the command
+// specialChars are characters with a meaning to a shell or to the script. A name goes into the command
 // line unquoted, and servers choose their names.
-const notInWords = " \t\r\n\x1b\"'`$\\&|;<>()*?[]{}!"
+const specialChars = " \t\r\n\x1b\"'`$\\&|;<>()*?[]{}!"
 
 // completeWord prints the possible next words that are not flags.
 func (inv *invocation) completeWord(ctx context.Context, plain []string, print func(word, about string)) {
 	all := subcommands()
 	if len(plain) == 0 {
 		for _, s := range all {
-			print(s.name, inv.words.T(s.uses[0].about))
+			print(s.name, inv.printer.T(s.usages[0].description))
 		}
 		return
 	}
@@ -184,7 +184,7 @@ func (inv *invocation) completeWord(ctx context.Context, plain []string, print f
 		inv.completeSessions(ctx, print)
 	case "golden run":
 		if a, err := inv.newApp(func(string) {}); err == nil {
-			for _, name := range a.Goldens() {
+			for _, name := range a.GoldenNames() {
 				print(name, "")
 			}
 		}
@@ -202,9 +202,9 @@ func (inv *invocation) completeWord(ctx context.Context, plain []string, print f
 			}
 		}
 	case "import", "why", "blame":
-		fmt.Fprintln(inv.Stdout, completeFiles)
+		fmt.Fprintln(inv.Stdout, completeFilesHint)
 	case "trust", "plugin add":
-		fmt.Fprintln(inv.Stdout, completeDirs)
+		fmt.Fprintln(inv.Stdout, completeDirsHint)
 	}
 }
 
@@ -214,7 +214,7 @@ func (inv *invocation) completeSessions(ctx context.Context, print func(word, ab
 	if err != nil {
 		return
 	}
-	heads, _ := a.Store().Heads(ctx)
+	heads, _ := a.Store().ListHeads(ctx)
 	for _, h := range heads {
 		print(h.ID, cmp.Or(h.Meta.Title, h.Updated.Format("2006-01-02 15:04")))
 	}

@@ -32,10 +32,10 @@ func (inv *invocation) runConfig(context.Context) error {
 		return inv.changeSetting(what, rest)
 	}
 	if what == "schema" && len(rest) == 1 && rest[0] == "keys" {
-		return inv.printSchema(config.KeysSchema(lineedit.Actions()))
+		return inv.printSchema(config.KeysSchema(lineedit.ActionNames()))
 	}
 	if len(rest) > 0 {
-		return usagef("coder config %s takes no arguments", what)
+		return usageErrorf("coder config %s takes no arguments", what)
 	}
 	switch what {
 	case "show":
@@ -49,9 +49,9 @@ func (inv *invocation) runConfig(context.Context) error {
 		if inv.columns > 0 {
 			var t display.Table
 			for _, r := range rows {
-				t.Rows = append(t.Rows, display.Data(r.Key, r.Value, inv.words.Said(r.From())))
+				t.Rows = append(t.Rows, display.DataCells(r.Key, r.Value, inv.printer.TranslateText(r.DisplayOrigin())))
 			}
-			return inv.show(t)
+			return inv.printBlocks(t)
 		}
 		const wide = 32 // a longer value does not shift the others
 		for _, r := range rows {
@@ -62,7 +62,7 @@ func (inv *invocation) runConfig(context.Context) error {
 		pad := func(s string, width int) string { return s + strings.Repeat(" ", max(width-ink.Width(s), 0)+2) }
 		lines := make([]string, len(rows))
 		for i, r := range rows {
-			lines[i] = pad(r.Key, key) + pad(r.Value, value) + inv.words.Said(r.From())
+			lines[i] = pad(r.Key, key) + pad(r.Value, value) + inv.printer.TranslateText(r.DisplayOrigin())
 		}
 		return inv.print(lines...)
 	case "path":
@@ -70,9 +70,9 @@ func (inv *invocation) runConfig(context.Context) error {
 			return inv.loadErr
 		}
 		for _, path := range inv.settings.Files {
-			line := inv.words.T("%s (does not exist)", path)
+			line := inv.printer.T("%s (does not exist)", path)
 			if _, err := os.Stat(path); err == nil {
-				line = inv.words.T("%s (read)", path)
+				line = inv.printer.T("%s (read)", path)
 			}
 			fmt.Fprintln(inv.Stdout, line)
 		}
@@ -80,7 +80,7 @@ func (inv *invocation) runConfig(context.Context) error {
 	case "schema":
 		return inv.printSchema(config.Schema())
 	}
-	return usagef("unknown command: config %s; use one of %s", what, strings.Join(configVerbs, ", "))
+	return usageErrorf("unknown command: config %s; use one of %s", what, strings.Join(configVerbs, ", "))
 }
 
 func (inv *invocation) printSchema(schema json.RawMessage) error {
@@ -94,34 +94,34 @@ func (inv *invocation) printSchema(schema json.RawMessage) error {
 // runTrust trusts a workspace with its current settings, and shows what they do, or revokes that.
 // Invalid settings are not trusted.
 func (inv *invocation) runTrust(context.Context) error {
-	fl, root, words := inv.flags, inv.settings.Root, inv.words
+	fl, root, words := inv.flags, inv.settings.Root, inv.printer
 	if root == "" {
 		return inv.loadErr
 	}
-	act, said := inv.settings.Trust.Take, words.T("no longer trusted: %s", root)
-	var e app.Entrusted
+	act, said := inv.settings.Trust.Revoke, words.T("no longer trusted: %s", root)
+	var e app.TrustPreview
 	if !fl.revoke {
 		var err error
-		if e, err = app.Entrusts(inv.Env.Env, fl.Options); err != nil {
+		if e, err = app.PreviewTrust(inv.Env.Env, fl.Options); err != nil {
 			inv.warn("nothing was trusted")
 			return err
 		}
-		act, said = func(string) error { return e.Give() }, words.T("trusted: %s", root)
+		act, said = func(string) error { return e.Trust() }, words.T("trusted: %s", root)
 	}
 	if err := act(root); err != nil {
-		return inputf("%v", err)
+		return inputErrorf("%v", err)
 	}
 	if fl.json {
 		var row pluginRow
-		row.take(app.PluginContents{Hooks: e.Hooks, Servers: e.Servers})
-		return inv.printJSON(trustReport{trust.Settings(root), row.Hooks, row.Servers, root, e.Settings, !fl.revoke})
+		row.addContents(app.PluginContents{Hooks: e.Hooks, Servers: e.Servers})
+		return inv.printJSON(trustReport{trust.ExistingFiles(root), row.Hooks, row.Servers, root, e.Settings, !fl.revoke})
 	}
 	lines := []string{said}
 	if !fl.revoke {
-		for _, name := range trust.Settings(root) {
+		for _, name := range trust.ExistingFiles(root) {
 			lines = append(lines, words.T("  %s, as it is now; coder asks again if it changes", name))
 		}
-		lines = append(lines, inv.lines(e.Rows())...)
+		lines = append(lines, inv.cellLines(e.Rows())...)
 	}
 	return inv.print(lines...)
 }

@@ -30,9 +30,9 @@ type moody struct{ refuses, asked int }
 
 func (p *moody) Ask(_ context.Context, q uip.Request) (uip.Response, error) {
 	p.asked++
-	a := uip.Response{ID: q.ID, Option: uip.Approve, Author: "user"}
+	a := uip.Response{ID: q.ID, Option: uip.OptionApprove, Author: "user"}
 	if p.asked == p.refuses {
-		a.Option, a.Comment = uip.Reject, "not now"
+		a.Option, a.Comment = uip.OptionReject, "not now"
 	}
 	return a, nil
 }
@@ -65,17 +65,17 @@ func playDemo(t *testing.T, env Env, lang string, person uip.Interactor) (answer
 		t.Fatal(err)
 	}
 	env.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
-	inv := (&invocation{Env: env, flags: &flags{Options: app.Options{Overrides: app.Overrides{Lang: lang}}}}).forDemo(dir, false)
-	a, err := inv.newDemo(func(s string) { t.Log(s) })
+	inv := (&invocation{Env: env, flags: &flags{Options: app.Options{Overrides: app.Overrides{Lang: lang}}}}).demoInvocation(dir, false)
+	a, err := inv.newDemoApp(func(s string) { t.Log(s) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := a.Supervise(person, app.Screen{}).Start(t.Context(), "s1", event.Discard)
+	s, err := a.NewSupervisor(person, app.Screen{}).StartSession(t.Context(), "s1", event.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	done, err := s.Run(t.Context(), inv.demoPrompt(), event.Discard)
+	done, err := s.RunText(t.Context(), inv.demoPrompt(), event.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,21 +238,21 @@ func expectInOrder(t *testing.T, text string, parts ...string) {
 func TestTheDemoTellsWhenTheRecordIsNotWhatItWas(t *testing.T) {
 	needGo(t)
 	var out bytes.Buffer
-	inv := (&invocation{Env: demoEnv(t, ""), flags: &flags{}}).forDemo(t.TempDir(), false)
-	a, err := inv.newDemo(func(s string) { t.Log(s) })
+	inv := (&invocation{Env: demoEnv(t, ""), flags: &flags{}}).demoInvocation(t.TempDir(), false)
+	a, err := inv.newDemoApp(func(s string) { t.Log(s) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	report := demoReport{inv: inv, app: a, session: "s1", say: func(text string) error { out.WriteString(text); return nil }}
+	report := demoReport{invocation: inv, app: a, session: "s1", printText: func(text string) error { out.WriteString(text); return nil }}
 	line := `{"seq":1,"type":"ToolCallRequested","v":1,"sessionId":"s1","payload":{"toolCallId":"c","toolName":"read","verdict":"allow"},"prev":"0"}` + "\n"
-	log := a.Store().Dir("log", "s1", "audit.jsonl")
+	log := a.Store().Path("log", "s1", "audit.jsonl")
 	if err := os.MkdirAll(filepath.Dir(log), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(log, []byte(line), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := report.ofSession(t.Context()); err != nil {
+	if err := report.showSession(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "audit.jsonl, line 1") || !strings.Contains(out.String(), "?") {

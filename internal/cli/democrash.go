@@ -29,15 +29,15 @@ type crashDemo struct {
 }
 
 const (
-	crashSession = "crash"
-	crashFile    = "steps.txt"
-	crashWait    = 30 * time.Second // timeout for the command to start
-	crashPause   = 20 * time.Millisecond
+	crashSession      = "crash"
+	crashFile         = "steps.txt"
+	crashStartTimeout = 30 * time.Second // timeout for the command to start
+	crashPause        = 20 * time.Millisecond
 )
 
 // runCrashDemo runs the demo.
 func (inv *invocation) runCrashDemo(ctx context.Context) error {
-	top, err := demoFolder()
+	top, err := newDemoDir()
 	if err != nil {
 		return fmt.Errorf("unpack the demo: %w", err)
 	}
@@ -45,28 +45,28 @@ func (inv *invocation) runCrashDemo(ctx context.Context) error {
 	if err := d.unpack(top); err != nil {
 		return fmt.Errorf("unpack the demo: %w", err)
 	}
-	t := inv.words.T
-	err = d.tell(
+	t := inv.printer.T
+	err = d.printWrapped(
 		t("The model in this demo is a script: its replies were written in advance. Everything else is the real program."),
-		t("The project: %s", d.dir), "", d.command("-p", "--session-id", crashSession))
+		t("The project: %s", d.dir), "", d.commandLine("-p", "--session-id", crashSession))
 	if err != nil {
 		return err
 	}
-	pid, err := d.kill(ctx)
+	pid, err := d.runAndKill(ctx)
 	if err != nil {
 		return err
 	}
-	before := d.steps()
-	err = d.tell("", t("== Killed: kill -9 %d, while the second of three commands ran", pid),
+	before := d.writtenLines()
+	err = d.printWrapped("", t("== Killed: kill -9 %d, while the second of three commands ran", pid),
 		t("%s contains: %s", crashFile, strings.Join(before, ", ")),
-		"", t("== Continued by a new process"), d.command("-p", "-r", crashSession))
+		"", t("== Continued by a new process"), d.commandLine("-p", "-r", crashSession))
 	if err != nil {
 		return err
 	}
-	if err := d.start(ctx, "resumed", "-r", crashSession).Run(); err != nil {
+	if err := d.newProcess(ctx, "resumed", "-r", crashSession).Run(); err != nil {
 		return fmt.Errorf("continue the session: %w", err)
 	}
-	return d.verdict(ctx)
+	return d.showResult(ctx)
 }
 
 // unpack writes the project and the scripts of both processes.
@@ -78,12 +78,12 @@ func (d crashDemo) unpack(top string) error {
 	}
 	for _, name := range []string{"crash", "resumed"} {
 		file := "demo/" + name + ".txt"
-		if d.words.Lang() == i18n.Chinese {
+		if d.printer.Lang() == i18n.Chinese {
 			file = "demo/" + name + "." + i18n.Chinese + ".txt"
 		}
 		text, err := demoFiles.ReadFile(file)
 		if err == nil {
-			err = os.WriteFile(d.script(name), text, 0o600)
+			err = os.WriteFile(d.scriptPath(name), text, 0o600)
 		}
 		if err != nil {
 			return err
@@ -92,33 +92,35 @@ func (d crashDemo) unpack(top string) error {
 	return nil
 }
 
-func (d crashDemo) script(name string) string { return filepath.Join(filepath.Dir(d.dir), name+".txt") }
+func (d crashDemo) scriptPath(name string) string {
+	return filepath.Join(filepath.Dir(d.dir), name+".txt")
+}
 
-// command returns the command line that does the same by hand.
-func (d crashDemo) command(args ...string) string {
+// commandLine returns the command line that does the same by hand.
+func (d crashDemo) commandLine(args ...string) string {
 	return "$ coder " + strings.Join(append(args, "…"), " ")
 }
 
-// start returns the command of a process that works in the session, with indented output.
-func (d crashDemo) start(ctx context.Context, script string, args ...string) *program.Cmd {
-	args = append([]string{"-p", "--cwd", d.dir, "--auto-approve", "--script", d.script(script), "--lang", d.words.Lang()}, args...)
-	cmd := program.Exactly(ctx, d.Exe, args...)
+// newProcess returns the command of a process that works in the session, with indented output.
+func (d crashDemo) newProcess(ctx context.Context, script string, args ...string) *program.Cmd {
+	args = append([]string{"-p", "--cwd", d.dir, "--auto-approve", "--script", d.scriptPath(script), "--lang", d.printer.Lang()}, args...)
+	cmd := program.TrustedCommand(ctx, d.Exe, args...)
 	cmd.Dir = d.dir
 	cmd.Env = append(slices.Clone(d.Environ), "CODER_HOME="+filepath.Join(filepath.Dir(d.dir), "home"))
-	cmd.Stdout, cmd.Stderr = &indented{w: d.Stdout}, &indented{w: d.Stdout}
+	cmd.Stdout, cmd.Stderr = &indentWriter{w: d.Stdout}, &indentWriter{w: d.Stdout}
 	cmd.WaitDelay = time.Second
 	return cmd
 }
 
-// kill runs the first process until its second command has written its line, and then kills it.
-func (d crashDemo) kill(ctx context.Context) (pid int, err error) {
-	cmd := d.start(ctx, "crash", "--session-id", crashSession, d.words.T("write one, two and three into steps.txt"))
+// runAndKill runs the first process until its second command has written its line, and then kills it.
+func (d crashDemo) runAndKill(ctx context.Context) (pid int, err error) {
+	cmd := d.newProcess(ctx, "crash", "--session-id", crashSession, d.printer.T("write one, two and three into steps.txt"))
 	if err := cmd.Start(); err != nil {
 		return 0, fmt.Errorf("start the first process: %w", err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	limit := time.After(crashWait)
+	limit := time.After(crashStartTimeout)
 	for {
 		select {
 		case err := <-ended:
@@ -127,7 +129,7 @@ func (d crashDemo) kill(ctx context.Context) (pid int, err error) {
 			return 0, errors.Join(errors.New("the second command did not start in time"), cmd.Process.Kill(), <-ended)
 		case <-time.After(crashPause):
 		}
-		if slices.Contains(d.steps(), "two") {
+		if slices.Contains(d.writtenLines(), "two") {
 			err := cmd.Process.Kill() // kill -9
 			<-ended
 			return cmd.Process.Pid, err
@@ -135,58 +137,58 @@ func (d crashDemo) kill(ctx context.Context) (pid int, err error) {
 	}
 }
 
-// steps returns the lines that the commands have written.
-func (d crashDemo) steps() []string {
-	text, _ := repofile.Below(d.dir).Read(crashFile, maxDemoFile) // the file may not exist
+// writtenLines returns the lines that the commands have written.
+func (d crashDemo) writtenLines() []string {
+	text, _ := repofile.NewRoot(d.dir).Read(crashFile, maxDemoFile) // the file may not exist
 	return strings.Fields(string(text))
 }
 
-// verdict counts the commands that ran and the records.
-func (d crashDemo) verdict(ctx context.Context) error {
+// showResult counts the commands that ran and the records.
+func (d crashDemo) showResult(ctx context.Context) error {
 	there := *d.invocation
-	there.load(&flags{Options: app.Options{Dir: d.dir, Overrides: app.Overrides{Lang: d.flags.Lang}}, outputFormat: "text"})
+	there.loadSettings(&flags{Options: app.Options{Dir: d.dir, Overrides: app.Overrides{Lang: d.flags.Lang}}, outputFormat: "text"})
 	a, err := there.newApp(func(string) {})
 	if err != nil {
 		return err
 	}
-	calls, err := audit.Pair(a.Store().Logs.Read(ctx, crashSession, 0, event.Audit))
+	calls, err := audit.PairCalls(a.Store().Logs.Read(ctx, crashSession, 0, event.LogAudit))
 	if err != nil {
 		return err
 	}
-	t, steps := d.words.T, d.steps()
+	t, steps := d.printer.T, d.writtenLines()
 	lines := []string{"", t("== Recorded")}
 	for _, c := range calls {
 		state := "done"
 		switch {
-		case c.Open():
+		case c.IsOpen():
 			state = "no end recorded"
-		case c.Completed.Unknown:
+		case c.Completed.OutcomeUnknown:
 			state = "unknown outcome, not repeated"
 		}
 		lines = append(lines, "  "+c.Requested.Tool+" "+strings.Join(event.Targets(c.Requested.Effects), ", ")+" — "+t(state))
 	}
 	lines = append(lines, t("%s contains: %s", crashFile, strings.Join(steps, ", ")))
 	if !slices.Equal(steps, []string{"one", "two", "three"}) {
-		return errors.Join(d.tell(lines...), errors.New("a command was lost or ran twice: this is a bug in coder"))
+		return errors.Join(d.printWrapped(lines...), errors.New("a command was lost or ran twice: this is a bug in coder"))
 	}
-	return d.tell(append(lines, ink.Folded(t("Nothing was lost, nothing ran twice."), d.columns),
+	return d.printWrapped(append(lines, ink.FoldText(t("Nothing was lost, nothing ran twice."), d.columns),
 		t("The folder is yours now; to remove it: rm -r %s", filepath.Dir(d.dir)))...)
 }
 
-// indented separates a process's lines from the demo's own.
-type indented struct {
-	w    io.Writer
-	open bool // the last line is incomplete
+// indentWriter separates a process's lines from the demo's own.
+type indentWriter struct {
+	w       io.Writer
+	midLine bool // the last line is incomplete
 }
 
-func (i *indented) Write(p []byte) (int, error) {
+func (i *indentWriter) Write(p []byte) (int, error) {
 	var b strings.Builder
 	for line := range strings.Lines(string(p)) {
-		if !i.open {
+		if !i.midLine {
 			b.WriteString("  │ ")
 		}
 		b.WriteString(line)
-		i.open = !strings.HasSuffix(line, "\n")
+		i.midLine = !strings.HasSuffix(line, "\n")
 	}
 	if _, err := io.WriteString(i.w, b.String()); err != nil {
 		return 0, err

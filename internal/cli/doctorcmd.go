@@ -12,28 +12,28 @@ import (
 
 // runDoctor checks everything that the program needs, and says what to do.
 func (inv *invocation) runDoctor(ctx context.Context) (err error) {
-	list, _, unread := inv.examine(ctx)
+	list, _, unread := inv.runChecks(ctx)
 	if list == nil {
 		return unread
 	}
 	bad := 0
 	for _, f := range list {
-		if f.State == app.Broken {
+		if f.State == app.StateBroken {
 			bad++
 		}
 	}
 	if inv.flags.json {
 		err = inv.printJSON(doctorReport{list, bad == 0})
 	} else {
-		marks := map[string]string{app.Good: " ", app.Noted: "·", app.Broken: "✗"}
+		marks := map[string]string{app.StateGood: " ", app.StateNoted: "·", app.StateBroken: "✗"}
 		var lines []string
 		for _, f := range list {
-			lines = append(lines, inv.words.Signs(marks[f.State])+" "+inv.words.T("%s: %s", inv.words.Said(f.What), sanitize.Line(inv.words.Said(f.Found), 0)))
-			if f.Do != "" {
-				lines = append(lines, "    "+inv.words.Said(f.Do))
+			lines = append(lines, inv.printer.DisplaySigns(marks[f.State])+" "+inv.printer.T("%s: %s", inv.printer.TranslateText(f.Item), sanitize.Line(inv.printer.TranslateText(f.Detail), 0)))
+			if f.Advice != "" {
+				lines = append(lines, "    "+inv.printer.TranslateText(f.Advice))
 			}
 		}
-		err = inv.tell(lines...)
+		err = inv.printWrapped(lines...)
 	}
 	if err == nil && bad > 0 {
 		err = &exitError{code: cmp.Or(ExitCode(unread), ExitError), text: fmt.Sprintf("problems found: %d broken", bad)}
@@ -41,10 +41,10 @@ func (inv *invocation) runDoctor(ctx context.Context) (err error) {
 	return err
 }
 
-// examine checks everything. unread says why the settings cannot be read; a is nil if the program cannot
+// runChecks checks everything. unread says why the settings cannot be read; a is nil if the program cannot
 // be built without them, and list is nil without a usable folder.
-func (inv *invocation) examine(ctx context.Context) (list []app.Finding, a *app.Workspace, unread error) {
-	unread = cmp.Or(inv.loadErr, inv.readTexts())
+func (inv *invocation) runChecks(ctx context.Context) (list []app.Finding, a *app.Workspace, unread error) {
+	unread = cmp.Or(inv.loadErr, inv.readFlagFiles())
 	if inv.settings.Project == "" {
 		return nil, nil, unread
 	}
@@ -53,11 +53,11 @@ func (inv *invocation) examine(ctx context.Context) (list []app.Finding, a *app.
 	if unread = cmp.Or(unread, err); a != nil {
 		list = append(list, a.Examine(ctx, unread)...)
 	} else {
-		list = append(list, app.Unread(unread))
+		list = append(list, app.UnreadableSettings(unread))
 	}
 	for i, f := range list {
 		if f.Err != nil {
-			list[i].Do = message(f.Err)
+			list[i].Advice = errorMessage(f.Err)
 		}
 	}
 	return list, a, unread
@@ -65,17 +65,17 @@ func (inv *invocation) examine(ctx context.Context) (list []app.Finding, a *app.
 
 // examineTerminal checks the terminal's capabilities.
 func (inv *invocation) examineTerminal() app.Finding {
-	term := oneLine(inv.Getenv("TERM"))
+	term := singleLine(inv.Getenv("TERM"))
 	locale := strings.ToUpper(inv.Getenv("LC_ALL") + inv.Getenv("LC_CTYPE") + inv.Getenv("LANG"))
 	switch _, _, ok := inv.Terminal(); {
 	case !ok:
-		return app.Finding{What: "terminal", State: app.Noted, Found: "not a terminal", Do: "coder -p works in pipes"}
+		return app.Finding{Item: "terminal", State: app.StateNoted, Detail: "not a terminal", Advice: "coder -p works in pipes"}
 	case term == "dumb":
-		return app.Finding{What: "terminal", State: app.Noted, Found: term, Do: "no cursor control: lines are read as they are"}
+		return app.Finding{Item: "terminal", State: app.StateNoted, Detail: term, Advice: "no cursor control: lines are read as they are"}
 	case !strings.Contains(locale, "UTF"):
-		return app.Finding{What: "terminal", State: app.Noted, Found: term, Do: "the locale is not UTF-8: set LANG=C.UTF-8 if characters look wrong"}
+		return app.Finding{Item: "terminal", State: app.StateNoted, Detail: term, Advice: "the locale is not UTF-8: set LANG=C.UTF-8 if characters look wrong"}
 	}
-	return app.Finding{What: "terminal", State: app.Good, Found: term}
+	return app.Finding{Item: "terminal", State: app.StateGood, Detail: term}
 }
 
 // doctorReport is the result of the checks in JSON output.

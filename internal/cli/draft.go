@@ -11,70 +11,70 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// sent, remember and unsent save typed text, remember only for Ctrl+R. An error does not stop typing.
-func (t *terminal) sent(text string)     { t.app.Sent(t.session().ID, text) }
-func (t *terminal) remember(text string) { _ = t.app.Typed().Add(text) }
+// recordSent, remember and unsent save typed text, remember only for Ctrl+R. An error does not stop typing.
+func (t *terminal) recordSent(text string)    { t.app.RecordSent(t.session().ID, text) }
+func (t *terminal) recordHistory(text string) { _ = t.app.TypedBook().AddSent(text) }
 
-func (t *terminal) unsent(u repl.Unsent) {
+func (t *terminal) recordUnsent(u repl.UnsentText) {
 	a := u.Answer
-	_ = t.app.Typed().Keep(t.session().ID, typed.Draft{Queue: u.Queue, Text: u.Draft, Pastes: u.Pastes, Question: a.Question, Given: a.Given, Answer: a.Text, Mode: a.Mode})
+	_ = t.app.TypedBook().SaveDraft(t.session().ID, typed.Draft{Queue: u.Queue, Text: u.Draft, Pastes: u.Pastes, Question: a.Question, Answers: a.Given, Answer: a.Text, Mode: a.Mode})
 }
 
-// onlyDraft reports whether the only session to continue has a draft but no message: there is no other,
+// hasOnlyDraft reports whether the only session to continue has a draft but no message: there is no other,
 // or the other is open elsewhere.
-func (t *terminal) onlyDraft() bool {
+func (t *terminal) hasOnlyDraft() bool {
 	store := t.app.Store()
-	last, err := store.Last()
-	typed, _ := t.app.Typed().Unsent(nil)
+	last, err := store.LastSession()
+	typed, _ := t.app.TypedBook().NewestDraft(nil)
 	if typed == "" || err != nil {
 		return typed != ""
 	}
-	return store.InUse(last) && (!slices.Contains(store.All(), typed) || store.Unused(typed))
+	return store.IsInUse(last) && (!slices.Contains(store.AllSessions(), typed) || store.IsUnused(typed))
 }
 
-func isCommand(text string) bool {
+func isCommandText(text string) bool {
 	text = strings.TrimSpace(text)
 	return strings.HasPrefix(text, "/") || strings.HasPrefix(text, "!")
 }
 
-// putDraft restores the unsent text where it was typed: at the question that is about to be asked again,
+// restoreDraft restores the unsent text where it was typed: at the question that is about to be asked again,
 // or at the prompt.
-func (t *terminal) putDraft(ctx context.Context, wanted typed.Wanted) {
-	draft, begun := t.app.Unsent(t.session().ID, wanted), repl.Answer{}
-	if saved := t.inEditor(); saved != "" {
+func (t *terminal) restoreDraft(ctx context.Context, wanted typed.DraftChoice) {
+	draft, begun := t.app.UnsentDraft(t.session().ID, wanted), repl.Answer{}
+	if saved := t.recoverEditorText(); saved != "" {
 		draft.Text = saved
 	}
-	if t.session().Asks(draft.Question) {
-		begun = repl.Answer{Question: draft.Question, Given: draft.Given, Text: draft.Answer, Mode: draft.Mode}
+	if t.session().WillAsk(draft.Question) {
+		begun = repl.Answer{Question: draft.Question, Given: draft.Answers, Text: draft.Answer, Mode: draft.Mode}
 		draft.Answer = ""
 	}
-	asked, left := t.session().LeftCommand()
+	asked, left := t.session().UnfinishedCommand()
 	if draft.Mode != "" && left { // no running turn that the mode could wait for
-		_ = t.session().SwitchMode(ctx, draft.Mode, t.face.Out()) // SwitchMode reports its error itself
+		_ = t.session().SwitchMode(ctx, draft.Mode, t.face.Sink()) // SwitchMode reports its error itself
 	}
 	if asked != "" { // will be sent again; the answer is only for its question
 		draft.Answer = ""
-		draft.Text = cmp.Or(draft.Whole(), asked)
+		draft.Text = cmp.Or(draft.FullText(), asked)
 		draft.Queue = nil
 	}
 	parts := draft.Parts()
 	if len(parts) > 1 { // text after a command would become its arguments
-		typed := isCommand(draft.Text) // a typed command was not queued, and stays
+		typed := isCommandText(draft.Text) // a typed command was not queued, and stays
 		parts = slices.DeleteFunc(parts, func(text string) bool {
-			drop := isCommand(text)
+			drop := isCommandText(text)
 			if typed {
 				drop = text != draft.Text
 			}
 			if drop {
-				t.remember(text)
-				_ = t.say(ink.Dim, t.inv.words.T("no longer queued: %s", oneLine(text))) // errors are ignored
+				t.recordHistory(text)
+				_ = t.printText(ink.Dim, t.invocation.printer.T("no longer queued: %s", singleLine(text))) // errors are ignored
 			}
 			return drop
 		})
 	}
 	text := strings.Join(parts, "\n")
 	for _, part := range append(parts, begun.Text) {
-		t.remember(part) // in case it is discarded
+		t.recordHistory(part) // in case it is discarded
 	}
-	t.face.Put(repl.Unsent{Draft: text, Answer: begun, Pastes: draft.Pastes})
+	t.face.RestoreUnsent(repl.UnsentText{Draft: text, Answer: begun, Pastes: draft.Pastes})
 }

@@ -24,95 +24,95 @@ import (
 	"coder/internal/ui/streamjson"
 )
 
-// lineLimit is the longest line accepted from a program: pictures are sent on one line.
-const lineLimit = 64 << 20
+// maxLineBytes is the longest line accepted from a program: pictures are sent on one line.
+const maxLineBytes = 64 << 20
 
-// driven is a session that a program drives by lines: its messages, requests and answers come on stdin,
+// drivenSession is a session that a program drives by lines: its messages, requests and answers come on stdin,
 // everything else goes to stdout.
-type driven struct {
-	inv     *invocation
-	app     *app.Workspace
-	lines   *streamjson.Renderer
-	agents  []string // agents for subtasks, and in about their descriptions
-	about   []string
-	channel control.Channel
-	serving chan error      // the result of the work; nil before the session is open
-	held    []drive.Message // messages to join with the next one
-	failed  error           // the first turn that failed
-	garbled error           // the first unreadable line
-	over    context.CancelFunc
+type drivenSession struct {
+	invocation        *invocation
+	app               *app.Workspace
+	renderer          *streamjson.Renderer
+	agentNames        []string // agents for subtasks, and in about their descriptions
+	agentDescriptions []string
+	channel           control.Channel
+	done              chan error      // the result of the work; nil before the session is open
+	heldMessages      []drive.Message // messages to join with the next one
+	turnErr           error           // the first turn that failed
+	parseErr          error           // the first unreadable line
+	cancel            context.CancelFunc
 
-	used, most atomic.Int64      // tokens of the window, as last reported
-	dontAsk    atomic.Bool       // refuse what needs approval
-	busy       atomic.Bool       // a turn is running or its result is not sent
-	rewinds    atomic.Int64      // rewind requests that wait in the queue
-	asked      string            // the program's id of the turn's message
-	seqs       map[string]uint64 // records of messages by the program's ids
-	set        programSettings
-	reopening  atomic.Bool // the end of the queue is not the end of the program
+	usedTokens, maxTokens atomic.Int64      // tokens of the window, as last reported
+	dontAsk               atomic.Bool       // refuse what needs approval
+	busy                  atomic.Bool       // a turn is running or its result is not sent
+	pendingRewinds        atomic.Int64      // rewind requests that wait in the queue
+	messageID             string            // the program's id of the turn's message
+	messageSeqs           map[string]uint64 // records of messages by the program's ids
+	set                   programSettings
+	reopening             atomic.Bool // the end of the queue is not the end of the program
 
 	headless // the session, once it is open
 }
 
 // runDriven serves a driving program until it sends no more and everything sent is done.
 func (inv *invocation) runDriven(ctx context.Context) error {
-	inv.exit.driven.Store(true)
-	for _, name := range inv.flags.passedOver {
-		inv.warn(fmt.Sprintf("flag ignored: %s", oneLine(name)))
+	inv.shutdown.isDriven.Store(true)
+	for _, name := range inv.flags.ignoredFlags {
+		inv.warn(fmt.Sprintf("flag ignored: %s", singleLine(name)))
 	}
 	reading, over := context.WithCancel(ctx)
 	defer over()
-	d := &driven{inv: inv, over: over, seqs: make(map[string]uint64)}
-	d.lines = streamjson.New(inv.Stdout, streamjson.Options{Now: inv.Now, Partial: inv.flags.partial, Driven: &streamjson.Driven{
-		Tool: func(name string, args json.RawMessage) (string, json.RawMessage) {
-			return dialect.Outward(name, args, d.channel.Root)
+	d := &drivenSession{invocation: inv, cancel: over, messageSeqs: make(map[string]uint64)}
+	d.renderer = streamjson.New(inv.Stdout, streamjson.Options{Now: inv.Now, Partial: inv.flags.partialMessages, Driver: &streamjson.DriverOptions{
+		ConvertCall: func(name string, args json.RawMessage) (string, json.RawMessage) {
+			return dialect.ToExternal(name, args, d.channel.Root)
 		},
-		Mode: d.outwardMode, Facts: d.facts, Echo: inv.flags.echo,
+		ConvertMode: d.toForeignMode, SessionInfo: d.currentFacts, Echo: inv.flags.echoMessages,
 	}})
 	d.dontAsk.Store(inv.flags.dontAsk)
-	d.channel.Put, d.channel.Change = d.lines.Put, d.change
-	d.channel.Asks.Store(inv.flags.decides == "stdio" && !inv.flags.dontAsk)
-	readErr := d.read(reading)
+	d.channel.WriteLine, d.channel.ApplyUpdate = d.renderer.WriteLine, d.applyUpdate
+	d.channel.DecidesCalls.Store(inv.flags.approver == "stdio" && !inv.flags.dontAsk)
+	readErr := d.readLines(reading)
 	if reading.Err() != nil && ctx.Err() == nil {
 		readErr = nil // the queue ended first, and has the error
 	}
 	d.channel.Close()
-	if d.serving == nil {
-		if readErr = cmp.Or(readErr, d.garbled); readErr == nil && inv.flags.print {
-			return inputf("no message on stdin; each is a line like %s", messageForm)
+	if d.done == nil {
+		if readErr = cmp.Or(readErr, d.parseErr); readErr == nil && inv.flags.print {
+			return inputErrorf("no message on stdin; each is a line like %s", messageExample)
 		}
 		return readErr
 	}
 	d.Finish()
-	err := errors.Join(readErr, <-d.serving)
-	err = errors.Join(err, d.inv.closed(d.Close(ctx)))
+	err := errors.Join(readErr, <-d.done)
+	err = errors.Join(err, d.invocation.recordClose(d.Close(ctx)))
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err == nil && inv.flags.print {
-		err = d.failed
+		err = d.turnErr
 	}
-	return cmp.Or(err, d.garbled)
+	return cmp.Or(err, d.parseErr)
 }
 
-// read handles lines until the input ends. An unreadable line is answered with an error: the session and
+// readLines handles lines until the input ends. An unreadable line is answered with an error: the session and
 // its open question continue.
-func (d *driven) read(ctx context.Context) error {
+func (d *drivenSession) readLines(ctx context.Context) error {
 	for n := 0; ; {
-		line, wrong, err := nextLine[control.Line](ctx, d.inv.input, &n)
+		line, wrong, err := nextLine[control.Line](ctx, d.invocation.stdin, &n)
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err == nil && wrong == nil && line.Type == "":
-			wrong = errors.New("not a JSON object like " + messageForm)
+			wrong = errors.New("not a JSON object like " + messageExample)
 		}
 		if err == nil && wrong == nil {
-			err = d.take(ctx, line)
+			err = d.handleLine(ctx, line)
 		}
 		if wrong != nil {
-			said := inputf("stdin, line %d: %v", n, wrong)
-			d.garbled = cmp.Or(d.garbled, error(&exitError{code: ExitCode(said)}))
-			d.inv.warn(message(said))
+			said := inputErrorf("stdin, line %d: %v", n, wrong)
+			d.parseErr = cmp.Or(d.parseErr, error(&exitError{code: ExitCode(said)}))
+			d.invocation.warn(errorMessage(said))
 			err = d.channel.Reply(nil, nil, said)
 		}
 		if err != nil {
@@ -127,11 +127,11 @@ func nextLine[T any](ctx context.Context, in *stdio.Reader, n *int) (line T, wro
 	text := ""
 	for strings.TrimSpace(text) == "" && err == nil {
 		*n++
-		text, err = in.Line(ctx, lineLimit)
+		text, err = in.ReadLine(ctx, maxLineBytes)
 	}
 	switch {
 	case errors.Is(err, stdio.ErrTooLong):
-		return line, fmt.Errorf("it is longer than %d MiB", lineLimit>>20), nil
+		return line, fmt.Errorf("it is longer than %d MiB", maxLineBytes>>20), nil
 	case err != nil:
 		return line, nil, err
 	case json.Unmarshal([]byte(strings.TrimPrefix(text, "\ufeff")), &line) != nil:
@@ -140,43 +140,43 @@ func nextLine[T any](ctx context.Context, in *stdio.Reader, n *int) (line T, wro
 	return line, nil, nil
 }
 
-// take handles one line.
-func (d *driven) take(ctx context.Context, line control.Line) error {
+// handleLine handles one line.
+func (d *drivenSession) handleLine(ctx context.Context, line control.Line) error {
 	switch line.Type {
 	case "control_request":
-		return d.request(ctx, line)
+		return d.handleRequest(ctx, line)
 	case "control_response":
-		if err := d.channel.Answer(line); err != nil {
+		if err := d.channel.HandleResponse(line); err != nil {
 			return d.channel.Reply(nil, nil, err)
 		}
 	case "user":
-		m, err := line.Said()
+		m, err := line.ToMessage()
 		if err == nil {
 			err = checkPrompt(m.Text())
 		}
-		if err := d.open(ctx, nil); err != nil {
+		if err := d.openSession(ctx, nil); err != nil {
 			return err
 		}
 		if err != nil {
-			d.refuse(message(err))
+			d.rejectMessage(errorMessage(err))
 			return nil
 		}
 		if line.ShouldQuery != nil && !*line.ShouldQuery {
-			d.held = append(d.held, m)
+			d.heldMessages = append(d.heldMessages, m)
 			return nil
 		}
-		for _, h := range d.held {
-			m.Words = slices.Concat(h.Words, chat.From(chat.Composed, "\n\n"), m.Words).Trim()
+		for _, h := range d.heldMessages {
+			m.UserText = slices.Concat(h.UserText, chat.NewUserText(chat.OriginComposed, "\n\n"), m.UserText).Trim()
 			m.Pictures = append(h.Pictures, m.Pictures...)
 		}
-		if d.held = nil; strings.TrimSpace(m.Text()) == "" && len(m.Pictures) == 0 {
-			d.refuse("the message has no text")
+		if d.heldMessages = nil; strings.TrimSpace(m.Text()) == "" && len(m.Pictures) == 0 {
+			d.rejectMessage("the message has no text")
 			return nil
 		}
 		d.Add(m)
 	case "keep_alive", "control_cancel_request": // no request here takes long enough to be canceled
 	default:
-		d.inv.warn(fmt.Sprintf("skipped: a line of type %s", oneLine(line.Type)))
+		d.invocation.warn(fmt.Sprintf("skipped: a line of type %s", singleLine(line.Type)))
 	}
 	return nil
 }
@@ -192,74 +192,74 @@ type initialization struct {
 }
 
 // initialize opens the session with the program's settings, and sends the session's facts.
-func (d *driven) initialize(ctx context.Context, line control.Line) error {
+func (d *drivenSession) initialize(ctx context.Context, line control.Line) error {
 	var init initialization
 	err := json.Unmarshal(line.Request, &init)
 	if err != nil {
-		return d.channel.Reply(line.RequestID, nil, unreadable(err))
+		return d.channel.Reply(line.RequestID, nil, invalidRequestError(err))
 	}
-	if d.serving != nil {
+	if d.done != nil {
 		return d.channel.Reply(line.RequestID, nil, errors.New("the session is already open"))
 	}
-	if err := d.open(ctx, &init); err != nil {
-		return errors.Join(d.channel.Reply(line.RequestID, nil, errors.New(message(err))), err)
+	if err := d.openSession(ctx, &init); err != nil {
+		return errors.Join(d.channel.Reply(line.RequestID, nil, errors.New(errorMessage(err))), err)
 	}
-	return d.channel.Reply(line.RequestID, d.greeting(init), nil)
+	return d.channel.Reply(line.RequestID, d.sessionFacts(init), nil)
 }
 
-// open opens the session, once.
-func (d *driven) open(ctx context.Context, init *initialization) error {
-	if d.serving != nil {
+// openSession opens the session, once.
+func (d *drivenSession) openSession(ctx context.Context, init *initialization) error {
+	if d.done != nil {
 		return nil
 	}
-	fl := d.inv.flags
-	fl.NoYolo = !fl.mayBypass
+	fl := d.invocation.flags
+	fl.NoYolo = !fl.allowBypass
 	if init != nil {
-		if err := d.adopt(init); err != nil {
+		if err := d.applyInit(init); err != nil {
 			return err
 		}
 	}
-	fl.Driver.Callback, fl.Driver.Relay = d.channel.Hook, d.channel.Relay
-	a, err := d.inv.newApp(d.inv.warn)
+	fl.Driver.Callback, fl.Driver.Relay = d.channel.RunHook, d.channel.Relay
+	a, err := d.invocation.newApp(d.invocation.warn)
 	if err != nil {
 		return err
 	}
 	d.app, d.channel.Root = a, a.Root
-	d.agents, d.about = a.Agents()
-	d.out = &output{inv: d.inv, json: d.lines}
+	d.agentNames, d.agentDescriptions = a.Agents()
+	d.out = &output{invocation: d.invocation, json: d.renderer}
 	if fl.Schema != nil {
-		d.out.structured = a.Structured
+		d.out.structured = a.StructuredAnswer
 	}
-	d.out.Sink = event.Tee(event.SinkFunc(d.out.count), d.lines, event.SinkFunc(d.note))
-	if err := d.inv.open(ctx, a, &d.headless, serve.Options{Which: fl.session, Person: d.channel.Person()}); err != nil {
+	d.out.Sink = event.Tee(event.SinkFunc(d.out.countRecord), d.renderer, event.SinkFunc(d.handleEvent))
+	if err := d.invocation.openSession(ctx, a, &d.headless, serve.Options{Which: fl.session, User: d.channel.Interactor()}); err != nil {
 		return err
 	}
-	d.serving = make(chan error, 1)
+	d.done = make(chan error, 1)
 	go func() { // runDriven waits for it
-		err := d.Serve(ctx, d.turn)
-		if d.Over() {
+		err := d.RunQueue(ctx, d.runTurn)
+		if d.Ended() {
 			err = nil // the program requested the end
 		}
 		if !d.reopening.Load() {
-			d.over()
+			d.cancel()
 		}
-		d.serving <- err
+		d.done <- err
 	}()
 	return nil
 }
 
-// adopt applies the program's settings.
-func (d *driven) adopt(init *initialization) error {
-	o := &d.inv.flags.Options
-	list, skipped, err := hooks.Callbacks(init.Hooks)
+// applyInit applies the program's settings.
+func (d *drivenSession) applyInit(init *initialization) error {
+	o := &d.invocation.flags.Options
+	list, skipped, err := hooks.ParseCallbacks(init.Hooks)
 	if err != nil {
-		return inputf("initialize: %v", err)
+		return inputErrorf("initialize: %v", err)
 	}
 	for _, s := range skipped {
-		d.inv.warn(s)
+		d.invocation.warn(s)
 	}
-	if o.Driver.Agents, err = subagent.Given(init.Agents); err != nil {
-		return inputf("initialize: %v", err)
+	if o.Driver.Agents, err = subagent.ParseDefinitions(init.Agents); err != nil {
+		return inputErrorf("initialize: %v", err)
 	}
 	o.Driver.Hooks, o.Driver.Servers = append(o.Driver.Hooks, list...), init.Servers
 	var texts []string
@@ -276,8 +276,8 @@ func (d *driven) adopt(init *initialization) error {
 	return nil
 }
 
-// greeting returns the facts of the session.
-func (d *driven) greeting(init initialization) any {
+// sessionFacts returns the facts of the session.
+func (d *drivenSession) sessionFacts(init initialization) any {
 	type model struct {
 		Value string `json:"value"`
 		Name  string `json:"displayName"`
@@ -295,78 +295,78 @@ func (d *driven) greeting(init initialization) any {
 	}
 }
 
-// refuse answers a message with an error, in its turn: the sender waits for a result.
-func (d *driven) refuse(why string) {
-	d.Add(drive.Message{Do: func(ctx context.Context) error {
-		return d.tell(ctx, func() (string, error) { return "", inputf("%s", why) })
+// rejectMessage answers a message with an error, in its turn: the sender waits for a result.
+func (d *drivenSession) rejectMessage(why string) {
+	d.Add(drive.Message{Action: func(ctx context.Context) error {
+		return d.reportTurn(ctx, func() (string, error) { return "", inputErrorf("%s", why) })
 	}})
 }
 
-// turn runs one message.
-func (d *driven) turn(ctx context.Context, m drive.Message) error {
+// runTurn runs one message.
+func (d *drivenSession) runTurn(ctx context.Context, m drive.Message) error {
 	d.busy.Store(true)
-	return d.tell(ctx, func() (string, error) {
+	return d.reportTurn(ctx, func() (string, error) {
 		defer d.busy.Store(false) // before the result is sent: a request may follow at once
-		d.asked = m.ID
-		did, err := d.do(ctx, m.Said)
+		d.messageID = m.ID
+		did, err := d.runInput(ctx, m.Input)
 		return did.Text, err
 	})
 }
 
-// tell reports a turn's start and its result.
-func (d *driven) tell(ctx context.Context, run func() (string, error)) error {
-	d.out.begin()
-	if err := d.lines.Begin(); err != nil {
+// reportTurn reports a turn's start and its result.
+func (d *drivenSession) reportTurn(ctx context.Context, run func() (string, error)) error {
+	d.out.beginTurn()
+	if err := d.renderer.Begin(); err != nil {
 		return err
 	}
 	answer, err := run()
-	if err := d.lines.Finish(ctx, d.out.outcome(answer, err)); err != nil {
+	if err := d.renderer.Finish(ctx, d.out.turnOutcome(answer, err)); err != nil {
 		return err
 	}
 	if n := len(d.out.tally.Denials); err == nil && n > 0 {
-		err = &exitError{code: ExitRefused, text: d.out.refused(n)}
+		err = &exitError{code: ExitDenied, text: d.out.deniedMessage(n)}
 	}
 	if err != nil {
-		if d.inv.flags.print {
-			complain(d.inv.Stderr, d.inv.words.Said(message(err)), 0)
+		if d.invocation.flags.print {
+			printError(d.invocation.Stderr, d.invocation.printer.TranslateText(errorMessage(err)), 0)
 		}
-		d.failed = cmp.Or(d.failed, error(&exitError{code: ExitCode(err)}))
+		d.turnErr = cmp.Or(d.turnErr, error(&exitError{code: ExitCode(err)}))
 	}
-	if d.Over() {
-		d.over()
+	if d.Ended() {
+		d.cancel()
 	}
 	return nil
 }
 
-// note processes events that no line reports.
-func (d *driven) note(_ context.Context, r event.Record) error {
+// handleEvent processes events that no line reports.
+func (d *drivenSession) handleEvent(_ context.Context, r event.Record) error {
 	switch e := r.Event.(type) {
 	case event.MessageAdded:
-		if e.Message.Role == chat.User && d.asked != "" && r.Seq > 0 {
-			d.seqs[d.asked], d.asked = r.Seq, ""
+		if e.Message.Role == chat.User && d.messageID != "" && r.Seq > 0 {
+			d.messageSeqs[d.messageID], d.messageID = r.Seq, ""
 		}
 	case event.ContextUsed:
-		d.used.Store(int64(e.Used))
-		d.most.Store(int64(e.Max))
+		d.usedTokens.Store(int64(e.Used))
+		d.maxTokens.Store(int64(e.Max))
 	case event.Notice:
-		if e.Level != event.Info {
-			d.inv.warn(e.Text)
+		if e.Level != event.LevelInfo {
+			d.invocation.warn(e.Text)
 		}
 	}
 	return nil
 }
 
-// facts returns the session's current facts.
-func (d *driven) facts() streamjson.Facts {
+// currentFacts returns the session's current facts.
+func (d *drivenSession) currentFacts() streamjson.SessionInfo {
 	s := d.Session()
-	m, _ := d.app.Modes.Current()
+	m, _ := d.app.ModeState.Current()
 	_, style := d.app.OutputStyles()
-	f := streamjson.Facts{Style: style, Model: d.app.ModelName(), Mode: m.Name, Tools: s.Tools(), Version: app.Version}
+	f := streamjson.SessionInfo{Style: style, Model: d.app.ModelName(), Mode: m.Name, Tools: s.Tools(), Version: app.Version}
 	for _, c := range s.Commands() {
 		f.Commands = append(f.Commands, c.Name)
 	}
-	f.Agents, f.Skills = d.agents, d.app.Skills()
-	f.Servers = initServers(d.Inside().MCPStatus())
+	f.Agents, f.Skills = d.agentNames, d.app.Skills()
+	f.Servers = streamServers(d.Inside().MCPStatus())
 	return f
 }
 

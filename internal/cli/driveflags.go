@@ -11,12 +11,12 @@ import (
 	"coder/internal/policy/rule"
 )
 
-// otherModes are the mode names of programs written for another agent.
-var otherModes = []string{"acceptEdits", "bypassPermissions", "dontAsk", "auto"}
+// foreignModes are the mode names of programs written for another agent.
+var foreignModes = []string{"acceptEdits", "bypassPermissions", "dontAsk", "auto"}
 
-// drives reports whether the command line comes from a driving program: unknown flags must not keep it
+// isDriven reports whether the command line comes from a driving program: unknown flags must not keep it
 // from working.
-func drives(args []string) bool {
+func isDriven(args []string) bool {
 	for i, arg := range args {
 		if arg == "--" {
 			return false
@@ -32,16 +32,16 @@ func drives(args []string) bool {
 	return false
 }
 
-// spellings returns flags of programs written for another agent: other names of our flags, and a few
+// foreignOptions returns flags of programs written for another agent: other names of our flags, and a few
 // that only such programs use. Shells do not complete them.
-func spellings() []option {
+func foreignOptions() []option {
 	list := func(long, help string, take func(*flags, []rule.Spec)) option {
 		return option{long: long, value: "RULES", help: help, set: func(f *flags, v string) error {
 			specs, err := rule.ParseSpecs(v)
 			if err != nil {
-				return usagef("--%s: %v", long, err)
+				return usageErrorf("--%s: %v", long, err)
 			}
-			take(f, app.Ours(specs))
+			take(f, app.NormalizeSpecs(specs))
 			return nil
 		}}
 	}
@@ -61,16 +61,16 @@ func spellings() []option {
 		}),
 		{long: "max-turns", value: "N", help: "same as --max-steps", set: func(f *flags, v string) (err error) {
 			if f.MaxSteps, err = strconv.Atoi(v); err != nil || f.MaxSteps < 1 {
-				return usagef("--max-turns must be a number above zero, not %q", v)
+				return usageErrorf("--max-turns must be a number above zero, not %q", v)
 			}
 			return nil
 		}},
 		{long: "max-thinking-tokens", value: "N", help: "--effort as a number of tokens", set: func(f *flags, v string) error {
 			n, err := strconv.Atoi(v)
 			if err != nil {
-				return usagef("--max-thinking-tokens must be a number, not %q", v)
+				return usageErrorf("--max-thinking-tokens must be a number, not %q", v)
 			}
-			f.Effort = effortOf(n)
+			f.Effort = effortForTokens(n)
 			return nil
 		}},
 		{long: "thinking", value: "WORD", help: "disabled is --effort none", set: func(f *flags, v string) error {
@@ -79,20 +79,20 @@ func spellings() []option {
 			}
 			return nil
 		}},
-		text("permission-prompt-tool", "stdio", "ask the driving program for approval", func(f *flags) *string { return &f.decides }),
-		text("system-prompt-file", "FILE", "replace the system prompt with the text of FILE", func(f *flags) *string { return &f.systemFile }),
+		text("permission-prompt-tool", "stdio", "ask the driving program for approval", func(f *flags) *string { return &f.approver }),
+		text("system-prompt-file", "FILE", "replace the system prompt with the text of FILE", func(f *flags) *string { return &f.systemPromptFile }),
 		text("fallback-model", "NAME", "model to use when the first one fails", func(f *flags) *string { return &f.FallbackModel }),
 		text("settings", "FILE|JSON", "settings of another agent: permissions and hooks", func(f *flags) *string { return &f.settings }),
-		yes("replay-user-messages", "print the messages of the driving program too", func(f *flags) *bool { return &f.echo }),
-		yes("allow-dangerously-skip-permissions", "let the driving program switch to yolo mode", func(f *flags) *bool { return &f.mayBypass }),
+		yes("replay-user-messages", "print the messages of the driving program too", func(f *flags) *bool { return &f.echoMessages }),
+		yes("allow-dangerously-skip-permissions", "let the driving program switch to yolo mode", func(f *flags) *bool { return &f.allowBypass }),
 		{long: "dangerously-skip-permissions", help: "same as --yolo", set: func(f *flags, _ string) error { f.Mode = mode.Yolo; return nil }},
-		yes("fork-session", "with -c or -r: continue in a new session", func(f *flags) *bool { return &f.session.Fork }),
+		yes("fork-session", "with -c or -r: continue in a new session", func(f *flags) *bool { return &f.session.ForkCopy }),
 		text("resume-session-at", "ID", "with --fork-session: start at this message", func(f *flags) *string { return &f.resumeAt }),
 	}
 }
 
-// effortOf returns the effort level that corresponds to a number of thinking tokens.
-func effortOf(tokens int) string {
+// effortForTokens returns the effort level that corresponds to a number of thinking tokens.
+func effortForTokens(tokens int) string {
 	switch {
 	case tokens <= 0:
 		return "none"
@@ -104,41 +104,41 @@ func effortOf(tokens int) string {
 	return "high"
 }
 
-// inwardMode translates a driving program's mode name.
-func inwardMode(name string) (ours string, dontAsk bool) {
+// fromForeignMode translates a driving program's mode name.
+func fromForeignMode(name string) (ours string, dontAsk bool) {
 	switch name {
 	case "dontAsk":
 		return mode.Build, true
 	case "auto":
 		return mode.Build, false
 	}
-	return hooks.InwardMode(name), false
+	return hooks.InternalMode(name), false
 }
 
-// finishDriven checks a driving program's flags, and translates them.
-func (f *flags) finishDriven() error {
+// checkDriven checks a driving program's flags, and translates them.
+func (f *flags) checkDriven() error {
 	if name := f.permissionMode; name != "" {
-		if f.Mode = name; f.driven || slices.Contains(otherModes, name) {
-			f.Mode, f.dontAsk = inwardMode(name)
+		if f.Mode = name; f.isDriven || slices.Contains(foreignModes, name) {
+			f.Mode, f.dontAsk = fromForeignMode(name)
 		}
 		if name == "auto" {
-			f.passedOver = append(f.passedOver, "--permission-mode auto (using default)")
+			f.ignoredFlags = append(f.ignoredFlags, "--permission-mode auto (using default)")
 		}
 	}
-	f.mayBypass = f.mayBypass || f.Mode == mode.Yolo
+	f.allowBypass = f.allowBypass || f.Mode == mode.Yolo
 	switch {
-	case f.decides != "" && f.decides != "stdio":
-		return usagef("--permission-prompt-tool must be stdio, not %q", f.decides)
-	case f.decides != "" && !f.driven:
-		return usagef("--permission-prompt-tool stdio needs --input-format stream-json")
+	case f.approver != "" && f.approver != "stdio":
+		return usageErrorf("--permission-prompt-tool must be stdio, not %q", f.approver)
+	case f.approver != "" && !f.isDriven:
+		return usageErrorf("--permission-prompt-tool stdio needs --input-format stream-json")
 	case f.inputFormat == "events" && f.events != "sema":
-		return usagef("--input-format events needs --events sema")
+		return usageErrorf("--input-format events needs --events sema")
 	case f.inputFormat == "stream-json" && f.events != "":
-		return usagef("--input-format stream-json cannot be used with --events; use --input-format events")
+		return usageErrorf("--input-format stream-json cannot be used with --events; use --input-format events")
 	case f.inputFormat == "stream-json" && len(f.args) > 0:
-		return usagef("with --input-format stream-json the prompts come on stdin, not as an argument")
+		return usageErrorf("with --input-format stream-json the prompts come on stdin, not as an argument")
 	case f.inputFormat == "stream-json" && !f.print && f.outputFormat != "stream-json":
-		return usagef("--input-format stream-json without -p needs --output-format stream-json")
+		return usageErrorf("--input-format stream-json without -p needs --output-format stream-json")
 	}
 	return nil
 }

@@ -34,32 +34,32 @@ func (p *programSettings) add(allow, deny []rule.Spec) {
 
 // reopen closes the session and opens it with other options: coder reads settings, plugins, agents, hooks and
 // servers again. If the session does not open so, it opens as before.
-func (d *driven) reopen(ctx context.Context, change func(*app.Options)) error {
+func (d *drivenSession) reopen(ctx context.Context, change func(*app.Options)) error {
 	if _, waiting := d.State(); waiting > 0 || d.busy.Load() {
 		return errors.New("a turn is running; interrupt it, or wait for its result")
 	}
 	d.reopening.Store(true)
 	defer d.reopening.Store(false)
 	d.Finish()
-	err := <-d.serving
-	d.serving = nil
+	err := <-d.done
+	d.done = nil
 	done := d.Close(ctx)
-	if err = errors.Join(err, d.inv.closed(done)); err != nil {
+	if err = errors.Join(err, d.invocation.recordClose(done)); err != nil {
 		return err
 	}
-	d.inv.flags.session = app.Which{Resume: done.ID}
-	if _, err := d.app.Store().Known(ctx, done.ID); err != nil { // nothing was saved
-		d.inv.flags.session = app.Which{ID: done.ID}
+	d.invocation.flags.session = app.SessionChoice{ResumeID: done.ID}
+	if _, err := d.app.Store().CheckSession(ctx, done.ID); err != nil { // nothing was saved
+		d.invocation.flags.session = app.SessionChoice{NewID: done.ID}
 	}
-	mode, _ := d.app.Modes.Current()
-	before := d.inv.flags.Options
-	change(&d.inv.flags.Options)
-	if err = d.open(ctx, nil); err != nil {
-		d.inv.flags.Options = before
-		return errors.Join(err, d.open(ctx, nil))
+	mode, _ := d.app.ModeState.Current()
+	before := d.invocation.flags.Options
+	change(&d.invocation.flags.Options)
+	if err = d.openSession(ctx, nil); err != nil {
+		d.invocation.flags.Options = before
+		return errors.Join(err, d.openSession(ctx, nil))
 	}
-	if now, _ := d.app.Modes.Current(); now.Name != mode.Name {
-		if err := d.Session().Change(ctx, mode.Name, d.out); err != nil {
+	if now, _ := d.app.ModeState.Current(); now.Name != mode.Name {
+		if err := d.Session().ChangeSettings(ctx, mode.Name, d.out); err != nil {
 			return err
 		}
 	}
@@ -76,7 +76,7 @@ func (d *driven) reopen(ctx context.Context, change func(*app.Options)) error {
 }
 
 // setServers replaces the MCP servers that the program added during the session.
-func (d *driven) setServers(ctx context.Context, servers map[string]json.RawMessage) (any, error) {
+func (d *drivenSession) setServers(ctx context.Context, servers map[string]json.RawMessage) (any, error) {
 	result := struct {
 		Added   []string          `json:"added"`
 		Removed []string          `json:"removed"`
@@ -109,9 +109,9 @@ func (d *driven) setServers(ctx context.Context, servers map[string]json.RawMess
 		return nil, err
 	}
 	d.set.servers = servers
-	for _, s := range d.app.MCPLeftOut() {
+	for _, s := range d.app.MCPSkipped() {
 		if _, asked := servers[s.Name]; asked {
-			result.Errors[s.Name] = s.Why
+			result.Errors[s.Name] = s.Reason
 		}
 	}
 	return result, nil
@@ -132,16 +132,16 @@ func splitServers(servers map[string]json.RawMessage) (split struct {
 		}
 	}
 	if len(others) > 0 {
-		split.config = string(jsonx.Must(map[string]any{"mcpServers": others}))
+		split.config = string(jsonx.MustMarshal(map[string]any{"mcpServers": others}))
 	}
 	return split
 }
 
 // reloadPlugins reads the plugins again, and those in folders that the program names.
-func (d *driven) reloadPlugins(ctx context.Context, dirs []string) (any, error) {
+func (d *drivenSession) reloadPlugins(ctx context.Context, dirs []string) (any, error) {
 	for _, dir := range dirs {
 		if !filepath.IsAbs(dir) {
-			return nil, fmt.Errorf("the path of a plugin must be a full path: %s", oneLine(dir))
+			return nil, fmt.Errorf("the path of a plugin must be a full path: %s", singleLine(dir))
 		}
 	}
 	err := d.reopen(ctx, func(o *app.Options) { o.PluginDirs = slices.Concat(o.PluginDirs, dirs) })
@@ -155,11 +155,11 @@ func (d *driven) reloadPlugins(ctx context.Context, dirs []string) (any, error) 
 }
 
 // settings returns the settings in use, secrets masked, and the source of each that is no default.
-func (d *driven) settings() any {
+func (d *drivenSession) settings() any {
 	effective, sources := map[string]any{}, map[string]string{}
 	for _, r := range d.app.SettingRows() {
 		at := effective
-		words := config.Words(r.Key)
+		words := config.KeyWords(r.Key)
 		for _, w := range words[:len(words)-1] {
 			next, ok := at[w].(map[string]any)
 			if !ok {
@@ -170,20 +170,20 @@ func (d *driven) settings() any {
 		}
 		at[words[len(words)-1]] = json.RawMessage(r.Value)
 		if r.Origin.Source != "" {
-			sources[r.Key] = r.From()
+			sources[r.Key] = r.DisplayOrigin()
 		}
 	}
 	return map[string]any{"effective": effective, "sources": sources, "applied": map[string]string{"model": d.app.ModelName()}}
 }
 
 // servers returns the state of the MCP servers.
-func (d *driven) servers() []serverLine {
+func (d *drivenSession) servers() []serverLine {
 	all := []serverLine{}
-	states := initServers(d.Inside().MCPStatus())
+	states := streamServers(d.Inside().MCPStatus())
 	for i, s := range d.Inside().MCPStatus() {
-		line := serverLine{Name: s.Name, Status: states[i].Status, Error: s.Why, Tools: []toolLine{}}
+		line := serverLine{Name: s.Name, Status: states[i].Status, Error: s.Reason, Tools: []toolLine{}}
 		for _, t := range s.Tools {
-			line.Tools = append(line.Tools, toolLine{t.Name, t.About})
+			line.Tools = append(line.Tools, toolLine{t.Name, t.Description})
 		}
 		all = append(all, line)
 	}
@@ -198,13 +198,13 @@ type namedLine struct {
 }
 
 // named returns the session's commands and agents.
-func (d *driven) named() (commands, agents []namedLine) {
+func (d *drivenSession) named() (commands, agents []namedLine) {
 	commands, agents = []namedLine{}, []namedLine{}
 	for _, c := range d.Session().Commands() {
 		commands = append(commands, namedLine{c.Name, c.Help, c.Args})
 	}
-	for i, name := range d.agents {
-		agents = append(agents, namedLine{Name: name, About: d.about[i]})
+	for i, name := range d.agentNames {
+		agents = append(agents, namedLine{Name: name, About: d.agentDescriptions[i]})
 	}
 	return commands, agents
 }

@@ -19,22 +19,22 @@ import (
 	"coder/internal/ui/streamjson"
 )
 
-// request answers a control request.
-func (d *driven) request(ctx context.Context, line control.Line) error {
+// handleRequest answers a control request.
+func (d *drivenSession) handleRequest(ctx context.Context, line control.Line) error {
 	var r control.Request
 	if err := json.Unmarshal(line.Request, &r); err != nil {
-		return d.channel.Reply(line.RequestID, nil, unreadable(err))
+		return d.channel.Reply(line.RequestID, nil, invalidRequestError(err))
 	}
 	if r.Subtype == "initialize" {
 		return d.initialize(ctx, line)
 	}
-	if err := d.open(ctx, nil); err != nil {
-		return errors.Join(d.channel.Reply(line.RequestID, nil, errors.New(message(err))), err)
+	if err := d.openSession(ctx, nil); err != nil {
+		return errors.Join(d.channel.Reply(line.RequestID, nil, errors.New(errorMessage(err))), err)
 	}
 	switch r.Subtype {
 	case "interrupt":
 		if r.CancelQueued {
-			d.Drop()
+			d.TakeAll()
 		}
 		err := d.channel.Reply(line.RequestID, nil, nil) // before the result of the turn that it stops
 		d.Interrupt()
@@ -44,7 +44,7 @@ func (d *driven) request(ctx context.Context, line control.Line) error {
 		if err = d.channel.Reply(line.RequestID, map[string]string{"mode": r.Mode}, err); err != nil || to == "" {
 			return err
 		}
-		return d.lines.Mode(to)
+		return d.renderer.ReportMode(to)
 	case "set_model":
 		name := ""
 		if r.Model != nil && *r.Model != "default" {
@@ -52,20 +52,20 @@ func (d *driven) request(ctx context.Context, line control.Line) error {
 		}
 		d.app.UseModel(name)
 		d.set.model = &name
-		err := d.Session().Change(ctx, "", d.out)
+		err := d.Session().ChangeSettings(ctx, "", d.out)
 		return d.channel.Reply(line.RequestID, map[string]string{"model": d.app.ModelName()}, err)
 	case "mcp_status":
 		return d.channel.Reply(line.RequestID, map[string]any{"mcpServers": d.servers()}, nil)
 	case "mcp_reconnect", "mcp_toggle":
 		found := false
 		if r.Subtype == "mcp_toggle" {
-			found = d.Inside().ToggleMCP(r.Server, r.On)
+			found = d.Inside().SetMCPEnabled(r.Server, r.Enabled)
 		} else {
 			found = d.Inside().ReconnectMCP(r.Server)
 		}
 		var err error
 		if !found {
-			err = fmt.Errorf("unknown MCP server %s", oneLine(r.Server))
+			err = fmt.Errorf("unknown MCP server %s", singleLine(r.Server))
 		}
 		return d.channel.Reply(line.RequestID, nil, err)
 	case "get_settings":
@@ -79,7 +79,7 @@ func (d *driven) request(ctx context.Context, line control.Line) error {
 	case "set_max_thinking_tokens":
 		level := ""
 		if r.Thinking != nil {
-			level = effortOf(*r.Thinking)
+			level = effortForTokens(*r.Thinking)
 		}
 		d.app.UseEffort(level)
 		d.set.effort = &level
@@ -87,13 +87,13 @@ func (d *driven) request(ctx context.Context, line control.Line) error {
 	case "stop_task":
 		var err error
 		if !d.Session().StopSubtask(r.Task) && !d.Inside().StopJob(r.Task) {
-			err = fmt.Errorf("no running task %s", oneLine(r.Task))
+			err = fmt.Errorf("no running task %s", singleLine(r.Task))
 		}
 		return d.channel.Reply(line.RequestID, nil, err)
 	case "rewind_files":
-		return d.rewind(line.RequestID, r)
+		return d.queueRewind(line.RequestID, r)
 	case "get_context_usage":
-		used, most := d.used.Load(), d.most.Load()
+		used, most := d.usedTokens.Load(), d.maxTokens.Load()
 		system, tools := d.Session().FixedTokens()
 		type part struct {
 			Name   string `json:"name"`
@@ -109,11 +109,11 @@ func (d *driven) request(ctx context.Context, line control.Line) error {
 			"memoryFiles": []any{}, "mcpTools": []any{}, "agents": []any{}, "gridRows": []any{}, "isAutoCompactEnabled": true,
 		}, nil)
 	}
-	return d.channel.Reply(line.RequestID, nil, fmt.Errorf("control requests of subtype %q are not supported", oneLine(r.Subtype)))
+	return d.channel.Reply(line.RequestID, nil, fmt.Errorf("control requests of subtype %q are not supported", singleLine(r.Subtype)))
 }
 
-// unreadable describes an invalid request.
-func unreadable(err error) error {
+// invalidRequestError describes an invalid request.
+func invalidRequestError(err error) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) && kind.Field != "" {
 		return fmt.Errorf("cannot read the request: %s has the wrong type: %s", kind.Field, kind.Value)
@@ -123,46 +123,46 @@ func unreadable(err error) error {
 
 // setMode switches to a mode by the program's name. A mode that allows everything must have been allowed
 // at the start.
-func (d *driven) setMode(ctx context.Context, theirs string) (ours string, err error) {
-	ours, dontAsk := inwardMode(theirs)
+func (d *drivenSession) setMode(ctx context.Context, theirs string) (ours string, err error) {
+	ours, dontAsk := fromForeignMode(theirs)
 	switch {
 	case theirs == "":
 		return "", errors.New("the request names no mode")
 	case theirs == "auto":
 		return "", errors.New("auto mode is not supported")
-	case ours == mode.Yolo && !d.inv.flags.mayBypass: // the mode is not available either; this says why
+	case ours == mode.Yolo && !d.invocation.flags.allowBypass: // the mode is not available either; this says why
 		return "", errors.New("the session was not started with --allow-dangerously-skip-permissions")
 	}
-	if err := d.Session().Change(ctx, ours, d.out); err != nil {
+	if err := d.Session().ChangeSettings(ctx, ours, d.out); err != nil {
 		return "", err
 	}
 	d.dontAsk.Store(dontAsk)
-	d.channel.Asks.Store(d.inv.flags.decides == "stdio" && !dontAsk)
+	d.channel.DecidesCalls.Store(d.invocation.flags.approver == "stdio" && !dontAsk)
 	return ours, nil
 }
 
-// outwardMode returns the program's name of a mode.
-func (d *driven) outwardMode(ours string) string {
+// toForeignMode returns the program's name of a mode.
+func (d *drivenSession) toForeignMode(ours string) string {
 	if ours == mode.Build && d.dontAsk.Load() {
 		return "dontAsk"
 	}
-	return hooks.OutwardMode(ours)
+	return hooks.ExternalMode(ours)
 }
 
-// rewind restores files to before one of the program's messages, in its turn: the running turn has
+// queueRewind restores files to before one of the program's messages, in its turn: the running turn has
 // ended, and earlier messages are done.
-func (d *driven) rewind(id json.RawMessage, r control.Request) error {
-	if _, waiting := d.State(); waiting > int(d.rewinds.Load()) || d.busy.Load() {
+func (d *drivenSession) queueRewind(id json.RawMessage, r control.Request) error {
+	if _, waiting := d.State(); waiting > int(d.pendingRewinds.Load()) || d.busy.Load() {
 		return d.channel.Reply(id, nil, errors.New("a turn is running; interrupt it, or wait for its result"))
 	}
-	d.rewinds.Add(1)
-	d.Add(drive.Message{Do: func(ctx context.Context) error {
-		d.rewinds.Add(-1)
+	d.pendingRewinds.Add(1)
+	d.Add(drive.Message{Action: func(ctx context.Context) error {
+		d.pendingRewinds.Add(-1)
 		s := d.Session()
-		own, known := d.seqs[r.Said]
-		meant := func(seq uint64) bool { return known && seq == own || r.Said == streamjson.UUID(s.ID, seq) }
-		plan, err := s.UndoSince(ctx, meant, undo.Call{All: true, DryRun: r.Dry}, d.out)
-		if err != nil && r.Dry {
+		own, known := d.messageSeqs[r.MessageID]
+		meant := func(seq uint64) bool { return known && seq == own || r.MessageID == streamjson.UUID(s.ID, seq) }
+		plan, err := s.UndoSince(ctx, meant, undo.Request{All: true, DryRun: r.DryRun}, d.out)
+		if err != nil && r.DryRun {
 			return d.channel.Reply(id, map[string]any{"canRewind": false, "error": err.Error()}, nil)
 		}
 		changed := []string{}
@@ -171,7 +171,7 @@ func (d *driven) rewind(id json.RawMessage, r control.Request) error {
 		}
 		told := map[string]any{"canRewind": true, "filesChanged": changed}
 		var left []string
-		for _, n := range plan.Left() {
+		for _, n := range plan.UnchangedFiles() {
 			left = append(left, n.Path+" ("+n.Why+")")
 		}
 		if len(left) > 0 {
@@ -182,13 +182,13 @@ func (d *driven) rewind(id json.RawMessage, r control.Request) error {
 	return nil
 }
 
-// change applies the permission change in an answer: its rules and mode apply from now on in this
+// applyUpdate applies the permission change in an answer: its rules and mode apply from now on in this
 // session.
-func (d *driven) change(u control.Update) {
+func (d *drivenSession) applyUpdate(u control.Update) {
 	var specs []rule.Spec
 	for _, r := range u.Rules {
-		if s, err := rule.ParseSpec(rule.Spec{Tool: r.Tool, On: r.On}.String()); err == nil {
-			specs = append(specs, app.Ours([]rule.Spec{s})...)
+		if s, err := rule.ParseSpec(rule.Spec{Tool: r.Tool, On: r.Content}.String()); err == nil {
+			specs = append(specs, app.NormalizeSpecs([]rule.Spec{s})...)
 		}
 	}
 	switch {
@@ -200,14 +200,14 @@ func (d *driven) change(u control.Update) {
 		d.set.add(nil, specs)
 	case u.Type == "setMode":
 		if _, err := d.setMode(context.Background(), u.Mode); err != nil {
-			d.inv.warn(fmt.Sprintf("the mode is unchanged: %v", err))
+			d.invocation.warn(fmt.Sprintf("the mode is unchanged: %v", err))
 		}
 		return
 	default:
-		d.inv.warn(fmt.Sprintf("skipped: a permission change of type %s", oneLine(u.Type+" "+u.Behavior)))
+		d.invocation.warn(fmt.Sprintf("skipped: a permission change of type %s", singleLine(u.Type+" "+u.Behavior)))
 		return
 	}
 	if u.Destination != "" && u.Destination != "session" && u.Destination != "cliArg" {
-		d.inv.warn("rules sent by a program apply to this session only")
+		d.invocation.warn("rules sent by a program apply to this session only")
 	}
 }

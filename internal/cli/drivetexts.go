@@ -13,53 +13,53 @@ import (
 	"coder/internal/policy/rule"
 )
 
-// maxText is the most bytes of text in a file that a flag names.
-const maxText = 4 << 20
+// maxFlagFile is the most bytes of text in a file that a flag names.
+const maxFlagFile = 4 << 20
 
-// text returns the value of a flag that is JSON, or the content of the file that it names.
-func (inv *invocation) text(flag, value string) ([]byte, error) {
+// flagText returns the value of a flag that is JSON, or the content of the file that it names.
+func (inv *invocation) flagText(flag, value string) ([]byte, error) {
 	if strings.HasPrefix(strings.TrimSpace(value), "{") {
 		return []byte(value), nil
 	}
 	if !filepath.IsAbs(value) {
 		value = filepath.Join(inv.Dir, value)
 	}
-	text, err := repofile.Named(value, maxText)
+	text, err := repofile.ReadNamed(value, maxFlagFile)
 	if err != nil {
-		return nil, inputf("--%s: %v", flag, err)
+		return nil, inputErrorf("--%s: %v", flag, err)
 	}
 	return text, nil
 }
 
-// readTexts reads the files that flags name.
-func (inv *invocation) readTexts() (err error) {
+// readFlagFiles reads the files that flags name.
+func (inv *invocation) readFlagFiles() (err error) {
 	fl := inv.flags
 	if fl.schema != "" {
-		if fl.Schema, err = inv.text("json-schema", fl.schema); err != nil {
+		if fl.Schema, err = inv.flagText("json-schema", fl.schema); err != nil {
 			return err
 		}
 	}
-	if fl.systemFile != "" {
-		text, err := inv.text("system-prompt-file", fl.systemFile)
+	if fl.systemPromptFile != "" {
+		text, err := inv.flagText("system-prompt-file", fl.systemPromptFile)
 		if err != nil {
 			return err
 		}
 		fl.SystemPrompt = string(text)
 	}
 	if fl.settings != "" {
-		text, err := inv.text("settings", fl.settings)
+		text, err := inv.flagText("settings", fl.settings)
 		if err != nil {
 			return err
 		}
 		fl.settings = "" // read only once
-		return inv.adoptSettings(text)
+		return inv.applySettings(text)
 	}
 	return nil
 }
 
-// adoptSettings applies settings in another agent's form to this run: permissions and hooks. An unknown
+// applySettings applies settings in another agent's form to this run: permissions and hooks. An unknown
 // key that may forbid something is an error; the others are ignored.
-func (inv *invocation) adoptSettings(text []byte) error {
+func (inv *invocation) applySettings(text []byte) error {
 	var s struct {
 		Model       string                     `json:"model"`
 		Hooks       map[string]json.RawMessage `json:"hooks"`
@@ -70,38 +70,38 @@ func (inv *invocation) adoptSettings(text []byte) error {
 		} `json:"permissions"`
 	}
 	if err := json.Unmarshal(text, &s); err != nil {
-		return inputf("--settings: %v", err)
+		return inputErrorf("--settings: %v", err)
 	}
-	if key := doubled(json.NewDecoder(bytes.NewReader(text))); key != "" {
-		return inputf("--settings: %q appears twice in one object, and only one of them would apply", key)
+	if key := duplicateKey(json.NewDecoder(bytes.NewReader(text))); key != "" {
+		return inputErrorf("--settings: %q appears twice in one object, and only one of them would apply", key)
 	}
 	if len(s.Permissions.Ask) > 0 {
-		return inputf("--settings: rules under permissions.ask are not supported; write them under permission in your own settings")
+		return inputErrorf("--settings: rules under permissions.ask are not supported; write them under permission in your own settings")
 	}
 	fl := inv.flags
-	if err := inv.adoptPermission(text); err != nil {
+	if err := inv.applyPermissions(text); err != nil {
 		return err
 	}
 	for list, to := range map[*[]string]*[]rule.Spec{&s.Permissions.Allow: &fl.AllowTools, &s.Permissions.Deny: &fl.DenyTools} {
 		for _, text := range *list {
 			specs, err := rule.ParseSpecs(text)
 			if err != nil {
-				return inputf("--settings: %v", err)
+				return inputErrorf("--settings: %v", err)
 			}
-			*to = append(*to, app.Ours(specs)...)
+			*to = append(*to, app.NormalizeSpecs(specs)...)
 		}
 	}
 	if fl.Mode == "" && s.Permissions.Mode != "" {
-		fl.Mode, fl.dontAsk = inwardMode(s.Permissions.Mode)
+		fl.Mode, fl.dontAsk = fromForeignMode(s.Permissions.Mode)
 	}
 	fl.AddDirs = append(fl.AddDirs, s.Permissions.Dirs...)
 	if fl.Model == "" && s.Model != "" {
 		fl.Model = s.Model
-		inv.load(fl)
+		inv.loadSettings(fl)
 	}
-	list, skipped, err := hooks.Read(s.Hooks, hooks.Source{Own: true})
+	list, skipped, err := hooks.Parse(s.Hooks, hooks.Source{FromUser: true})
 	if err != nil {
-		return inputf("--settings: %v", err)
+		return inputErrorf("--settings: %v", err)
 	}
 	for _, text := range skipped {
 		inv.warn(text)
@@ -110,13 +110,13 @@ func (inv *invocation) adoptSettings(text []byte) error {
 	return nil
 }
 
-// doubled returns a key that occurs twice in an object of a JSON text, ignoring case; "" if none.
+// duplicateKey returns a key that occurs twice in an object of a JSON text, ignoring case; "" if none.
 // Variables are case-sensitive.
-func doubled(d *json.Decoder) string {
+func duplicateKey(d *json.Decoder) string {
 	token, _ := d.Token()
 	if token == json.Delim('[') {
 		for d.More() {
-			if key := doubled(d); key != "" {
+			if key := duplicateKey(d); key != "" {
 				return key
 			}
 		}
@@ -137,7 +137,7 @@ func doubled(d *json.Decoder) string {
 		if folded == "env" {
 			var variables json.RawMessage
 			_ = d.Decode(&variables)
-		} else if inner := doubled(d); inner != "" {
+		} else if inner := duplicateKey(d); inner != "" {
 			return inner
 		}
 	}
@@ -145,9 +145,9 @@ func doubled(d *json.Decoder) string {
 	return ""
 }
 
-// permissive lists the keys of another agent's settings, in lower case, that forbid nothing: a driving
+// harmlessKeys lists the keys of another agent's settings, in lower case, that forbid nothing: a driving
 // program sets them for that agent.
-var permissive = []string{
+var harmlessKeys = []string{
 	"$schema", "alwaysthinkingenabled", "apikeyhelper", "attribution", "autocompactenabled", "automemoryenabled", "autoupdates", "autoupdateschannel",
 	"awsauthrefresh", "awscredentialexport", "cleanupperioddays", "companyannouncements", "effortlevel", "enableallprojectmcpservers",
 	"enabledplugins", "env", "extraknownmarketplaces", "fastmode", "filesuggestion", "forceloginmethod", "forceloginorguuid",
@@ -155,42 +155,42 @@ var permissive = []string{
 	"prefersreducedmotion", "respectgitignore", "showturnduration", "spinnertipsenabled", "spinnerverbs", "statusline", "terminalprogressbarenabled", "theme", "verbose",
 }
 
-// adoptPermission applies rules in the form of our own settings, and rejects every key that may forbid
+// applyPermissions applies rules in the form of our own settings, and rejects every key that may forbid
 // something but would not.
-func (inv *invocation) adoptPermission(text []byte) error {
+func (inv *invocation) applyPermissions(text []byte) error {
 	var top, theirs map[string]json.RawMessage
 	_ = json.Unmarshal(text, &top) // parsed before
 	for key, value := range top {
 		switch lower := strings.ToLower(key); {
 		case key == "permission":
-			if err := inv.adoptRules(value); err != nil {
+			if err := inv.applyRules(value); err != nil {
 				return err
 			}
 		case lower == "permissions":
 			_ = json.Unmarshal(value, &theirs) // parsed before
-		case slices.Contains([]string{"model", "hooks"}, key), slices.Contains(permissive, lower), string(value) == "false" && !forbids(lower):
+		case slices.Contains([]string{"model", "hooks"}, key), slices.Contains(harmlessKeys, lower), string(value) == "false" && !mayForbid(lower):
 		default:
-			return inputf("--settings: %s has no effect here; write it in a file for --config", key)
+			return inputErrorf("--settings: %s has no effect here; write it in a file for --config", key)
 		}
 	}
 	for key := range theirs {
 		if !slices.Contains([]string{"allow", "deny", "ask", "defaultmode", "additionaldirectories"}, strings.ToLower(key)) {
-			return inputf("--settings: permissions.%s is unknown; use allow, deny, defaultMode or additionalDirectories", key)
+			return inputErrorf("--settings: permissions.%s is unknown; use allow, deny, defaultMode or additionalDirectories", key)
 		}
 	}
 	return nil
 }
 
-// forbids reports whether an unknown key looks as if it forbids something.
-func forbids(key string) bool {
+// mayForbid reports whether an unknown key looks as if it forbids something.
+func mayForbid(key string) bool {
 	return slices.ContainsFunc([]string{"permis", "deny", "denied", "disallow", "forbid", "block", "exclude"}, func(part string) bool { return strings.Contains(key, part) })
 }
 
-// adoptRules applies rules by tool, each a verdict or verdicts by pattern.
-func (inv *invocation) adoptRules(text []byte) error {
+// applyRules applies rules by tool, each a verdict or verdicts by pattern.
+func (inv *invocation) applyRules(text []byte) error {
 	var tools map[string]json.RawMessage
 	if json.Unmarshal(text, &tools) != nil {
-		return inputf("--settings: permission: expected an object of verdicts by tool")
+		return inputErrorf("--settings: permission: expected an object of verdicts by tool")
 	}
 	fl := inv.flags
 	for name, value := range tools {
@@ -199,7 +199,7 @@ func (inv *invocation) adoptRules(text []byte) error {
 		if json.Unmarshal(value, &one) == nil {
 			rules["*"] = one
 		} else if json.Unmarshal(value, &rules) != nil {
-			return inputf("--settings: permission.%s: expected allow or deny, or an object of them by pattern", name)
+			return inputErrorf("--settings: permission.%s: expected allow or deny, or an object of them by pattern", name)
 		} else if rules["*"] == "" {
 			delete(rules, "*")
 		}
@@ -207,13 +207,13 @@ func (inv *invocation) adoptRules(text []byte) error {
 			spec, err := rule.ParseSpec(name + "(" + pattern + ")")
 			switch {
 			case err != nil:
-				return inputf("--settings: permission.%s: %v", name, err)
+				return inputErrorf("--settings: permission.%s: %v", name, err)
 			case verdict == "deny":
-				fl.DenyTools = append(fl.DenyTools, app.Ours([]rule.Spec{spec})...)
+				fl.DenyTools = append(fl.DenyTools, app.NormalizeSpecs([]rule.Spec{spec})...)
 			case verdict == "allow":
-				fl.AllowTools = append(fl.AllowTools, app.Ours([]rule.Spec{spec})...)
+				fl.AllowTools = append(fl.AllowTools, app.NormalizeSpecs([]rule.Spec{spec})...)
 			default:
-				return inputf("--settings: permission.%s: expected allow or deny, found %q; write other rules in a file for --config", name, verdict)
+				return inputErrorf("--settings: permission.%s: expected allow or deny, found %q; write other rules in a file for --config", name, verdict)
 			}
 		}
 	}

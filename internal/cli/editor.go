@@ -25,20 +25,20 @@ import (
 	"coder/internal/ui/tty"
 )
 
-// edit opens the user's editor.
-func (t *terminal) edit(ctx context.Context, text string) (string, error) {
-	program := cmp.Or(t.inv.Getenv("VISUAL"), t.inv.Getenv("EDITOR"), "vi")
-	path, done, err := t.draft(text)
+// openEditor opens the user's editor.
+func (t *terminal) openEditor(ctx context.Context, text string) (string, error) {
+	program := cmp.Or(t.invocation.Getenv("VISUAL"), t.invocation.Getenv("EDITOR"), "vi")
+	path, done, err := t.writeDraftFile(text)
 	if err != nil {
 		return text, err
 	}
 	defer done()
 	words := strings.Fields(program)
-	cmd := t.app.Door().Command(ctx, words[0], append(words[1:], path)...)
+	cmd := t.app.Launcher().Command(ctx, words[0], append(words[1:], path)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stdio.Grace
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir = t.in, t.out, t.out, t.app.Root
-	putRight := tty.Keep(t.in)
+	putRight := tty.SaveMode(t.in)
 	err = cmd.Run()
 	putRight()
 	ended := ctx.Err() != nil || cmd.ProcessState != nil && !cmd.ProcessState.Exited() // not ended by the user: what they saved counts
@@ -48,7 +48,7 @@ func (t *terminal) edit(ctx context.Context, text string) (string, error) {
 	if err != nil && !ended {
 		return text, err
 	}
-	written, notRead := repofile.Own(path, promptLimit)
+	written, notRead := repofile.ReadOwn(path, maxPromptBytes)
 	if notRead != nil {
 		return text, errors.Join(err, notRead)
 	}
@@ -57,12 +57,12 @@ func (t *terminal) edit(ctx context.Context, text string) (string, error) {
 
 // pager returns what shows text in the program that PAGER names; nil if it names none.
 func (t *terminal) pager() func(context.Context, *os.File, string) error {
-	words := strings.Fields(t.inv.Getenv("PAGER"))
+	words := strings.Fields(t.invocation.Getenv("PAGER"))
 	if len(words) == 0 {
 		return nil
 	}
 	return func(ctx context.Context, terminal *os.File, text string) error {
-		cmd := t.app.Door().Command(ctx, words[0], words[1:]...)
+		cmd := t.app.Launcher().Command(ctx, words[0], words[1:]...)
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 		cmd.WaitDelay = stdio.Grace
 		cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir = strings.NewReader(text), terminal, terminal, t.app.Root
@@ -74,17 +74,17 @@ func (t *terminal) pager() func(context.Context, *os.File, string) error {
 	}
 }
 
-// inEditor returns the text saved in an editor when the program was killed, if it belongs to this
+// recoverEditorText returns the text saved in an editor when the program was killed, if it belongs to this
 // session, or nothing was sent in its own. It removes the file.
-func (t *terminal) inEditor() (text string) {
+func (t *terminal) recoverEditorText() (text string) {
 	if t.app.Home == "" {
 		return ""
 	}
 	store := t.app.Store()
-	dir := filepath.Join(t.app.Home, app.Drafts)
+	dir := filepath.Join(t.app.Home, app.DraftsDir)
 	entries, _ := os.ReadDir(dir) // the folder may not exist
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil && strings.HasPrefix(e.Name(), picturePrefix) && t.inv.Now().Sub(info.ModTime()) > draftAge {
+		if info, err := e.Info(); err == nil && strings.HasPrefix(e.Name(), picturePrefix) && t.invocation.Now().Sub(info.ModTime()) > maxDraftAge {
 			_ = os.Remove(filepath.Join(dir, e.Name())) // retried next time
 		}
 		rest, ok := strings.CutPrefix(e.Name(), draftPrefix)
@@ -94,12 +94,12 @@ func (t *terminal) inEditor() (text string) {
 			continue
 		}
 		id := name[:strings.LastIndexByte(name, '.')]
-		own := id == t.session().ID || (!slices.Contains(store.All(), id) || store.Unused(id)) && !t.openElsewhere(id)
-		if !own && t.inv.Now().Sub(info.ModTime()) < draftAge {
+		own := id == t.session().ID || (!slices.Contains(store.AllSessions(), id) || store.IsUnused(id)) && !t.isOpenElsewhere(id)
+		if !own && t.invocation.Now().Sub(info.ModTime()) < maxDraftAge {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())
-		if written, err := repofile.Own(path, promptLimit); own && err == nil && strings.HasSuffix(e.Name(), ".md") {
+		if written, err := repofile.ReadOwn(path, maxPromptBytes); own && err == nil && strings.HasSuffix(e.Name(), ".md") {
 			text = strings.TrimRight(string(written), "\n")
 		}
 		_ = os.Remove(path) // retried next time
@@ -108,16 +108,16 @@ func (t *terminal) inEditor() (text string) {
 }
 
 // draftPrefix begins the names of editor files; the session id follows. An abandoned file is kept for
-// draftAge.
+// maxDraftAge.
 const (
 	draftPrefix = "draft-"
-	draftAge    = 60 * 24 * time.Hour
+	maxDraftAge = 60 * 24 * time.Hour
 )
 
-// draft writes text to a file for an editor, where the session finds it again if this process is killed.
+// writeDraftFile writes text to a file for an editor, where the session finds it again if this process is killed.
 // done removes it, and the editor's own files beside it.
-func (t *terminal) draft(text string) (path string, done func(), err error) {
-	dir := filepath.Join(t.app.Home, app.Drafts)
+func (t *terminal) writeDraftFile(text string) (path string, done func(), err error) {
+	dir := filepath.Join(t.app.Home, app.DraftsDir)
 	if t.app.Home == "" || os.MkdirAll(dir, 0o700) != nil {
 		dir = os.TempDir()
 	}
@@ -142,21 +142,21 @@ func (t *terminal) draft(text string) (path string, done func(), err error) {
 // maxChoices is the most completions offered.
 const maxChoices = 200
 
-// complete offers completions at the cursor: a command at the start of the line, its argument, or a file
+// completeInput offers completions at the cursor: a command at the start of the line, its argument, or a file
 // after an @.
-func (t *terminal) complete(draft string, cursor int) (start int, choices []lineedit.Choice) {
+func (t *terminal) completeInput(draft string, cursor int) (start int, choices []lineedit.Choice) {
 	before := draft[:cursor]
-	if start, typed, ok := naming(before); ok {
-		ctx, stop := context.WithTimeout(context.Background(), treePatience)
+	if start, typed, ok := mentionBefore(before); ok {
+		ctx, stop := context.WithTimeout(context.Background(), treeTimeout)
 		defer stop()
 		t.paths.Wait(ctx)
-		choices, _ := t.named(typed, strings.HasPrefix(before[start:], `@"`))
-		for _, c := range t.beside(typed) { // ignored files too
+		choices, _ := t.completeSimilar(typed, strings.HasPrefix(before[start:], `@"`))
+		for _, c := range t.completeEntries(typed) { // ignored files too
 			if !slices.Contains(choices, c) {
 				choices = append(choices, c)
 			}
 		}
-		return start, slices.Concat(t.resources(typed), choices)
+		return start, slices.Concat(t.completeResource(typed), choices)
 	}
 	start = strings.LastIndexAny(before, " \t\n") + 1
 	word := before[start:]
@@ -174,9 +174,9 @@ func (t *terminal) complete(draft string, cursor int) (start int, choices []line
 	default:
 		for _, cmd := range t.session().Commands() {
 			if "/"+cmd.Name == command {
-				choices = append(choices, t.completeArgument(next(cmd.Args, strings.Fields(typed[:len(typed)-len(word)])), word)...)
+				choices = append(choices, t.completeArgument(nextUsageWords(cmd.Args, strings.Fields(typed[:len(typed)-len(word)])), word)...)
 				if len(choices) == 0 {
-					files, from := t.completeSpaced(cmd.Args, typed)
+					files, from := t.completeSpacedPath(cmd.Args, typed)
 					return len(before) - len(typed) + from, files
 				}
 			}
@@ -185,11 +185,11 @@ func (t *terminal) complete(draft string, cursor int) (start int, choices []line
 	return start, choices
 }
 
-// completeSpaced offers files for a command's arguments if the file name contains spaces, from the byte
+// completeSpacedPath offers files for a command's arguments if the file name contains spaces, from the byte
 // where the name begins.
-func (t *terminal) completeSpaced(usage, typed string) (choices []lineedit.Choice, from int) {
+func (t *terminal) completeSpacedPath(usage, typed string) (choices []lineedit.Choice, from int) {
 	for from < len(typed) {
-		words := next(usage, strings.Fields(typed[:from]))
+		words := nextUsageWords(usage, strings.Fields(typed[:from]))
 		if slices.Contains(words, "FILE") || slices.Contains(words, "PATH") {
 			return t.completeFile(typed[from:]), from
 		}
@@ -202,59 +202,59 @@ func (t *terminal) completeSpaced(usage, typed string) (choices []lineedit.Choic
 	return nil, 0
 }
 
-// treePatience is how long Tab waits for a tree that was never read.
-const treePatience = 2 * time.Second
+// treeTimeout is how long Tab waits for a tree that was never read.
+const treeTimeout = 2 * time.Second
 
-// modelPatience is how long Tab waits for an endpoint's models.
-const modelPatience = time.Second
+// modelsTimeout is how long Tab waits for an endpoint's models.
+const modelsTimeout = time.Second
 
-// naming returns the file name being typed before the cursor. In a shell command an @ has another
+// mentionBefore returns the file name being typed before the cursor. In a shell command an @ has another
 // meaning.
-func naming(before string) (start int, typed string, ok bool) {
+func mentionBefore(before string) (start int, typed string, ok bool) {
 	if strings.HasPrefix(strings.TrimSpace(before), "!") {
 		return 0, "", false
 	}
-	return mention.Unfinished(before)
+	return mention.FindUnfinished(before)
 }
 
-// suggest offers commands while one is typed, and files while a name is typed.
-func (t *terminal) suggest(draft string, cursor int) (start int, find func() ([]lineedit.Choice, bool)) {
+// suggestWhileTyping offers commands while one is typed, and files while a name is typed.
+func (t *terminal) suggestWhileTyping(draft string, cursor int) (start int, find func() ([]lineedit.Choice, bool)) {
 	if before := draft[:cursor]; strings.HasPrefix(before, "/") && !strings.ContainsAny(before, " \n") {
 		commands := t.completeCommand(before)
 		return 0, func() ([]lineedit.Choice, bool) { return commands, false }
 	}
-	start, typed, ok := naming(draft[:cursor])
+	start, typed, ok := mentionBefore(draft[:cursor])
 	if !ok {
 		return 0, nil
 	}
 	quoted := strings.HasPrefix(draft[start:cursor], `@"`)
-	resources := t.resources(typed)
+	resources := t.completeResource(typed)
 	return start, func() ([]lineedit.Choice, bool) {
-		files, more := t.named(typed, quoted)
+		files, more := t.completeSimilar(typed, quoted)
 		return slices.Concat(resources, files), more
 	}
 }
 
-// mostSeen is the most files offered for a similar path.
-const mostSeen = 50
+// maxSimilarFiles is the most files offered for a similar path.
+const maxSimilarFiles = 50
 
-// named offers the files whose path resembles the typed text.
-func (t *terminal) named(typed string, quoted bool) (choices []lineedit.Choice, more bool) {
-	paths, more := t.paths.Find(typed, mostSeen)
+// completeSimilar offers the files whose path resembles the typed text.
+func (t *terminal) completeSimilar(typed string, quoted bool) (choices []lineedit.Choice, more bool) {
+	paths, more := t.paths.Find(typed, maxSimilarFiles)
 	for _, path := range paths {
-		if path = t.followed(path); path != "" {
+		if path = t.offeredPath(path); path != "" {
 			choices = append(choices, fileChoice(path, quoted))
 		}
 	}
 	if len(paths) == 0 && strings.Contains(typed, "/") { // below a link
-		choices = t.beside(typed)
+		choices = t.completeEntries(typed)
 	}
 	return choices, more
 }
 
-// followed returns a path to offer: a link to a folder can be continued, and a link that leads nowhere,
+// offeredPath returns a path to offer: a link to a folder can be continued, and a link that leads nowhere,
 // or out of the workspace, is not offered.
-func (t *terminal) followed(path string) string {
+func (t *terminal) offeredPath(path string) string {
 	at := filepath.Join(t.app.Root, path)
 	if info, err := os.Lstat(at); err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		return path
@@ -276,7 +276,7 @@ func (t *terminal) followed(path string) string {
 
 // fileChoice returns the choice for a file, or for a folder, whose path can be continued.
 func fileChoice(path string, quoted bool) lineedit.Choice {
-	quoted = quoted || !mention.Plain(strings.TrimSuffix(path, "/"))
+	quoted = quoted || !mention.IsPlain(strings.TrimSuffix(path, "/"))
 	switch folder := strings.HasSuffix(path, "/"); {
 	case folder && quoted:
 		return lineedit.Choice{Text: "@" + mention.Quote(path)}
@@ -286,16 +286,16 @@ func fileChoice(path string, quoted bool) lineedit.Choice {
 	return lineedit.Choice{Text: mention.Ref{Path: path, Quoted: quoted}.String() + " "}
 }
 
-// beside offers the entries of a folder whose names begin with the typed text.
-func (t *terminal) beside(typed string) (choices []lineedit.Choice) {
+// completeEntries offers the entries of a folder whose names begin with the typed text.
+func (t *terminal) completeEntries(typed string) (choices []lineedit.Choice) {
 	dir, name := filepath.Split(typed)
-	for _, e := range t.entries(dir, name) {
+	for _, e := range t.dirEntries(dir, name) {
 		path := dir + e.Name()
 		if e.IsDir() {
 			path += "/"
 		}
 		if e.Type()&fs.ModeSymlink != 0 && !filepath.IsAbs(dir) && !strings.HasPrefix(dir, "~/") {
-			path = t.followed(path)
+			path = t.offeredPath(path)
 		}
 		if path != "" {
 			choices = append(choices, fileChoice(path, false))
@@ -304,9 +304,9 @@ func (t *terminal) beside(typed string) (choices []lineedit.Choice) {
 	return choices
 }
 
-// resources offers the resources of MCP servers whose names begin with the typed text.
-func (t *terminal) resources(typed string) (choices []lineedit.Choice) {
-	for _, name := range t.host.Inside().NamedResources(typed) {
+// completeResource offers the resources of MCP servers whose names begin with the typed text.
+func (t *terminal) completeResource(typed string) (choices []lineedit.Choice) {
+	for _, name := range t.host.Inside().CompleteResources(typed) {
 		if !strings.HasSuffix(name, ":") {
 			name += " "
 		}
@@ -318,8 +318,8 @@ func (t *terminal) resources(typed string) (choices []lineedit.Choice) {
 func (t *terminal) completeCommand(typed string) (choices []lineedit.Choice) {
 	for _, cmd := range t.session().Commands() {
 		if name := "/" + cmd.Name; strings.HasPrefix(name, typed) {
-			if !cmd.Authored {
-				cmd.Help = t.inv.words.Said(cmd.Help)
+			if !cmd.IsCustom {
+				cmd.Help = t.invocation.printer.TranslateText(cmd.Help)
 			}
 			choices = append(choices, lineedit.Choice{Text: name + " ", Note: cmd.Help})
 		}
@@ -327,9 +327,9 @@ func (t *terminal) completeCommand(typed string) (choices []lineedit.Choice) {
 	return choices
 }
 
-// next returns the words that its usage allows next in a command, after those written. Capitals are
-// placeholders; several optional words, [force] [dry], may be in any order.
-func next(usage string, written []string) (words []string) {
+// nextUsageWords returns the words that its usage allows next in a command, after those written. Capitals are
+// placeholders; several optional words, [force] [dryRestore], may be in any order.
+func nextUsageWords(usage string, written []string) (words []string) {
 	if all := strings.Split(strings.Trim(usage, "[]"), "] ["); len(all) > 1 && !strings.ContainsFunc(usage, func(r rune) bool { return unicode.IsUpper(r) || r == '|' }) {
 		return slices.DeleteFunc(all, func(w string) bool { return slices.Contains(written, w) })
 	}
@@ -353,8 +353,8 @@ func (t *terminal) completeArgument(words []string, typed string) (choices []lin
 		values := []string{w}
 		switch w {
 		case "NAME":
-			ctx, stop := context.WithTimeout(context.Background(), modelPatience)
-			values = t.app.Offered(ctx)
+			ctx, stop := context.WithTimeout(context.Background(), modelsTimeout)
+			values = t.app.FetchModelNames(ctx)
 			stop()
 		case "PRESET":
 			values = mode.Presets()
@@ -389,9 +389,9 @@ func (t *terminal) completeArgument(words []string, typed string) (choices []lin
 
 // completeSession offers the sessions whose id or title contains the typed text, newest first.
 func (t *terminal) completeSession(typed string) (choices []lineedit.Choice) {
-	heads, _ := t.app.Store().Heads(context.Background())
+	heads, _ := t.app.Store().ListHeads(context.Background())
 	for _, h := range heads {
-		title := cmp.Or(h.Meta.Title, t.inv.words.T("nothing was asked"))
+		title := cmp.Or(h.Meta.Title, t.invocation.printer.T("nothing was asked"))
 		if h.ID == t.session().ID || !strings.Contains(strings.ToLower(h.ID+" "+title), strings.ToLower(typed)) {
 			continue
 		}
@@ -402,7 +402,7 @@ func (t *terminal) completeSession(typed string) (choices []lineedit.Choice) {
 
 // completeMessage offers the user's messages to go back to, by number, and the undo of that.
 func (t *terminal) completeMessage(typed string) (choices []lineedit.Choice) {
-	messages, _ := t.lists("/rewind")
+	messages, _ := t.argumentList("/rewind")
 	for _, m := range messages.Items {
 		if strings.HasPrefix(m.Choice.Text, typed) {
 			choices = append(choices, m.Choice)
@@ -416,10 +416,10 @@ func (t *terminal) completeMessage(typed string) (choices []lineedit.Choice) {
 
 // completeInShell offers files for the last word of a shell command, quoted for the shell.
 func (t *terminal) completeInShell(line string) (start int, choices []lineedit.Choice) {
-	w := lastShellWord(line, t.inv.Getenv)
+	w := parseLastShellWord(line, t.invocation.Getenv)
 	dir, name := filepath.Split(w.text)
-	for _, e := range t.entries(dir, name) {
-		choices = append(choices, lineedit.Choice{Text: w.completed(e.Name(), e.IsDir())})
+	for _, e := range t.dirEntries(dir, name) {
+		choices = append(choices, lineedit.Choice{Text: w.complete(e.Name(), e.IsDir())})
 	}
 	return w.start, choices
 }
@@ -427,7 +427,7 @@ func (t *terminal) completeInShell(line string) (start int, choices []lineedit.C
 // completeFile offers files for a word.
 func (t *terminal) completeFile(word string) (choices []lineedit.Choice) {
 	dir, name := filepath.Split(word)
-	for _, e := range t.entries(dir, name) {
+	for _, e := range t.dirEntries(dir, name) {
 		end := " "
 		if e.IsDir() {
 			end = "/"
@@ -437,13 +437,13 @@ func (t *terminal) completeFile(word string) (choices []lineedit.Choice) {
 	return choices
 }
 
-// entries returns the entries of a folder whose names begin with name: in the workspace, or anywhere if
+// dirEntries returns the entries of a folder whose names begin with name: in the workspace, or anywhere if
 // dir is absolute. Hidden ones are included only if asked for.
-func (t *terminal) entries(dir, name string) []fs.DirEntry {
-	var folder fs.FS = repofile.Below(t.app.Root)
+func (t *terminal) dirEntries(dir, name string) []fs.DirEntry {
+	var folder fs.FS = repofile.NewRoot(t.app.Root)
 	at := filepath.ToSlash(filepath.Clean(dir))
 	if below, ok := strings.CutPrefix(dir, "~/"); ok {
-		folder, at = repofile.OwnDir(filepath.Join(t.inv.Getenv("HOME"), below)), "."
+		folder, at = repofile.OwnDir(filepath.Join(t.invocation.Getenv("HOME"), below)), "."
 	} else if filepath.IsAbs(dir) {
 		folder, at = repofile.OwnDir(dir), "."
 	}

@@ -25,7 +25,7 @@ func TestTheNextWordIsReadFromTheUsage(t *testing.T) {
 		{"[all] [force] [dry]", "", []string{"all", "force", "dry"}}, {"[all] [force] [dry]", "dry all", []string{"force"}},
 		{"[all|#N|FILE] [force] [dry]", "", []string{"all", "#N", "FILE"}}, {"[all|#N|FILE] [force] [dry]", "all", []string{"force"}}, {"[FORMAT] [FILE]", "", []string{"FORMAT"}},
 	} {
-		if got := next(tt.usage, strings.Fields(tt.written)); !slices.Equal(got, tt.want) {
+		if got := nextUsageWords(tt.usage, strings.Fields(tt.written)); !slices.Equal(got, tt.want) {
 			t.Errorf("%s after %q: %q", tt.usage, tt.written, got)
 		}
 	}

@@ -26,8 +26,8 @@ const (
 	ExitDone        = 0
 	ExitError       = 1
 	ExitUsage       = 2
-	ExitRefused     = 30 // finished, but at least one call was refused
-	ExitParked      = 31 // a question is open
+	ExitDenied      = 30 // finished, but at least one call was refused
+	ExitPending     = 31 // a question is open
 	ExitAuth        = 41
 	ExitInput       = 42
 	ExitSandbox     = 44
@@ -35,7 +35,7 @@ const (
 	ExitStepLimit   = 53
 	ExitProvider    = 54
 	ExitUntrusted   = 55
-	ExitUnkept      = 56 // done, but not everything could be saved to disk
+	ExitUnsaved     = 56 // done, but not everything could be saved to disk
 	ExitUnverified  = 57 // done, but the last changes did not pass a check
 	ExitBudget      = 58
 	ExitInterrupted = 130
@@ -57,43 +57,43 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-func usagef(format string, args ...any) error {
+func usageErrorf(format string, args ...any) error {
 	return &exitError{code: ExitUsage, text: fmt.Sprintf(format, args...)}
 }
 
-func inputf(format string, args ...any) error {
+func inputErrorf(format string, args ...any) error {
 	return &exitError{code: ExitInput, text: fmt.Sprintf(format, args...)}
 }
 
-// unkept is why part of the sessions that this process closed is not on disk.
-type unkept struct {
+// unsavedReason is why part of the sessions that this process closed is not on disk.
+type unsavedReason struct {
 	mu  sync.Mutex // guards why
-	why error
+	err error
 }
 
-// closed records whether everything in a session just closed is on disk, and returns the error of
+// recordClose records whether everything in a session just closed is on disk, and returns the error of
 // closing it.
-func (inv *invocation) closed(r serve.Result) error {
-	if inv.unkept == nil || inv.flags.Ephemeral {
+func (inv *invocation) recordClose(r serve.CloseResult) error {
+	if inv.unsaved == nil || inv.flags.Ephemeral {
 		return r.Err
 	}
-	inv.unkept.mu.Lock()
-	defer inv.unkept.mu.Unlock()
-	inv.unkept.why = cmp.Or(inv.unkept.why, r.Unkept)
+	inv.unsaved.mu.Lock()
+	defer inv.unsaved.mu.Unlock()
+	inv.unsaved.err = cmp.Or(inv.unsaved.err, r.UnsavedErr)
 	return r.Err
 }
 
-// kept returns the program's final error: nil only if err is nil and all of its sessions are on disk.
-func (inv *invocation) kept(err error) error {
-	if inv.unkept == nil {
+// finalError returns the program's final error: nil only if err is nil and all of its sessions are on disk.
+func (inv *invocation) finalError(err error) error {
+	if inv.unsaved == nil {
 		return err
 	}
-	inv.unkept.mu.Lock()
-	defer inv.unkept.mu.Unlock()
-	if err != nil || inv.unkept.why == nil {
+	inv.unsaved.mu.Lock()
+	defer inv.unsaved.mu.Unlock()
+	if err != nil || inv.unsaved.err == nil {
 		return err
 	}
-	return &exitError{code: ExitUnkept, text: fmt.Sprintf("done, but not everything could be saved on disk: %v", inv.unkept.why)}
+	return &exitError{code: ExitUnsaved, text: fmt.Sprintf("done, but not everything could be saved on disk: %v", inv.unsaved.err)}
 }
 
 // ExitCode maps an error to the program's exit code.
@@ -103,7 +103,7 @@ func ExitCode(err error) int {
 		mistake *app.Error
 		refused *provider.Error
 		command *orchestrator.CommandError
-		newer   *event.NewerError
+		newer   *event.NewerFormatError
 		untold  serve.Refusal
 		unsent  *orchestrator.AttachError
 	)
@@ -113,17 +113,17 @@ func ExitCode(err error) int {
 	case errors.As(err, &known):
 		return known.code
 	case errors.As(err, &mistake):
-		return map[app.Kind]int{app.BadInput: ExitInput, app.BadConfig: ExitConfig, app.Untrusted: ExitUntrusted}[mistake.Kind]
+		return map[app.Kind]int{app.KindInput: ExitInput, app.KindConfig: ExitConfig, app.KindUntrusted: ExitUntrusted}[mistake.Kind]
 	case errors.Is(err, orchestrator.ErrStepLimit):
 		return ExitStepLimit
 	case errors.Is(err, meter.ErrBudget):
 		return ExitBudget
-	case errors.Is(err, uip.ErrParked):
-		return ExitParked
+	case errors.Is(err, uip.ErrAnswerPending):
+		return ExitPending
 	case errors.Is(err, confine.ErrUnavailable):
 		return ExitSandbox
-	case errors.Is(err, toolrun.ErrRefused), errors.Is(err, toolrun.ErrHook), errors.Is(err, orchestrator.ErrPromptRefused):
-		return ExitRefused
+	case errors.Is(err, toolrun.ErrDeniedAndStopped), errors.Is(err, toolrun.ErrStoppedByHook), errors.Is(err, orchestrator.ErrPromptDenied):
+		return ExitDenied
 	case errors.As(err, &command), errors.As(err, &unsent), errors.As(err, &newer), errors.As(err, &untold), errors.Is(err, session.ErrNotFound):
 		return ExitInput
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -136,13 +136,13 @@ func ExitCode(err error) int {
 	return ExitError
 }
 
-// message returns the line about err that the user sees, with what to do about it.
-func message(err error) string {
+// errorMessage returns the line about err that the user sees, with what to do about it.
+func errorMessage(err error) string {
 	var (
 		known   *exitError
 		mistake *app.Error
 		claimed *event.ClaimedError
-		newer   *event.NewerError
+		newer   *event.NewerFormatError
 	)
 	switch {
 	case err == nil:
@@ -157,8 +157,8 @@ func message(err error) string {
 		return claimed.Error() + "; wait for it, or start another session"
 	case errors.As(err, &newer):
 		return newer.Error() + "; coder show " + newer.Session + " reads it"
-	case errors.Is(err, uip.ErrParked):
-		return parkedHint(err)
+	case errors.Is(err, uip.ErrAnswerPending):
+		return pendingHint(err)
 	case errors.Is(err, context.Canceled):
 		return "interrupted"
 	case errors.Is(err, session.ErrNotFound):
@@ -173,9 +173,9 @@ func message(err error) string {
 	return text
 }
 
-// parkedHint says which question waits and how to answer it.
-func parkedHint(err error) string {
-	var w *uip.Waiting
+// pendingHint says which question waits and how to answer it.
+func pendingHint(err error) string {
+	var w *uip.PendingError
 	if !errors.As(err, &w) {
 		return err.Error() + "; coder tasks shows open questions"
 	}
@@ -188,7 +188,7 @@ func parkedHint(err error) string {
 
 // providerHint says what the user can do about a provider's failure.
 func providerHint(err error) string {
-	var full *orchestrator.NoRoomError
+	var full *orchestrator.WindowTooSmallError
 	switch text := strings.ToLower(err.Error()); {
 	case errors.As(err, &full):
 		return "" // the error says what to do
@@ -198,7 +198,7 @@ func providerHint(err error) string {
 		return "check CODER_API_KEY, your vendor's variable or provider.api_key; coder config show shows which is used"
 	case errors.Is(err, provider.ErrRateLimited) && strings.Contains(text, "the limit resets at"):
 		return "--wait-limit DURATION waits for it"
-	case errors.Is(err, provider.ErrNoModel):
+	case errors.Is(err, provider.ErrUnknownModel):
 		return "choose one with --model or CODER_MODEL"
 	case errors.Is(err, provider.ErrContextTooLong):
 		return "start a new session, or use a model with a larger window"

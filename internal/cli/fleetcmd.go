@@ -16,8 +16,8 @@ import (
 	"coder/internal/host/program"
 )
 
-// fleetProgram is the program that runs many agents. It is separate, so that this one stays small.
-const fleetProgram = "coder-fleet"
+// fleetBinary is the program that runs many agents. It is separate, so that this one stays small.
+const fleetBinary = "coder-fleet"
 
 // fleetVerbs lists the fleet's commands.
 var fleetVerbs = []string{"up", "worker", "submit", "ps", "workers", "logs", "watch", "answer", "cancel", "result", "verify", "restore", "prune", "drain", "enroll", "metrics", "status", "help"}
@@ -33,12 +33,12 @@ func isFleet(args []string) bool {
 
 // findFleet finds the fleet's program beside this one or in PATH.
 func (inv *invocation) findFleet() (string, error) {
-	path := filepath.Join(filepath.Dir(inv.Exe), fleetProgram)
+	path := filepath.Join(filepath.Dir(inv.Exe), fleetBinary)
 	if info, err := os.Stat(path); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
 		return path, nil
 	}
-	path, err := inv.door().Find(fleetProgram)
-	if refused := (*program.Refusal)(nil); errors.As(err, &refused) {
+	path, err := inv.fleetLauncher().Find(fleetBinary)
+	if refused := (*program.RefusalError)(nil); errors.As(err, &refused) {
 		return "", &exitError{code: ExitInput, text: refused.Error()}
 	}
 	if err != nil {
@@ -47,25 +47,25 @@ func (inv *invocation) findFleet() (string, error) {
 	return path, nil
 }
 
-// door returns the launcher of the fleet's program for this folder.
-func (inv *invocation) door() program.Door {
-	return program.Outside(inv.Environ, cmp.Or(inv.settings.Root, inv.Dir, string(filepath.Separator)))
+// fleetLauncher returns the launcher of the fleet's program for this folder.
+func (inv *invocation) fleetLauncher() program.Launcher {
+	return program.NewOutside(inv.Environ, cmp.Or(inv.settings.Root, inv.Dir, string(filepath.Separator)))
 }
 
 // runFleet replaces this process with the fleet's program.
-func (inv *invocation) runFleet(context.Context) error { return inv.becomeFleet(inv.Args[1:]) }
+func (inv *invocation) runFleet(context.Context) error { return inv.execFleet(inv.Args[1:]) }
 
-func (inv *invocation) becomeFleet(args []string) error {
+func (inv *invocation) execFleet(args []string) error {
 	path, err := inv.findFleet()
 	if err != nil {
 		return err
 	}
-	err = program.Become(path, append([]string{fleetProgram}, args...), inv.Environ)
+	err = program.Exec(path, append([]string{fleetBinary}, args...), inv.Environ)
 	return errors.Join(errors.New("coder-fleet could not be started"), err)
 }
 
-// fleetTime is the timeout for the fleet's answer.
-const fleetTime = 5 * time.Second
+// fleetTimeout is the timeout for the fleet's answer.
+const fleetTimeout = 5 * time.Second
 
 // fleetTasks returns the tasks of the user's fleet, if there is one, as if they were local. It reports
 // errors as warnings. more is passed to ps.
@@ -77,9 +77,9 @@ func (inv *invocation) fleetTasks(ctx context.Context, a *app.Workspace, more ..
 	if err != nil {
 		return nil
 	}
-	ctx, stop := context.WithTimeout(ctx, fleetTime)
+	ctx, stop := context.WithTimeout(ctx, fleetTimeout)
 	defer stop()
-	cmd := inv.door().Command(ctx, path, append([]string{"ps", "--json"}, more...)...)
+	cmd := inv.fleetLauncher().Command(ctx, path, append([]string{"ps", "--json"}, more...)...)
 	cmd.WaitDelay = time.Second
 	text, err := cmd.Output()
 	var tasks []struct {
@@ -98,22 +98,22 @@ func (inv *invocation) fleetTasks(ctx context.Context, a *app.Workspace, more ..
 		inv.warn("the fleet does not list its tasks; coder fleet ps shows why")
 		return nil
 	}
-	statuses := map[string]task.Status{"queued": task.Open, "running": task.InProgress, "waiting": task.AwaitingUser, "done": task.Done, "canceled": task.Canceled}
+	statuses := map[string]task.Status{"queued": task.StatusOpen, "running": task.StatusInProgress, "waiting": task.StatusAwaitingUser, "done": task.StatusDone, "canceled": task.StatusCanceled}
 	for _, t := range slices.Backward(tasks) {
-		row := taskRow{Session: t.ID, ID: t.ID, Title: t.Spec.Prompt, Status: string(cmp.Or(statuses[t.Status], task.Failed)), Created: t.Created, Open: []uip.Request{},
+		row := taskRow{Session: t.ID, ID: t.ID, Title: t.Spec.Prompt, Status: string(cmp.Or(statuses[t.Status], task.StatusFailed)), Created: t.Created, OpenQuestions: []uip.Request{},
 			Running: t.Status == "running"}
 		if t.Question != nil {
-			row.Open = append(row.Open, *t.Question)
+			row.OpenQuestions = append(row.OpenQuestions, *t.Question)
 		}
 		rows = append(rows, row)
 	}
 	return rows
 }
 
-// respondInFleet sends the fleet the answer to a question of one of its tasks, in any folder.
-func (inv *invocation) respondInFleet(ctx context.Context, a *app.Workspace, id string) error {
+// respondToFleet sends the fleet the answer to a question of one of its tasks, in any folder.
+func (inv *invocation) respondToFleet(ctx context.Context, a *app.Workspace, id string) error {
 	for _, row := range inv.fleetTasks(ctx, a) {
-		if !slices.ContainsFunc(row.Open, func(q uip.Request) bool { return q.ID == id || row.ID == id }) {
+		if !slices.ContainsFunc(row.OpenQuestions, func(q uip.Request) bool { return q.ID == id || row.ID == id }) {
 			continue
 		}
 		args := []string{"answer", id}
@@ -125,7 +125,7 @@ func (inv *invocation) respondInFleet(ctx context.Context, a *app.Workspace, id 
 		for _, part := range inv.flags.answers {
 			args = append(args, "--answer", part)
 		}
-		return inv.becomeFleet(args)
+		return inv.execFleet(args)
 	}
 	return nil
 }

@@ -20,22 +20,22 @@ import (
 
 // runFork starts a new session from a record of another one, in its own folder.
 func (inv *invocation) runFork(ctx context.Context, a *app.Workspace) error {
-	inv.warnOfUnfinished(a)
-	f, err := a.ForkAt(ctx, inv.flags.args[0], uint64(inv.flags.at), inv.flags.session.ID)
+	inv.warnIncompleteWorktrees(a)
+	f, err := a.ForkSession(ctx, inv.flags.args[0], uint64(inv.flags.atRecord), inv.flags.session.NewID)
 	if err != nil {
 		return err
 	}
-	return inv.tell(append(inv.forkLines(f), inv.words.T("Continue it: coder --cwd %s -r %s", f.Work, f.Session))...)
+	return inv.printWrapped(append(inv.forkLines(f), inv.printer.T("Continue it: coder --cwd %s -r %s", f.Workspace, f.Session))...)
 }
 
 // forkLines describes a fork, and what in it differs from the original.
-func (inv *invocation) forkLines(f app.Forked) []string {
-	t := inv.words.T
-	lines := []string{t("Session %s starts at record %d of %s.", f.Session, f.At, f.Source)}
+func (inv *invocation) forkLines(f app.ForkResult) []string {
+	t := inv.printer.T
+	lines := []string{t("Session %s starts at record %d of %s.", f.Session, f.Record, f.Source)}
 	if f.Repo != "" {
-		lines = append(lines, t("Files: %s (git worktree, branch %s)", oneLine(f.Work), f.Branch))
+		lines = append(lines, t("Files: %s (git worktree, branch %s)", singleLine(f.Workspace), f.Branch))
 	} else {
-		lines = append(lines, t("Files: %s (copy)", oneLine(f.Work)))
+		lines = append(lines, t("Files: %s (copy)", singleLine(f.Workspace)))
 	}
 	switch {
 	case f.Yolo:
@@ -44,26 +44,26 @@ func (inv *invocation) forkLines(f app.Forked) []string {
 		lines = append(lines, t("Mode: %s", f.Mode))
 	}
 	if f.Within != "" {
-		lines = append(lines, t("Record %d is within a call of %s: the call is cancelled, files are as before it.", f.At, oneLine(f.Within)))
+		lines = append(lines, t("Record %d is within a call of %s: the call is cancelled, files are as before it.", f.Record, singleLine(f.Within)))
 	}
 	if len(f.Lost) > 0 {
-		lines = append(lines, t("Missing, because their content was not saved: %s", oneLine(strings.Join(f.Lost, ", "))))
+		lines = append(lines, t("Missing, because their content was not saved: %s", singleLine(strings.Join(f.Lost, ", "))))
 	}
 	if len(f.Outside) > 0 {
-		lines = append(lines, t("Outside the project, so unchanged: %s", oneLine(strings.Join(f.Outside, ", "))))
+		lines = append(lines, t("Outside the project, so unchanged: %s", singleLine(strings.Join(f.Outside, ", "))))
 	}
 	return lines
 }
 
-// warnOfUnfinished lists worktrees that are incomplete because the program ended.
-func (inv *invocation) warnOfUnfinished(a *app.Workspace) {
-	book, err := a.Worktrees()
+// warnIncompleteWorktrees lists worktrees that are incomplete because the program ended.
+func (inv *invocation) warnIncompleteWorktrees(a *app.Workspace) {
+	book, err := a.WorktreeBook()
 	if err != nil {
 		return
 	}
 	all, _ := book.List()
 	for _, e := range all {
-		if e.Print == "" {
+		if e.Fingerprint == "" {
 			inv.warn(fmt.Sprintf("The worktree %s was never finished. coder worktree remove %[1]s deletes it.", e.Name))
 		}
 	}
@@ -77,34 +77,34 @@ func (inv *invocation) forkFirst(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	id := fl.session.Resume
+	id := fl.session.ResumeID
 	if id == "" {
-		if id, err = a.Store().Last(); err != nil {
+		if id, err = a.Store().LastSession(); err != nil {
 			return err
 		}
 	}
-	at := uint64(fl.at)
+	at := uint64(fl.atRecord)
 	if fl.resumeAt != "" {
-		if at, err = recordOf(ctx, a, id, fl.resumeAt); err != nil {
+		if at, err = messageRecord(ctx, a, id, fl.resumeAt); err != nil {
 			return err
 		}
 	}
-	f, err := a.ForkAt(ctx, id, at, fl.session.ID)
+	f, err := a.ForkSession(ctx, id, at, fl.session.NewID)
 	if err != nil {
 		return err
 	}
 	for _, line := range inv.forkLines(f) {
 		inv.warn(line)
 	}
-	fl.Dir, fl.at, fl.resumeAt = f.Work, 0, ""
-	fl.session = app.Which{Resume: f.Session}
-	inv.below = ""
-	inv.load(fl)
+	fl.Dir, fl.atRecord, fl.resumeAt = f.Workspace, 0, ""
+	fl.session = app.SessionChoice{ResumeID: f.Session}
+	inv.callDir = ""
+	inv.loadSettings(fl)
 	return nil
 }
 
-// recordOf returns the record of a message in the stream, by its uuid or by the record's number.
-func recordOf(ctx context.Context, a *app.Workspace, id, message string) (uint64, error) {
+// messageRecord returns the record of a message in the stream, by its uuid or by the record's number.
+func messageRecord(ctx context.Context, a *app.Workspace, id, message string) (uint64, error) {
 	if n, err := strconv.ParseUint(message, 10, 32); err == nil && n > 0 {
 		return n, nil
 	}
@@ -116,7 +116,7 @@ func recordOf(ctx context.Context, a *app.Workspace, id, message string) (uint64
 			return r.Seq, nil
 		}
 	}
-	return 0, inputf("session %s has no message %s", id, oneLine(message))
+	return 0, inputErrorf("session %s has no message %s", id, singleLine(message))
 }
 
 // worktreeVerbs lists the commands for worktrees.
@@ -124,13 +124,13 @@ var worktreeVerbs = []string{"list", "remove"}
 
 // runWorktree lists the worktrees of forks, or removes one.
 func (inv *invocation) runWorktree(ctx context.Context, a *app.Workspace) error {
-	book, err := a.Worktrees()
+	book, err := a.WorktreeBook()
 	if err != nil {
 		return err
 	}
 	if inv.flags.args[0] == "remove" {
 		if len(inv.flags.args) != 2 {
-			return usagef("coder worktree remove needs a name; coder worktree list shows them")
+			return usageErrorf("coder worktree remove needs a name; coder worktree list shows them")
 		}
 		return inv.removeWorktree(ctx, a, book, inv.flags.args[1])
 	}
@@ -142,55 +142,55 @@ func (inv *invocation) runWorktree(ctx context.Context, a *app.Workspace) error 
 		return inv.printJSON(append([]worktree.Entry{}, all...))
 	}
 	if len(all) == 0 {
-		return inv.tell(inv.words.T("No worktrees."))
+		return inv.printWrapped(inv.printer.T("No worktrees."))
 	}
-	t := display.Table{Head: display.Words("name", "made", "from", "session", "folder")}
+	t := display.Table{Header: display.TextCells("name", "made", "from", "session", "folder")}
 	for _, e := range all {
-		row := display.Data(e.Name, e.Made.Local().Format("2006-01-02 15:04"), fmt.Sprintf("%s #%d", e.Source, e.At), e.Session, oneLine(e.Work))
-		if state := stateOf(e); state != "" {
-			row = append(row, display.Words(state)...)
+		row := display.DataCells(e.Name, e.Created.Local().Format("2006-01-02 15:04"), fmt.Sprintf("%s #%d", e.Source, e.Record), e.Session, singleLine(e.Workspace))
+		if state := worktreeProblem(e); state != "" {
+			row = append(row, display.TextCells(state)...)
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	return inv.show(t)
+	return inv.printBlocks(t)
 }
 
-// stateOf describes a worktree's problem; "" if there is none.
-func stateOf(e worktree.Entry) string {
+// worktreeProblem describes a worktree's problem; "" if there is none.
+func worktreeProblem(e worktree.Entry) string {
 	if _, err := os.Lstat(e.Dir); errors.Is(err, fs.ErrNotExist) {
 		return "folder is gone"
 	}
-	if e.Print == "" {
+	if e.Fingerprint == "" {
 		return "never finished"
 	}
 	return ""
 }
 
 // removeWorktree removes a worktree with its session. A used worktree is removed only with force.
-func (inv *invocation) removeWorktree(ctx context.Context, a *app.Workspace, book worktree.Book, name string) error {
+func (inv *invocation) removeWorktree(ctx context.Context, a *app.Workspace, book worktree.Registry, name string) error {
 	e, err := book.Find(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return inputf("Unknown worktree %s. coder worktree list shows them.", oneLine(name))
+		return inputErrorf("Unknown worktree %s. coder worktree list shows them.", singleLine(name))
 	}
 	if err != nil {
-		return inputf("%v", err)
+		return inputErrorf("%v", err)
 	}
-	if stateOf(e) == "" && !inv.flags.force {
-		now, err := worktree.Print(e.Dir)
-		if err != nil || now != e.Print {
-			return inputf("Files or sessions in %s changed since the fork. --force removes them all.", oneLine(e.Dir))
+	if worktreeProblem(e) == "" && !inv.flags.force {
+		now, err := worktree.Fingerprint(e.Dir)
+		if err != nil || now != e.Fingerprint {
+			return inputErrorf("Files or sessions in %s changed since the fork. --force removes them all.", singleLine(e.Dir))
 		}
 	}
-	if jsonl.InUse(filepath.Join(e.Work, ".coder", "log", e.Session)) {
-		return inputf("A process is working on session %s in %s.", e.Session, oneLine(e.Work))
+	if jsonl.InUse(filepath.Join(e.Workspace, ".coder", "log", e.Session)) {
+		return inputErrorf("A process is working on session %s in %s.", e.Session, singleLine(e.Workspace))
 	}
 	stays, err := a.RemoveWorktree(ctx, e)
 	if err != nil {
 		return err
 	}
-	lines := []string{inv.words.T("Removed %s with session %s.", oneLine(e.Dir), e.Session)}
+	lines := []string{inv.printer.T("Removed %s with session %s.", singleLine(e.Dir), e.Session)}
 	if stays {
-		lines = append(lines, inv.words.T("Kept branch %s: it has new commits.", e.Branch))
+		lines = append(lines, inv.printer.T("Kept branch %s: it has new commits.", e.Branch))
 	}
-	return inv.tell(lines...)
+	return inv.printWrapped(lines...)
 }

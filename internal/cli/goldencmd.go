@@ -24,62 +24,62 @@ func (inv *invocation) runGolden(ctx context.Context, a *app.Workspace) error {
 	case verb == "save" && len(rest) == 2:
 		return inv.saveGolden(ctx, a, rest[0], rest[1])
 	case verb == "save":
-		return usagef("coder golden save needs a session and a name for it: coder golden save SESSION NAME")
+		return usageErrorf("coder golden save needs a session and a name for it: coder golden save SESSION NAME")
 	case verb == "run":
 		return inv.runGoldens(ctx, a, rest)
 	case verb == "list" && len(rest) == 0 && inv.flags.json:
-		return inv.printJSON(append([]string{}, a.Goldens()...))
-	case verb == "list" && len(rest) == 0 && len(a.Goldens()) == 0:
+		return inv.printJSON(append([]string{}, a.GoldenNames()...))
+	case verb == "list" && len(rest) == 0 && len(a.GoldenNames()) == 0:
 		inv.warn(fmt.Sprintf("no golden sessions in %s; coder golden save creates one", a.GoldenDir()))
 		return nil
 	case verb == "list" && len(rest) == 0:
-		return inv.print(a.Goldens()...)
+		return inv.print(a.GoldenNames()...)
 	case verb == "list":
-		return usagef("coder %s takes no arguments", "golden list")
+		return usageErrorf("coder %s takes no arguments", "golden list")
 	}
-	return usagef("coder golden needs a subcommand: save, run or list")
+	return usageErrorf("coder golden needs a subcommand: save, run or list")
 }
 
 func (inv *invocation) saveGolden(ctx context.Context, a *app.Workspace, session, name string) error {
-	if !app.ValidSessionID(filepath.Base(name)) {
-		return usagef("%q is not a valid name for a golden session (letters, digits, dot, dash and underscore), nor a path to one", name)
+	if !app.IsSessionID(filepath.Base(name)) {
+		return usageErrorf("%q is not a valid name for a golden session (letters, digits, dot, dash and underscore), nor a path to one", name)
 	}
-	id, err := a.Store().Known(ctx, session)
+	id, err := a.Store().CheckSession(ctx, session)
 	if err != nil {
 		return err
 	}
-	records, err := a.Store().Log(ctx, id)
+	records, err := a.Store().ReadLog(ctx, id)
 	if err != nil {
 		return err
 	}
-	if a.Store().Damage(ctx, id) != "" {
-		return inputf("session %s was not saved: its record was changed; see coder audit verify %[1]s", id)
+	if a.Store().DescribeDamage(ctx, id) != "" {
+		return inputErrorf("session %s was not saved: its record was changed; see coder audit verify %[1]s", id)
 	}
 	for _, n := range inv.flags.except {
 		if n > uint64(len(records)) {
-			return usagef("--except %d: session %s has %d records", n, id, len(records))
+			return usageErrorf("--except %d: session %s has %d records", n, id, len(records))
 		}
 	}
-	dir := a.Golden(name)
-	saved, err := a.SaveGolden(ctx, id, dir, records, rerun.Exceptions{Records: inv.flags.except, Ignore: inv.flags.ignore})
+	dir := a.GoldenPath(name)
+	saved, err := a.SaveGolden(ctx, id, dir, records, rerun.Exceptions{SkippedRecords: inv.flags.except, IgnoredLines: inv.flags.ignore})
 	if err != nil {
 		return err
 	}
 	if saved.Difference != nil {
-		if err := inv.tellRerun(id, saved.Report); err != nil {
+		if err := inv.printRerun(id, saved.Report); err != nil {
 			return err
 		}
 	}
-	if saved.Parted {
-		return &exitError{code: ExitError, text: inv.words.T("not saved: the rerun differs from record %d on", saved.Difference.Record)}
+	if saved.Diverged {
+		return &exitError{code: ExitError, text: inv.printer.T("not saved: the rerun differs from record %d on", saved.Difference.Record)}
 	}
 	if saved.Difference != nil {
-		inv.warn(inv.words.T("saved with this difference as expected; --except %d skips the record", saved.Difference.Record))
+		inv.warn(inv.printer.T("saved with this difference as expected; --except %d skips the record", saved.Difference.Record))
 	}
-	if len(saved.Left) > 0 {
-		inv.warn(fmt.Sprintf("skipped (may contain secrets): %s", strings.Join(saved.Left, ", ")))
+	if len(saved.Omitted) > 0 {
+		inv.warn(fmt.Sprintf("skipped (may contain secrets): %s", strings.Join(saved.Omitted, ", ")))
 	}
-	return inv.tell(inv.words.T(display.Form(saved.Steps, "saved in %s: %d step, %d records", "saved in %s: %d steps, %d records"), dir, saved.Steps, saved.Records))
+	return inv.printWrapped(inv.printer.T(display.Plural(saved.Steps, "saved in %s: %d step, %d records", "saved in %s: %d steps, %d records"), dir, saved.Steps, saved.ComparedRecords))
 }
 
 // goldenResult is the result of a golden session, for programs.
@@ -91,13 +91,13 @@ type goldenResult struct {
 
 func (inv *invocation) runGoldens(ctx context.Context, a *app.Workspace, names []string) error {
 	if len(names) == 0 {
-		if names = a.Goldens(); len(names) == 0 {
-			return inputf("no golden sessions in %s; coder golden save creates one", a.GoldenDir())
+		if names = a.GoldenNames(); len(names) == 0 {
+			return inputErrorf("no golden sessions in %s; coder golden save creates one", a.GoldenDir())
 		}
 	}
 	failed, all := error(nil), []goldenResult{}
 	for _, name := range names {
-		report, err := a.RunGolden(ctx, a.Golden(name), inv.flags.update)
+		report, err := a.RunGolden(ctx, a.GoldenPath(name), inv.flags.update)
 		if ctx.Err() != nil {
 			return err
 		}
@@ -113,9 +113,9 @@ func (inv *invocation) runGoldens(ctx context.Context, a *app.Workspace, names [
 		switch {
 		case inv.flags.json:
 		case err != nil && len(names) > 1:
-			inv.warn(fmt.Sprintf("%s: %v", oneLine(name), err))
+			inv.warn(fmt.Sprintf("%s: %v", singleLine(name), err))
 		case err == nil:
-			if err := inv.tellRerun(name, report); err != nil {
+			if err := inv.printRerun(name, report); err != nil {
 				return err
 			}
 		}

@@ -25,43 +25,43 @@ func (inv *invocation) runHeadless(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	inv.warnOfWide(a.Root)
+	inv.warnWideFolder(a.Root)
 	out := inv.newOutput(a)
 	if streams {
-		return inv.withSession(ctx, a, out, func(s *headless) error { return inv.stream(ctx, s) })
+		return inv.withSession(ctx, a, out, func(s *headless) error { return inv.runStream(ctx, s) })
 	}
 	prompt, err := inv.readPrompt(ctx)
 	if err != nil {
 		return err
 	}
-	images, err := inv.images(a)
+	images, err := inv.imageDraft(a)
 	if err != nil {
 		return err
 	}
 	prompt = joinWords(images, prompt)
-	if strings.TrimSpace(prompt.Text()) == "" && !fl.session.Resumes() {
-		return inputf("the prompt is empty; pass it as an argument or on stdin")
+	if strings.TrimSpace(prompt.Text()) == "" && !fl.session.IsResume() {
+		return inputErrorf("the prompt is empty; pass it as an argument or on stdin")
 	}
 	return inv.withSession(ctx, a, out, func(s *headless) error {
-		return s.turn(ctx, orchestrator.Said{Words: prompt, Pictures: images.Pictures()})
+		return s.runTurn(ctx, orchestrator.Input{UserText: prompt, Pictures: images.Pictures()})
 	})
 }
 
-// stream runs the prompts from stdin in order. A failed turn is reported immediately and does not keep
+// runStream runs the prompts from stdin in order. A failed turn is reported immediately and does not keep
 // the next from running; the program ends with the first error.
-func (inv *invocation) stream(ctx context.Context, s *headless) error {
+func (inv *invocation) runStream(ctx context.Context, s *headless) error {
 	var first error
 	turns := 0
-	for prompt, err := range readMessages(ctx, inv.input) {
+	for prompt, err := range readMessages(ctx, inv.stdin) {
 		if err != nil {
 			return errors.Join(err, first)
 		}
 		turns++
-		if err := s.turn(ctx, orchestrator.Say(prompt)); err != nil {
-			complain(inv.Stderr, inv.words.Said(message(err)), 0)
+		if err := s.runTurn(ctx, orchestrator.TextInput(prompt)); err != nil {
+			printError(inv.Stderr, inv.printer.TranslateText(errorMessage(err)), 0)
 			first = cmp.Or(first, error(&exitError{code: ExitCode(err)}))
 		}
-		if ctx.Err() != nil || s.Over() {
+		if ctx.Err() != nil || s.Ended() {
 			break
 		}
 	}
@@ -69,7 +69,7 @@ func (inv *invocation) stream(ctx context.Context, s *headless) error {
 		return ctx.Err()
 	}
 	if turns == 0 {
-		return inputf("no message on stdin; each is a line like %s", messageForm)
+		return inputErrorf("no message on stdin; each is a line like %s", messageExample)
 	}
 	return first
 }
@@ -77,100 +77,100 @@ func (inv *invocation) stream(ctx context.Context, s *headless) error {
 // headless runs inputs non-interactively.
 type headless struct {
 	*serve.Host
-	out     *output
-	program context.Context // ends when the program should end; nil unless questions wait for an answer
+	out        *output
+	programCtx context.Context // ends when the program should end; nil unless questions wait for an answer
 }
 
 // withSession opens the requested session, runs work, and always closes the session in use at the end.
 func (inv *invocation) withSession(ctx context.Context, a *app.Workspace, out *output, work func(*headless) error) error {
 	s := &headless{out: out}
-	o := serve.Options{Which: inv.flags.session, Person: uip.Nobody, Said: inv.warn}
+	o := serve.Options{Which: inv.flags.session, User: uip.NoInteractor, Report: inv.warn}
 	switch inv.flags.onAsk {
 	case "park":
-		o.Person, o.Kept = uip.Parked, true
+		o.User, o.RecordedOnly = uip.PendingInteractor, true
 	case "wait":
-		s.program = ctx
-		o.Person, o.Kept, o.Elsewhere = uip.Func(s.wait), true, true
+		s.programCtx = ctx
+		o.User, o.RecordedOnly, o.RemoteAnswers = uip.InteractorFunc(s.waitForAnswer), true, true
 	}
-	err := inv.open(ctx, a, s, o)
+	err := inv.openSession(ctx, a, s, o)
 	if err != nil {
 		return err
 	}
 	err = work(s)
-	running := s.Inside().Running()
-	if err = inv.close(ctx, s, err); len(running) > 0 {
-		inv.warn(fmt.Sprintf("no longer running in the background: %s", oneLine(strings.Join(running, ", "))))
+	running := s.Inside().RunningJobs()
+	if err = inv.closeSession(ctx, s, err); len(running) > 0 {
+		inv.warn(fmt.Sprintf("no longer running in the background: %s", singleLine(strings.Join(running, ", "))))
 	}
 	return err
 }
 
-// open opens a session that out shows.
-func (inv *invocation) open(ctx context.Context, a *app.Workspace, s *headless, o serve.Options) (err error) {
+// openSession opens a session that out shows.
+func (inv *invocation) openSession(ctx context.Context, a *app.Workspace, s *headless, o serve.Options) (err error) {
 	o.Sink = s.out
 	if s.Host, err = serve.Open(ctx, a, o); err == nil {
-		inv.exit.opened()
-		s.out.unkept, s.out.host = a.Store().Unkept, s.Host
+		inv.shutdown.markSessionOpen()
+		s.out.unsavedReason, s.out.host = a.Store().UnsavedReason, s.Host
 	}
 	return err
 }
 
-// close closes a session whose work ended with err.
-func (inv *invocation) close(ctx context.Context, s *headless, err error) error {
-	return cmp.Or(err, inv.closed(s.Close(ctx)))
+// closeSession closes a session whose work ended with err.
+func (inv *invocation) closeSession(ctx context.Context, s *headless, err error) error {
+	return cmp.Or(err, inv.recordClose(s.Close(ctx)))
 }
 
-// turn runs one prompt and reports its result. An empty prompt continues the unfinished turn.
-func (s *headless) turn(ctx context.Context, said orchestrator.Said) error {
-	s.out.begin()
-	ctx, done := s.patient(ctx)
+// runTurn runs one prompt and reports its result. An empty prompt continues the unfinished turn.
+func (s *headless) runTurn(ctx context.Context, said orchestrator.Input) error {
+	s.out.beginTurn()
+	ctx, done := s.turnContext(ctx)
 	defer done()
-	ctx, over := s.Stoppable(ctx, s.out.inv.warn)
+	ctx, over := s.WithRemoteStop(ctx, s.out.invocation.warn)
 	defer over()
 	if strings.TrimSpace(said.Text()) != "" || len(said.Pictures) > 0 {
-		did, err := s.do(ctx, said)
-		return s.out.end(did.Text, err)
+		did, err := s.runInput(ctx, said)
+		return s.out.endTurn(did.Text, err)
 	}
-	answer, err := s.Continue(ctx)
+	answer, err := s.ResumeTurn(ctx)
 	if errors.Is(err, supervisor.ErrFinished) {
-		return inputf("the prompt is empty, and session %s has no unfinished turn to continue", s.ID())
+		return inputErrorf("the prompt is empty, and session %s has no unfinished turn to continue", s.ID())
 	}
-	return s.out.end(answer, err)
+	return s.out.endTurn(answer, err)
 }
 
-// wait lets a question wait for an answer from another process. It leaves the question open if the
+// waitForAnswer lets a question wait for an answer from another process. It leaves the question open if the
 // program should end.
-func (s *headless) wait(ctx context.Context, q uip.Request) (uip.Response, error) {
-	s.out.inv.warn(parkedHint(&uip.Waiting{Request: q}))
+func (s *headless) waitForAnswer(ctx context.Context, q uip.Request) (uip.Response, error) {
+	s.out.invocation.warn(pendingHint(&uip.PendingError{Request: q}))
 	select {
 	case <-ctx.Done():
 		return uip.Response{}, ctx.Err()
-	case <-s.program.Done():
-		return uip.Response{}, uip.ErrParked
+	case <-s.programCtx.Done():
+		return uip.Response{}, uip.ErrAnswerPending
 	}
 }
 
-// patient returns the context of a turn: the end of the program ends it, unless a question waits for an
+// turnContext returns the context of a turn: the end of the program ends it, unless a question waits for an
 // answer.
-func (s *headless) patient(ctx context.Context) (turn context.Context, done func()) {
-	if s.program == nil {
+func (s *headless) turnContext(ctx context.Context) (turn context.Context, done func()) {
+	if s.programCtx == nil {
 		return ctx, func() {}
 	}
 	turn, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		if _, asked := s.Questions.Open(); !asked {
+		if _, asked := s.Questions.Current(); !asked {
 			cancel()
 		}
 	})
 	return turn, func() { stop(); cancel() }
 }
 
-// do runs one input and follows it to another session.
-func (s *headless) do(ctx context.Context, said orchestrator.Said) (serve.Outcome, error) {
-	did, err := s.Do(ctx, said)
-	if did.Left != nil {
-		err = cmp.Or(err, s.out.inv.closed(*did.Left))
+// runInput runs one input and follows it to another session.
+func (s *headless) runInput(ctx context.Context, said orchestrator.Input) (serve.Outcome, error) {
+	did, err := s.Run(ctx, said)
+	if did.Previous != nil {
+		err = cmp.Or(err, s.out.invocation.recordClose(*did.Previous))
 	}
-	return did, cmp.Or(err, did.Stayed)
+	return did, cmp.Or(err, did.SwitchErr)
 }
 
 // runPiped answers the lines from a pipe one by one, without any terminal sequences. A failed turn has
@@ -180,46 +180,46 @@ func (inv *invocation) runPiped(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	inv.warnOfWide(a.Root)
-	typed, err := inv.typed(a)
+	inv.warnWideFolder(a.Root)
+	typed, err := inv.initialDraft(a)
 	if err != nil {
 		return err
 	}
-	out, _ := inv.newLines(a)
+	out, _ := inv.newLineOutput(a)
 	err = inv.withSession(ctx, a, out, func(s *headless) error {
-		said := orchestrator.Said{Words: typed.Words(), Pictures: typed.Pictures()}
+		said := orchestrator.Input{UserText: typed.Words(), Pictures: typed.Pictures()}
 		for {
 			if strings.TrimSpace(said.Text()) != "" {
-				turn, done := s.patient(ctx)
-				did, err := s.Do(turn, said)
+				turn, done := s.turnContext(ctx)
+				did, err := s.Run(turn, said)
 				done()
-				if did.Left != nil {
-					did.Stayed = inv.closed(*did.Left)
+				if did.Previous != nil {
+					did.SwitchErr = inv.recordClose(*did.Previous)
 				}
-				if did.Stayed != nil {
-					inv.warn(message(did.Stayed))
+				if did.SwitchErr != nil {
+					inv.warn(errorMessage(did.SwitchErr))
 				}
-				if errors.Is(err, uip.ErrParked) {
+				if errors.Is(err, uip.ErrAnswerPending) {
 					return err
 				}
 			}
-			if ctx.Err() != nil || s.Over() {
+			if ctx.Err() != nil || s.Ended() {
 				return ctx.Err()
 			}
-			line, err := inv.input.Line(ctx, promptLimit)
-			said = orchestrator.Say(chat.From(chat.Line, line))
+			line, err := inv.stdin.ReadLine(ctx, maxPromptBytes)
+			said = orchestrator.TextInput(chat.NewUserText(chat.OriginLine, line))
 			switch {
 			case errors.Is(err, io.EOF):
 				return nil
 			case errors.Is(err, stdio.ErrTooLong):
-				return tooLong()
+				return promptTooLongError()
 			case err != nil:
 				return err
 			}
 		}
 	})
 	if n := len(out.tally.Denials); err == nil && n > 0 {
-		return &exitError{code: ExitRefused, text: out.refused(n)}
+		return &exitError{code: ExitDenied, text: out.deniedMessage(n)}
 	}
 	return err
 }

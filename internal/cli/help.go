@@ -11,15 +11,15 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// calls lists the ways to start the program.
-var calls = []use{
+// usageForms lists the ways to start the program.
+var usageForms = []usageLine{
 	{"[flags] [prompt]", "start a session; a prompt is its first message"},
 	{"-p [flags] [prompt]", "run one turn, print the answer and exit"},
 	{"COMMAND [flags]", "run a command"},
 }
 
 // firstExamples are on the help's first screen.
-var firstExamples = []use{
+var firstExamples = []usageLine{
 	{"coder", "start a session in this folder"},
 	{`coder "fix the login test"`, "start with a prompt"},
 	{"coder -c", "continue the last session"},
@@ -29,7 +29,7 @@ var firstExamples = []use{
 
 // firstCommands and firstFlags are on the first screen, in words that fit there.
 var (
-	firstCommands = []use{
+	firstCommands = []usageLine{
 		{"setup", "connect a model"},
 		{"models", "list the models you can use"},
 		{"sessions", "list the sessions of this project"},
@@ -43,7 +43,7 @@ var (
 		{"mcp", "add and test MCP servers"},
 		{"doctor", "check what coder needs"},
 	}
-	firstFlags = []use{
+	firstFlags = []usageLine{
 		{"print", "run one turn, print the answer and exit"},
 		{"continue", "continue the last session"},
 		{"resume", "continue session ID, or choose one"},
@@ -61,7 +61,7 @@ var (
 
 // commandGroups groups the commands by purpose, and flagGroups the flags.
 var (
-	commandGroups = []use{
+	commandGroups = []usageLine{
 		{"demo setup models doctor", "Start"},
 		{"sessions watch web tasks respond export import prune acp", "Sessions"},
 		{"why blame review search usage show diff context audit", "History"},
@@ -70,7 +70,7 @@ var (
 		{"fleet", "Many machines"},
 		{"completion man help version update bug uninstall", "This program"},
 	}
-	flagGroups = []use{
+	flagGroups = []usageLine{
 		{"print output-format input-format events json-schema include-partial-messages verbose", "Input and output"},
 		{"continue resume fork-session session-id no-session-persistence bare cwd", "Session"},
 		{"provider profile model fallback-model effort max-steps max-budget-usd wait-limit script", "Model and limits"},
@@ -82,8 +82,8 @@ var (
 	}
 )
 
-// examples lists calls of each command.
-var examples = map[string][]string{
+// commandExamples lists calls of each command.
+var commandExamples = map[string][]string{
 	"demo":       {"coder demo", "coder demo --crash"},
 	"setup":      {"coder setup", "coder setup --preset ollama --model qwen3-coder --yes", "coder setup --preset anthropic --api-key-stdin < key.txt", "coder setup --from claude"},
 	"models":     {"coder models"},
@@ -127,7 +127,7 @@ var examples = map[string][]string{
 }
 
 // exitCodes lists the program's exit codes.
-var exitCodes = []use{
+var exitCodes = []usageLine{
 	{"0", "done"},
 	{"1", "error"},
 	{"2", "wrong usage"},
@@ -146,8 +146,8 @@ var exitCodes = []use{
 	{"130", "interrupted"},
 }
 
-// environment lists the variables that the program reads, except vendors' keys.
-var environment = []use{
+// environmentVars lists the variables that the program reads, except vendors' keys.
+var environmentVars = []usageLine{
 	{"CODER_PROVIDER, CODER_PROFILE", "provider or profile to use"},
 	{"CODER_BASE_URL, CODER_API_KEY, CODER_MODEL", "URL, key and model of the provider"},
 	{"CODER_MAX_STEPS", "most model replies in a turn"},
@@ -169,126 +169,126 @@ func (inv *invocation) runHelp(context.Context) error {
 	i := slices.IndexFunc(all, func(s subcommand) bool { return s.name == what })
 	switch {
 	case what == "":
-		return writeHelp(inv.Stdout, inv.columns, inv.words, nil)
+		return writeHelp(inv.Stdout, inv.columns, inv.printer, nil)
 	case what == "all":
-		return writeAllHelp(inv.Stdout, inv.columns, inv.words)
+		return writeAllHelp(inv.Stdout, inv.columns, inv.printer)
 	case i >= 0:
-		return writeHelp(inv.Stdout, inv.columns, inv.words, &all[i])
+		return writeHelp(inv.Stdout, inv.columns, inv.printer, &all[i])
 	}
-	return usagef("unknown command %s; coder help all lists them (to send it as a prompt: coder -- %s)", what, "help "+what)
+	return usageErrorf("unknown command %s; coder help all lists them (to send it as a prompt: coder -- %s)", what, "help "+what)
 }
 
 // writeHelp prints the first screen, or the help of a command, wrapped to columns; 0 sets no limit.
 func writeHelp(w io.Writer, columns int, words *i18n.Printer, of *subcommand) error {
-	p := &helpPage{words: words}
+	p := &helpPage{printer: words}
 	if of == nil {
-		p.screen()
+		p.writeFirstScreen()
 	} else {
-		p.command(*of)
+		p.writeCommand(*of)
 	}
-	_, err := io.WriteString(w, hung(words.Signs(p.String()), columns))
+	_, err := io.WriteString(w, wrapColumns(words.DisplaySigns(p.String()), columns))
 	return err
 }
 
 // writeAllHelp prints every command, flag, exit code and variable.
 func writeAllHelp(w io.Writer, columns int, words *i18n.Printer) error {
-	p := &helpPage{words: words}
-	p.all()
-	_, err := io.WriteString(w, hung(words.Signs(p.String()), columns))
+	p := &helpPage{printer: words}
+	p.writeAll()
+	_, err := io.WriteString(w, wrapColumns(words.DisplaySigns(p.String()), columns))
 	return err
 }
 
 // helpPage is a page of help in two columns.
 type helpPage struct {
 	strings.Builder
-	words *i18n.Printer
+	printer *i18n.Printer
 }
 
-func (p *helpPage) title(text string) {
+func (p *helpPage) writeTitle(text string) {
 	if p.Len() > 0 {
 		p.WriteByte('\n')
 	}
 	fmt.Fprintln(p, text)
 }
 
-// row writes a name and its description from column at on; a longer name gets its own line.
-func (p *helpPage) row(at int, name, about string) {
+// writeRow writes a name and its description from column at on; a longer name gets its own line.
+func (p *helpPage) writeRow(at int, name, about string) {
 	if name = "  " + name; len(name)+2 > at && about != "" {
 		name += "\n" + strings.Repeat(" ", at-2)
 	}
 	fmt.Fprintln(p, strings.TrimRight(fmt.Sprintf("%-*s  %s", at-2, name, about), " "))
 }
 
-func (p *helpPage) rows(at int, before string, list []use) {
+func (p *helpPage) writeRows(at int, before string, list []usageLine) {
 	for _, u := range list {
-		p.row(at, strings.TrimSpace(before+u.args), p.words.T(u.about))
+		p.writeRow(at, strings.TrimSpace(before+u.args), p.printer.T(u.description))
 	}
 }
 
-func (p *helpPage) screen() {
-	p.title(p.words.T("coder — a coding agent for the terminal"))
+func (p *helpPage) writeFirstScreen() {
+	p.writeTitle(p.printer.T("coder — a coding agent for the terminal"))
 	p.WriteByte('\n')
-	p.rows(30, "coder ", calls)
-	p.title(p.words.T("Examples"))
-	p.rows(38, "", firstExamples)
-	p.title(p.words.T("Commands"))
-	p.rows(14, "", firstCommands)
-	p.title(p.words.T("Flags"))
+	p.writeRows(30, "coder ", usageForms)
+	p.writeTitle(p.printer.T("Examples"))
+	p.writeRows(38, "", firstExamples)
+	p.writeTitle(p.printer.T("Commands"))
+	p.writeRows(14, "", firstCommands)
+	p.writeTitle(p.printer.T("Flags"))
 	for _, f := range firstFlags {
 		o := findOption(f.args)
 		if len(o.value) > 10 { // a list, which the description contains
 			o.value = "NAME"
 		}
-		p.row(27, flagName(o), p.words.T(f.about))
+		p.writeRow(27, flagUsage(o), p.printer.T(f.description))
 	}
 	p.WriteByte('\n')
-	fmt.Fprintln(p, p.words.T("coder help all lists every command and flag; coder help COMMAND explains one."))
+	fmt.Fprintln(p, p.printer.T("coder help all lists every command and flag; coder help COMMAND explains one."))
 }
 
-func (p *helpPage) all() {
-	p.title(p.words.T("coder — a coding agent for the terminal"))
+func (p *helpPage) writeAll() {
+	p.writeTitle(p.printer.T("coder — a coding agent for the terminal"))
 	p.WriteByte('\n')
-	p.rows(34, "coder ", calls)
+	p.writeRows(34, "coder ", usageForms)
 	commands := subcommands()
 	for _, g := range commandGroups {
-		p.title(p.words.T(g.about))
+		p.writeTitle(p.printer.T(g.description))
 		for name := range strings.FieldsSeq(g.args) {
 			i := slices.IndexFunc(commands, func(s subcommand) bool { return s.name == name })
-			p.rows(34, "coder "+name+" ", commands[i].uses)
+			p.writeRows(34, "coder "+name+" ", commands[i].usages)
 		}
 	}
 	for _, g := range flagGroups {
-		p.title(p.words.T("Flags: %s", p.words.T(g.about)))
+		p.writeTitle(p.printer.T("Flags: %s", p.printer.T(g.description)))
 		for name := range strings.FieldsSeq(g.args) {
-			p.flag(findOption(name))
+			p.writeFlag(findOption(name))
 		}
 	}
-	p.title(p.words.T("Exit codes"))
-	p.rows(8, "", exitCodes)
-	p.title(p.words.T("Environment"))
-	p.rows(34, "", environment)
-	p.title(p.words.T("coder help COMMAND lists the flags of a command."))
+	p.writeTitle(p.printer.T("Exit codes"))
+	p.writeRows(8, "", exitCodes)
+	p.writeTitle(p.printer.T("Environment"))
+	p.writeRows(34, "", environmentVars)
+	p.writeTitle(p.printer.T("coder help COMMAND lists the flags of a command."))
 }
 
-func (p *helpPage) command(s subcommand) {
-	p.rows(34, "coder "+s.name+" ", s.uses)
-	p.title(p.words.T("Examples"))
-	for _, line := range examples[s.name] {
-		p.row(34, line, "")
+func (p *helpPage) writeCommand(s subcommand) {
+	p.writeRows(34, "coder "+s.name+" ", s.usages)
+	p.writeTitle(p.printer.T("Examples"))
+	for _, line := range commandExamples[s.name] {
+		p.writeRow(34, line, "")
 	}
 	if own := ownFlags(s.name); len(own) > 0 {
-		p.title(p.words.T("Flags"))
+		p.writeTitle(p.printer.T("Flags"))
 		for _, o := range own {
-			p.flag(o)
+			p.writeFlag(o)
 		}
 	}
-	p.title(p.words.T("coder help all lists the other flags and the exit codes."))
+	p.writeTitle(p.printer.T("coder help all lists the other flags and the exit codes."))
 }
 
-func (p *helpPage) flag(o option) { p.row(34, flagName(o), p.words.T(o.help)) }
+func (p *helpPage) writeFlag(o option) { p.writeRow(34, flagUsage(o), p.printer.T(o.help)) }
 
-// flagName returns a flag as written, with its value.
-func flagName(o option) string {
+// flagUsage returns a flag as written, with its value.
+func flagUsage(o option) string {
 	name := "    --" + o.long
 	if o.short != "" {
 		name = "-" + o.short + ", --" + o.long
@@ -305,34 +305,34 @@ func flagName(o option) string {
 	return name
 }
 
-// everyFlag returns all flags of the command line.
-func everyFlag() []option { return append(options(), spellings()...) }
+// allFlags returns all flags of the command line.
+func allFlags() []option { return append(allOptions(), foreignOptions()...) }
 
 func findOption(long string) option {
-	all := everyFlag()
+	all := allFlags()
 	return all[slices.IndexFunc(all, func(o option) bool { return o.long == long })]
 }
 
 // ownFlags returns the flags of one command.
 func ownFlags(command string) []option {
-	return slices.DeleteFunc(options(), func(o option) bool { return o.of == "" || !o.belongs(command) })
+	return slices.DeleteFunc(allOptions(), func(o option) bool { return o.command == "" || !o.isOwnOf(command) })
 }
 
-// hung wraps two-column lines between words: continuations are below the second column, or indented if
+// wrapColumns wraps two-column lines between words: continuations are below the second column, or indented if
 // that leaves little room.
-func hung(text string, columns int) string {
+func wrapColumns(text string, columns int) string {
 	var b strings.Builder
 	for i, line := range strings.Split(text, "\n") {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		w := ink.Wrap{Put: func(_ ink.Look, text string) { b.WriteString(text) }, Width: columns, Indent: ink.Hanging(line)}
+		w := ink.Wrap{Put: func(_ ink.Style, text string) { b.WriteString(text) }, Width: columns, Indent: ink.HangIndent(line)}
 		if gap := strings.LastIndex(line, "  ") + 2; gap > 1 {
 			w.Indent = ink.Width(line[:gap])
 			if columns > 0 && columns-w.Indent < 30 && ink.Width(line) > columns {
 				w.Indent = 8
 				if first := strings.TrimRight(line[:gap], " "); first != "" {
-					w.Write(ink.Look{}, first)
+					w.Write(ink.Style{}, first)
 					w.End()
 					w.Indent = 8
 					b.WriteByte('\n')
@@ -340,7 +340,7 @@ func hung(text string, columns int) string {
 				line = strings.Repeat(" ", w.Indent) + line[gap:]
 			}
 		}
-		w.Write(ink.Look{}, line)
+		w.Write(ink.Style{}, line)
 		w.End()
 	}
 	return b.String()

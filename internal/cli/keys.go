@@ -14,7 +14,7 @@ func (t *terminal) bindKeys() map[lineedit.Key]lineedit.Key {
 	if t.app.Home == "" {
 		return nil
 	}
-	bindings, err := config.Keys(filepath.Join(t.app.Home, config.KeysFile))
+	bindings, err := config.LoadKeys(filepath.Join(t.app.Home, config.KeysFile))
 	if err != nil {
 		t.warn(err.Error())
 	}
@@ -22,20 +22,20 @@ func (t *terminal) bindKeys() map[lineedit.Key]lineedit.Key {
 	for _, b := range bindings {
 		key, err := lineedit.ParseKey(b.Key)
 		if err != nil {
-			t.warn(b.Wrong(err.Error()).Error())
+			t.warn(b.NewError(err.Error()).Error())
 			continue
 		}
-		does, ok := lineedit.Does(b.Action)
+		does, ok := lineedit.ActionKey(b.Action)
 		if !ok {
-			text := t.inv.words.T("unknown action %q", b.Action)
-			if near := nearest.Of(b.Action, lineedit.Actions()); near != "" {
-				text += t.inv.words.T("; did you mean %s?", near)
+			text := t.invocation.printer.T("unknown action %q", b.Action)
+			if near := nearest.Find(b.Action, lineedit.ActionNames()); near != "" {
+				text += t.invocation.printer.T("; did you mean %s?", near)
 			}
-			t.warn(b.Wrong(text).Error())
+			t.warn(b.NewError(text).Error())
 			continue
 		}
 		bound[key] = does
-		t.shown.OwnKeys = append(t.shown.OwnKeys, [2]string{b.Key, b.Action})
+		t.shown.KeyBindings = append(t.shown.KeyBindings, [2]string{b.Key, b.Action})
 	}
 	return bound
 }
@@ -44,7 +44,7 @@ func (t *terminal) bindKeys() map[lineedit.Key]lineedit.Key {
 func (t *terminal) keyTable() [][2]string {
 	all := slash.KeyTable()
 	for i, k := range all {
-		all[i][1] = t.inv.words.Said(k[1])
+		all[i][1] = t.invocation.printer.TranslateText(k[1])
 	}
-	return append(all, t.shown.OwnKeys...)
+	return append(all, t.shown.KeyBindings...)
 }

@@ -12,63 +12,65 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// lists returns the list shown for a command without its argument.
-func (t *terminal) lists(input string) (p lineedit.Picker, ok bool) {
+// argumentList returns the list shown for a command without its argument.
+func (t *terminal) argumentList(input string) (p lineedit.Picker, ok bool) {
 	switch input {
 	case "/resume":
-		p = t.sessionList(context.Background(), "/resume ")
+		p = t.sessionPicker(context.Background(), "/resume ")
 	case "/rewind":
-		p.Title = t.inv.words.T("go back to before: ")
+		p.Title = t.invocation.printer.T("go back to before: ")
 		for i, text := range t.session().Prompts() {
 			n := strconv.Itoa(i + 1)
 			p.Items = append(p.Items, lineedit.Item{Choice: lineedit.Choice{Text: n, Note: text}, Value: "/rewind " + n})
 		}
 	default:
-		p = t.menu(input)
+		p = t.commandMenu(input)
 	}
 	return p, len(p.Items) > 0
 }
 
-// sessionList lists the sessions that can be continued, newest first. Their values begin with lead.
-func (t *terminal) sessionList(ctx context.Context, lead string) lineedit.Picker {
-	p := lineedit.Picker{Title: t.inv.words.T("continue session: ")}
-	heads, _ := t.app.Store().Heads(ctx) // the readable ones
+// sessionPicker lists the sessions that can be continued, newest first. Their values begin with lead.
+func (t *terminal) sessionPicker(ctx context.Context, lead string) lineedit.Picker {
+	p := lineedit.Picker{Title: t.invocation.printer.T("continue session: ")}
+	heads, _ := t.app.Store().ListHeads(ctx) // the readable ones
 	for _, h := range heads {
 		if t.host != nil && t.session().ID == h.ID {
 			continue
 		}
-		title := cmp.Or(oneLine(h.Meta.Title), t.inv.words.T("nothing was asked"))
-		if t.openElsewhere(h.ID) {
-			title = t.inv.words.T("[open] %s", title)
+		title := cmp.Or(singleLine(h.Meta.Title), t.invocation.printer.T("nothing was asked"))
+		if t.isOpenElsewhere(h.ID) {
+			title = t.invocation.printer.T("[open] %s", title)
 		}
-		p.Items = append(p.Items, lineedit.Item{Choice: lineedit.Choice{Text: h.Updated.Local().Format("2006-01-02 15:04"), Note: title + t.apart() + h.ID}, Value: lead + h.ID})
+		p.Items = append(p.Items, lineedit.Item{Choice: lineedit.Choice{Text: h.Updated.Local().Format("2006-01-02 15:04"), Note: title + t.separator() + h.ID}, Value: lead + h.ID})
 	}
 	return p
 }
 
-// openElsewhere reports whether another process holds a session.
-func (t *terminal) openElsewhere(id string) bool { return isLive(t.app.Store().Dir("log", id, "lock")) }
+// isOpenElsewhere reports whether another process holds a session.
+func (t *terminal) isOpenElsewhere(id string) bool {
+	return isLive(t.app.Store().Path("log", id, "lock"))
+}
 
-// lastElsewhere reports, and warns, that the session to continue is the last one but open elsewhere: the
+// warnLastOpenElsewhere reports, and warns, that the session to continue is the last one but open elsewhere: the
 // user can choose another.
-func (t *terminal) lastElsewhere() bool {
-	which := t.inv.flags.session
-	if !which.Last || which.Resume != "" || which.Fork || t.onlyDraft() {
+func (t *terminal) warnLastOpenElsewhere() bool {
+	which := t.invocation.flags.session
+	if !which.ContinueLast || which.ResumeID != "" || which.ForkCopy || t.hasOnlyDraft() {
 		return false
 	}
-	last, err := t.app.Store().Last()
-	if id := cmp.Or(t.app.LeftTyping(), last); err != nil || !t.openElsewhere(id) {
+	last, err := t.app.Store().LastSession()
+	if id := cmp.Or(t.app.DraftSession(), last); err != nil || !t.isOpenElsewhere(id) {
 		return false
 	}
-	said := t.inv.words.T("the last session is open elsewhere; choose another, or watch it")
-	typed, _ := t.app.Typed().Unsent(func(id string) bool {
-		return slices.Contains(t.app.Store().All(), id) && !t.app.Store().Unused(id) && !t.openElsewhere(id)
+	said := t.invocation.printer.T("the last session is open elsewhere; choose another, or watch it")
+	typed, _ := t.app.TypedBook().NewestDraft(func(id string) bool {
+		return slices.Contains(t.app.Store().AllSessions(), id) && !t.app.Store().IsUnused(id) && !t.isOpenElsewhere(id)
 	})
 	if typed != "" {
-		said = t.inv.words.T("the last session is open elsewhere; this one has an unsent draft")
-		t.inv.flags.session.Resume = typed
+		said = t.invocation.printer.T("the last session is open elsewhere; this one has an unsent draft")
+		t.invocation.flags.session.ResumeID = typed
 	}
-	_ = t.say(ink.Warn, said) // errors are ignored
+	_ = t.printText(ink.Warn, said) // errors are ignored
 	return typed == ""
 }
 
@@ -76,7 +78,7 @@ func (t *terminal) lastElsewhere() bool {
 // watched.
 func (t *terminal) pickSession(ctx context.Context) error {
 	for {
-		p := t.sessionList(ctx, "")
+		p := t.sessionPicker(ctx, "")
 		if len(p.Items) == 0 {
 			return nil
 		}
@@ -84,20 +86,20 @@ func (t *terminal) pickSession(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !t.openElsewhere(id) {
-			t.inv.flags.session.Resume = id
+		if !t.isOpenElsewhere(id) {
+			t.invocation.flags.session.ResumeID = id
 			return nil
 		}
 		const watch = "watch"
-		choice, err := t.pick(ctx, lineedit.Picker{Title: t.inv.words.T("open elsewhere: session %s", id), Items: []lineedit.Item{
-			{Choice: lineedit.Choice{Text: t.inv.words.T("watch it")}, Value: watch},
-			{Choice: lineedit.Choice{Text: t.inv.words.T("choose another")}},
+		choice, err := t.pick(ctx, lineedit.Picker{Title: t.invocation.printer.T("open elsewhere: session %s", id), Items: []lineedit.Item{
+			{Choice: lineedit.Choice{Text: t.invocation.printer.T("watch it")}, Value: watch},
+			{Choice: lineedit.Choice{Text: t.invocation.printer.T("choose another")}},
 		}})
 		switch {
 		case choice == watch:
-			t.watch = id
-			return repl.ErrLeft
-		case err != nil && !errors.Is(err, repl.ErrLeft):
+			t.watchedSession = id
+			return repl.ErrCanceled
+		case err != nil && !errors.Is(err, repl.ErrCanceled):
 			return err
 		}
 	}

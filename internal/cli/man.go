@@ -11,66 +11,66 @@ import (
 )
 
 // runMan prints the manual page.
-func (inv *invocation) runMan(context.Context) error { return inv.print(manual(inv.words)) }
+func (inv *invocation) runMan(context.Context) error { return inv.print(renderManual(inv.printer)) }
 
-// manual returns the manual page, generated from the help's tables.
-func manual(words *i18n.Printer) string {
-	p := &manPage{words: words}
-	p.line(".TH CODER 1", `""`, `"coder `+roff(app.Version)+`"`)
-	p.line(".ad l") // justified lines with long names have large gaps
-	p.line(".SH", roff(words.T("NAME")))
-	p.line(`coder \-`, roff(words.T("a coding agent for the terminal")))
-	p.line(".SH", roff(words.T("SYNOPSIS")))
-	p.list("coder ", calls)
-	p.line(".SH", roff(words.T("COMMANDS")))
+// renderManual returns the manual page, generated from the help's tables.
+func renderManual(words *i18n.Printer) string {
+	p := &manPage{printer: words}
+	p.writeLine(".TH CODER 1", `""`, `"coder `+escapeRoff(app.Version)+`"`)
+	p.writeLine(".ad l") // justified lines with long names have large gaps
+	p.writeLine(".SH", escapeRoff(words.T("NAME")))
+	p.writeLine(`coder \-`, escapeRoff(words.T("a coding agent for the terminal")))
+	p.writeLine(".SH", escapeRoff(words.T("SYNOPSIS")))
+	p.writeList("coder ", usageForms)
+	p.writeLine(".SH", escapeRoff(words.T("COMMANDS")))
 	for _, s := range subcommands() {
-		p.list("coder "+s.name+" ", s.uses)
+		p.writeList("coder "+s.name+" ", s.usages)
 	}
-	p.line(".SH", roff(words.T("OPTIONS")))
-	for _, o := range everyFlag() {
+	p.writeLine(".SH", escapeRoff(words.T("OPTIONS")))
+	for _, o := range allFlags() {
 		about := words.T(o.help)
-		if o.of != "" {
-			about = "(" + o.of + ") " + about
+		if o.command != "" {
+			about = "(" + o.command + ") " + about
 		}
-		p.item(strings.TrimSpace(flagName(o)), about)
+		p.writeItem(strings.TrimSpace(flagUsage(o)), about)
 	}
-	p.line(".SH", roff(words.T("EXAMPLES")))
-	p.list("", firstExamples)
-	p.line(".SH", roff(words.T("EXIT STATUS")))
-	p.list("", exitCodes)
-	p.line(".SH", roff(words.T("ENVIRONMENT")))
-	p.list("", environment)
-	p.line(".SH", roff(words.T("FILES")))
-	p.item("~/.coder/config.json, .coder/config.json", words.T("your settings, and those of the project"))
+	p.writeLine(".SH", escapeRoff(words.T("EXAMPLES")))
+	p.writeList("", firstExamples)
+	p.writeLine(".SH", escapeRoff(words.T("EXIT STATUS")))
+	p.writeList("", exitCodes)
+	p.writeLine(".SH", escapeRoff(words.T("ENVIRONMENT")))
+	p.writeList("", environmentVars)
+	p.writeLine(".SH", escapeRoff(words.T("FILES")))
+	p.writeItem("~/.coder/config.json, .coder/config.json", words.T("your settings, and those of the project"))
 	return strings.TrimRight(p.String(), "\n")
 }
 
 type manPage struct {
 	strings.Builder
-	words *i18n.Printer
+	printer *i18n.Printer
 }
 
-func (p *manPage) line(parts ...string) { p.WriteString(strings.Join(parts, " ") + "\n") }
+func (p *manPage) writeLine(parts ...string) { p.WriteString(strings.Join(parts, " ") + "\n") }
 
-func (p *manPage) item(name, about string) {
-	p.line(".TP\n.B", roff(name))
-	p.line(roff(about))
+func (p *manPage) writeItem(name, about string) {
+	p.writeLine(".TP\n.B", escapeRoff(name))
+	p.writeLine(escapeRoff(about))
 }
 
-func (p *manPage) list(before string, list []use) {
+func (p *manPage) writeList(before string, list []usageLine) {
 	for _, u := range list {
-		p.item(strings.TrimSpace(before+u.args), p.words.T(u.about))
+		p.writeItem(strings.TrimSpace(before+u.args), p.printer.T(u.description))
 	}
 }
 
-// roffSigns maps signs with a meaning in roff to their escapes.
-var roffSigns = map[rune]string{'\\': `\e`, '-': `\-`, '"': `\(dq`, '\'': `\(aq`, '.': `\&.`}
+// roffEscapes maps signs with a meaning in roff to their escapes.
+var roffEscapes = map[rune]string{'\\': `\e`, '-': `\-`, '"': `\(dq`, '\'': `\(aq`, '.': `\&.`}
 
-// roff escapes text for roff, in ASCII.
-func roff(s string) string {
+// escapeRoff escapes text for roff, in ASCII.
+func escapeRoff(s string) string {
 	var b strings.Builder
 	for _, r := range s {
-		switch sign, special := roffSigns[r]; {
+		switch sign, special := roffEscapes[r]; {
 		case special:
 			b.WriteString(sign)
 		case r > unicode.MaxASCII:

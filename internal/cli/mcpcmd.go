@@ -27,11 +27,11 @@ var mcpVerbs = []string{"add", "list", "get", "remove", "test", "login", "logout
 func (inv *invocation) runMCP(ctx context.Context) error {
 	fl := inv.flags
 	if len(fl.args) == 0 {
-		return usagef("coder mcp takes add, list, get, remove, test, login, logout or serve")
+		return usageErrorf("coder mcp takes add, list, get, remove, test, login, logout or serve")
 	}
 	what, rest := fl.args[0], fl.args[1:]
 	if !slices.Contains(mcpVerbs, what) {
-		return usagef("unknown command: coder mcp %s; use add, list, get, remove, test, login, logout or serve", oneLine(what))
+		return usageErrorf("unknown command: coder mcp %s; use add, list, get, remove, test, login, logout or serve", singleLine(what))
 	}
 	a, err := inv.newApp(inv.warn)
 	if err != nil {
@@ -41,7 +41,7 @@ func (inv *invocation) runMCP(ctx context.Context) error {
 	case what == "add" && len(rest) >= 2:
 		return inv.mcpAdd(a, rest[0], rest[1:])
 	case what == "add":
-		return usagef("coder mcp add needs a name and a command or an address: coder mcp add NAME -- COMMAND ARGS, coder mcp add NAME URL")
+		return usageErrorf("coder mcp add needs a name and a command or an address: coder mcp add NAME -- COMMAND ARGS, coder mcp add NAME URL")
 	case what == "list" && len(rest) == 0:
 		return inv.mcpList(a)
 	case what == "remove" && len(rest) == 1:
@@ -49,7 +49,7 @@ func (inv *invocation) runMCP(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return inv.tell(inv.words.T("removed from %s: %s", file, rest[0]))
+		return inv.printWrapped(inv.printer.T("removed from %s: %s", file, rest[0]))
 	case what == "serve" && len(rest) == 0:
 		return inv.runMCPServe(ctx, a)
 	case what == "login" && len(rest) == 1:
@@ -57,22 +57,22 @@ func (inv *invocation) runMCP(ctx context.Context) error {
 	case what == "logout" && len(rest) == 1:
 		found, err := a.LogoutMCP(ctx, rest[0])
 		if err == nil && !found {
-			err = inputf("no saved login for the MCP server %s", oneLine(rest[0]))
+			err = inputErrorf("no saved login for the MCP server %s", singleLine(rest[0]))
 		}
 		if err != nil {
 			return err
 		}
-		return inv.tell(inv.words.T("logged out: %s", rest[0]))
+		return inv.printWrapped(inv.printer.T("logged out: %s", rest[0]))
 	case what == "test" && len(rest) == 0:
 		return inv.mcpTest(ctx, a, a.MCPServers())
 	case (what == "get" || what == "test") && len(rest) == 1:
 		i := slices.IndexFunc(a.MCPServers(), func(s mcp.Server) bool { return s.Name == rest[0] })
 		if i < 0 {
-			if i := slices.IndexFunc(a.MCPLeftOut(), func(s mcp.Status) bool { return s.Name == rest[0] }); i >= 0 {
-				s := a.MCPLeftOut()[i]
-				return inputf("the MCP server %s (%s) is skipped: %s", oneLine(s.Name), oneLine(s.From), s.Why)
+			if i := slices.IndexFunc(a.MCPSkipped(), func(s mcp.Status) bool { return s.Name == rest[0] }); i >= 0 {
+				s := a.MCPSkipped()[i]
+				return inputErrorf("the MCP server %s (%s) is skipped: %s", singleLine(s.Name), singleLine(s.Source), s.Reason)
 			}
-			return inputf("unknown MCP server %s; coder mcp list shows the servers", oneLine(rest[0]))
+			return inputErrorf("unknown MCP server %s; coder mcp list shows the servers", singleLine(rest[0]))
 		}
 		if what == "test" {
 			return inv.mcpTest(ctx, a, a.MCPServers()[i:i+1])
@@ -80,9 +80,9 @@ func (inv *invocation) runMCP(ctx context.Context) error {
 		return inv.mcpGet(a.MCPServers()[i])
 	}
 	if what == "list" || what == "serve" {
-		return usagef("coder %s takes no arguments", "mcp "+what)
+		return usageErrorf("coder %s takes no arguments", "mcp "+what)
 	}
-	return usagef("coder mcp %s needs the name of one server; coder mcp list shows the servers", what)
+	return usageErrorf("coder mcp %s needs the name of one server; coder mcp list shows the servers", what)
 }
 
 // mcpLogin logs in to a server with the user's browser, on any machine: the address that it ends at may
@@ -94,7 +94,7 @@ func (inv *invocation) mcpLogin(ctx context.Context, a *app.Workspace, name stri
 	reader.Go(func() {
 		defer close(pasted)
 		for {
-			line, err := inv.input.Line(reading, promptLimit)
+			line, err := inv.stdin.ReadLine(reading, maxPromptBytes)
 			if err != nil {
 				return
 			}
@@ -106,15 +106,15 @@ func (inv *invocation) mcpLogin(ctx context.Context, a *app.Workspace, name stri
 		}
 	})
 	err := a.LoginMCP(ctx, name, func(address string) {
-		_ = inv.tell(inv.words.T("open this address in a browser and log in there:") + "\n" + address + "\n" + // a user who cannot see it ends the program
-			inv.words.T("if the browser is on another machine, paste the address it shows at the end here"))
+		_ = inv.printWrapped(inv.printer.T("open this address in a browser and log in there:") + "\n" + address + "\n" + // a user who cannot see it ends the program
+			inv.printer.T("if the browser is on another machine, paste the address it shows at the end here"))
 	}, pasted)
 	stop()
 	reader.Wait()
 	if err != nil {
 		return err
 	}
-	return inv.tell(inv.words.T("logged in: %s", name))
+	return inv.printWrapped(inv.printer.T("logged in: %s", name))
 }
 
 // mcpScope returns the scope whose file is changed.
@@ -127,8 +127,8 @@ func (inv *invocation) mcpScope() string {
 
 // mcpAdd adds a server with the arguments of other programs.
 func (inv *invocation) mcpAdd(a *app.Workspace, name string, line []string) error {
-	if clean := mcp.Clean(name); clean != name {
-		return inputf("%q is not a valid MCP server name: use letters, digits, - and _", oneLine(name))
+	if clean := mcp.CleanName(name); clean != name {
+		return inputErrorf("%q is not a valid MCP server name: use letters, digits, - and _", singleLine(name))
 	}
 	fl := inv.flags
 	kind := fl.mcpTransport
@@ -136,13 +136,13 @@ func (inv *invocation) mcpAdd(a *app.Workspace, name string, line []string) erro
 		kind = mcp.HTTP
 	}
 	if scheme, _, is := strings.Cut(line[0], "://"); is && kind == "" {
-		return inputf("%s:// cannot address an MCP server: use http:// or https://", oneLine(scheme))
+		return inputErrorf("%s:// cannot address an MCP server: use http:// or https://", singleLine(scheme))
 	}
 	settings := map[string]any{}
 	if kind == mcp.HTTP || kind == mcp.SSE {
 		settings["type"], settings["url"] = kind, line[0]
 		if len(line) > 1 {
-			return usagef("a remote server takes only an address")
+			return usageErrorf("a remote server takes only an address")
 		}
 	} else {
 		settings["command"] = line[0]
@@ -158,7 +158,7 @@ func (inv *invocation) mcpAdd(a *app.Workspace, name string, line []string) erro
 		for _, pair := range pairs.list {
 			name, value, ok := strings.Cut(pair, pairs.mark)
 			if !ok || strings.TrimSpace(name) == "" {
-				return usagef("%q is not NAME%sVALUE", oneLine(pair), pairs.mark)
+				return usageErrorf("%q is not NAME%sVALUE", singleLine(pair), pairs.mark)
 			}
 			given[strings.TrimSpace(name)] = strings.TrimSpace(value)
 		}
@@ -166,63 +166,63 @@ func (inv *invocation) mcpAdd(a *app.Workspace, name string, line []string) erro
 			settings[key] = given
 		}
 	}
-	raw := jsonx.Must(settings)
-	if _, err := mcp.Read(name, raw); err != nil {
-		return inputf("%v", err)
+	raw := jsonx.MustMarshal(settings)
+	if _, err := mcp.ParseServer(name, raw); err != nil {
+		return inputErrorf("%v", err)
 	}
-	for _, s := range slices.Concat(a.MCPStatus(), a.MCPLeftOut()) {
-		if s.Name == name && s.Project == (inv.mcpScope() == app.MCPProject) {
-			inv.warn(fmt.Sprintf("replaced the existing MCP server %s (%s)", name, oneLine(s.From)))
+	for _, s := range slices.Concat(a.MCPStatus(), a.MCPSkipped()) {
+		if s.Name == name && s.FromProject == (inv.mcpScope() == app.MCPProject) {
+			inv.warn(fmt.Sprintf("replaced the existing MCP server %s (%s)", name, singleLine(s.Source)))
 		}
 	}
 	file, err := a.ChangeMCP(inv.mcpScope(), name, raw)
 	if err != nil {
 		return err
 	}
-	if _, skipped, err := config.Servers(jsonx.Must(map[string]any{name: settings}), inv.Env.Getenv, nil); err == nil && len(skipped) > 0 {
+	if _, skipped, err := config.ParseServers(jsonx.MustMarshal(map[string]any{name: settings}), inv.Env.Getenv, nil); err == nil && len(skipped) > 0 {
 		inv.warn(fmt.Sprintf("the MCP server %s is skipped until this is fixed: %v", name, skipped[0].Err))
 	}
 	if inv.mcpScope() == app.MCPProject { // trust was for the file before the change
-		return inv.tell(inv.words.T("written to %s: %s; run coder trust to allow it here, then coder mcp test %s", file, name, name))
+		return inv.printWrapped(inv.printer.T("written to %s: %s; run coder trust to allow it here, then coder mcp test %s", file, name, name))
 	}
-	return inv.tell(inv.words.T("written to %s: %s; test it with coder mcp test %s", file, name, name))
+	return inv.printWrapped(inv.printer.T("written to %s: %s; test it with coder mcp test %s", file, name, name))
 }
 
 // mcpList lists the servers without starting any.
 func (inv *invocation) mcpList(a *app.Workspace) error {
-	all := slices.Concat(a.MCPStatus(), a.MCPLeftOut())
+	all := slices.Concat(a.MCPStatus(), a.MCPSkipped())
 	if inv.flags.json {
 		return inv.printJSON(mcpRows(all))
 	}
 	if len(all) == 0 {
-		return inv.noServers()
+		return inv.printNoServers()
 	}
-	t := display.Table{Head: display.Words("server", "type", "where")}
+	t := display.Table{Header: display.TextCells("server", "type", "where")}
 	for _, s := range all {
-		row := display.Data(oneLine(s.Name), s.Type, oneLine(s.Where()))
-		if s.State == mcp.LeftOut {
-			row[2] = display.Cell{Text: fmt.Sprintf("skipped (%s): %s", oneLine(s.From), s.Why), Words: true}
+		row := display.DataCells(singleLine(s.Name), s.Type, singleLine(s.DisplayAddress()))
+		if s.State == mcp.Invalid {
+			row[2] = display.Cell{Text: fmt.Sprintf("skipped (%s): %s", singleLine(s.Source), s.Reason), Words: true}
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	return inv.show(t)
+	return inv.printBlocks(t)
 }
 
-func (inv *invocation) noServers() error {
-	return inv.tell(inv.words.T("no MCP servers; coder mcp add adds one"))
+func (inv *invocation) printNoServers() error {
+	return inv.printWrapped(inv.printer.T("no MCP servers; coder mcp add adds one"))
 }
 
 // mcpGet shows one server's settings, without possibly secret values.
 func (inv *invocation) mcpGet(s mcp.Server) error {
 	names := func(given map[string]string) string {
-		return oneLine(strings.Join(slices.Sorted(maps.Keys(given)), ", "))
+		return singleLine(strings.Join(slices.Sorted(maps.Keys(given)), ", "))
 	}
 	t := display.Table{Rows: [][]display.Cell{
-		{{Text: "server", Words: true}, {Text: oneLine(s.Name)}}, {{Text: "type", Words: true}, {Text: s.Type}}, {{Text: "where", Words: true}, {Text: oneLine(s.Where())}},
+		{{Text: "server", Words: true}, {Text: singleLine(s.Name)}}, {{Text: "type", Words: true}, {Text: s.Type}}, {{Text: "where", Words: true}, {Text: singleLine(s.DisplayAddress())}},
 		{{Text: "variables", Words: true}, {Text: names(s.Env)}}, {{Text: "headers", Words: true}, {Text: names(s.Headers)}},
 		{{Text: "believed", Words: true}, {Text: fmt.Sprint(s.TrustHints)}}, {{Text: "confined", Words: true}, {Text: fmt.Sprint(!s.Unconfined)}},
 	}}
-	return inv.show(t)
+	return inv.printBlocks(t)
 }
 
 // mcpTest starts servers, lists what they have, and fails if one is unavailable.
@@ -240,16 +240,16 @@ func (inv *invocation) mcpTest(ctx context.Context, a *app.Workspace, servers []
 		all = append(all, status)
 	}
 	if len(servers) == len(a.MCPServers()) {
-		all = append(all, a.MCPLeftOut()...)
+		all = append(all, a.MCPSkipped()...)
 	}
 	var err error
 	switch {
 	case inv.flags.json:
 		err = inv.printJSON(mcpRows(all))
 	case len(all) == 0:
-		err = inv.noServers()
+		err = inv.printNoServers()
 	default:
-		err = inv.show(slash.MCPTable(all)...)
+		err = inv.printBlocks(slash.MCPTable(all)...)
 	}
 	if err == nil && failed > 0 {
 		err = fmt.Errorf("%d of %d MCP servers are unavailable", failed, len(all))
@@ -257,20 +257,20 @@ func (inv *invocation) mcpTest(ctx context.Context, a *app.Workspace, servers []
 	return err
 }
 
-// initServers returns the MCP servers in other agents' words.
-func initServers(states []mcp.Status) (all []streamjson.Server) {
+// streamServers returns the MCP servers in other agents' words.
+func streamServers(states []mcp.Status) (all []streamjson.Server) {
 	for _, s := range states {
-		status := map[mcp.State]string{mcp.Off: "disabled", mcp.Ready: "connected", mcp.Failed: "failed", mcp.Locked: "needs-auth"}[s.State]
+		status := map[mcp.State]string{mcp.Disabled: "disabled", mcp.Ready: "connected", mcp.Failed: "failed", mcp.LoginRequired: "needs-auth"}[s.State]
 		all = append(all, streamjson.Server{Name: s.Name, Status: cmp.Or(status, "pending")})
 	}
 	return all
 }
 
-// show writes blocks to stdout, laid out for a terminal.
-func (inv *invocation) show(blocks ...display.Block) error {
-	text := display.Blocks(blocks).Translated(inv.words.Said, ink.Width)
+// printBlocks writes blocks to stdout, laid out for a terminal.
+func (inv *invocation) printBlocks(blocks ...display.Block) error {
+	text := display.Blocks(blocks).Translate(inv.printer.TranslateText, ink.Width)
 	if inv.columns > 0 {
-		text = term.Text(blocks, inv.columns, term.Options{Words: inv.words, ASCII: inv.ascii(), Spoken: inv.settings.Config.UI.Plain})
+		text = term.RenderText(blocks, inv.columns, term.Options{Translator: inv.printer, ASCII: inv.useASCII(), ScreenReader: inv.settings.Config.UI.Plain})
 	}
 	_, err := fmt.Fprintln(inv.Stdout, strings.TrimRight(text, "\n"))
 	return err
@@ -282,7 +282,7 @@ type mcpRow struct {
 	Type    string   `json:"type"`
 	Where   string   `json:"where"`
 	State   string   `json:"state"`
-	Why     string   `json:"why,omitempty"`
+	Reason  string   `json:"why,omitempty"`
 	Tools   []string `json:"tools,omitempty"`
 	Refused []string `json:"refused,omitempty"`
 }
@@ -290,7 +290,7 @@ type mcpRow struct {
 func mcpRows(all []mcp.Status) []mcpRow {
 	rows := []mcpRow{}
 	for _, s := range all {
-		row := mcpRow{Name: s.Name, Type: s.Type, Where: s.Where(), State: string(s.State), Why: s.Why, Refused: s.Refused}
+		row := mcpRow{Name: s.Name, Type: s.Type, Where: s.DisplayAddress(), State: string(s.State), Reason: s.Reason, Refused: s.Skipped}
 		for _, t := range s.Tools {
 			row.Tools = append(row.Tools, t.Name)
 		}

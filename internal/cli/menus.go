@@ -11,16 +11,16 @@ import (
 	"coder/internal/ui/lineedit"
 )
 
-// menu returns the list for a command typed without arguments; without items the command runs.
-func (t *terminal) menu(input string) (p lineedit.Picker) {
+// commandMenu returns the list for a command typed without arguments; without items the command runs.
+func (t *terminal) commandMenu(input string) (p lineedit.Picker) {
 	key, isValue := strings.CutSuffix(input, " ")
 	switch {
 	case input == "/config":
 		return t.settingsMenu()
 	case isValue && strings.HasPrefix(key, "/config "):
 		return t.valueMenu(strings.TrimPrefix(key, "/config "))
-	case input == leaveInput || input == "/quit":
-		return t.leaveMenu()
+	case input == exitCommand || input == "/quit":
+		return t.exitMenu()
 	case input == "/theme":
 		return t.valueMenu("ui.theme")
 	case input == "/mode":
@@ -31,34 +31,34 @@ func (t *terminal) menu(input string) (p lineedit.Picker) {
 	return p
 }
 
-// leaveInput is the command for Ctrl+D.
-const leaveInput = "/exit"
+// exitCommand is the command for Ctrl+D.
+const exitCommand = "/exit"
 
-// leaveMenu asks before you leave running background commands: they end with the session.
-func (t *terminal) leaveMenu() (p lineedit.Picker) {
+// exitMenu asks before you leave running background commands: they end with the session.
+func (t *terminal) exitMenu() (p lineedit.Picker) {
 	running := t.running()
 	n := len(running)
 	if n == 0 {
 		return p
 	}
-	p.Title, p.Numbered = t.inv.words.T(display.Form(n, "%d command runs in the background: ", "%d commands run in the background: "), n), true
+	p.Title, p.Numbered = t.invocation.printer.T(display.Plural(n, "%d command runs in the background: ", "%d commands run in the background: "), n), true
 	p.Items = []lineedit.Item{
-		item(t.inv.words.T("stop and leave"), oneLine(strings.Join(running, ", ")), leaveInput+" "),
-		item(t.inv.words.T("stay"), "", ""),
+		menuItem(t.invocation.printer.T("stop and leave"), singleLine(strings.Join(running, ", ")), exitCommand+" "),
+		menuItem(t.invocation.printer.T("stay"), "", ""),
 	}
 	return p
 }
 
-func item(text, note, value string) lineedit.Item {
+func menuItem(text, note, value string) lineedit.Item {
 	return lineedit.Item{Choice: lineedit.Choice{Text: text, Note: note}, Value: value}
 }
 
 // settingsMenu lists the settings with values, sources and descriptions. A setting with few values opens
 // a list of them.
 func (t *terminal) settingsMenu() lineedit.Picker {
-	p := lineedit.Picker{Title: t.inv.words.T("setting: ")}
+	p := lineedit.Picker{Title: t.invocation.printer.T("setting: ")}
 	for _, r := range t.app.Settings.Report.Rows() {
-		about, err := config.AboutKey(r.Key)
+		about, err := config.DescribeKey(r.Key)
 		if err != nil {
 			continue
 		}
@@ -66,8 +66,8 @@ func (t *terminal) settingsMenu() lineedit.Picker {
 		if len(about.Values) > 0 {
 			value += " "
 		}
-		note := strings.Join([]string{oneLine(r.Value), t.inv.words.Said(r.Origin.Shown()), about.Doc}, t.apart())
-		p.Items = append(p.Items, item(r.Key, note, value))
+		note := strings.Join([]string{singleLine(r.Value), t.invocation.printer.TranslateText(r.Origin.DisplayText()), about.Doc}, t.separator())
+		p.Items = append(p.Items, menuItem(r.Key, note, value))
 	}
 	return p
 }
@@ -75,21 +75,21 @@ func (t *terminal) settingsMenu() lineedit.Picker {
 // valueMenu lists the values of a setting.
 func (t *terminal) valueMenu(key string) lineedit.Picker {
 	p := lineedit.Picker{Title: key + " = ", Numbered: true}
-	about, err := config.AboutKey(key)
+	about, err := config.DescribeKey(key)
 	if err != nil {
 		return p
 	}
 	for _, v := range about.Values {
 		if v != "" {
-			p.Items = append(p.Items, item(v, "", "/config "+key+" "+v))
+			p.Items = append(p.Items, menuItem(v, "", "/config "+key+" "+v))
 		}
 	}
-	p.Choose("/config " + key + " " + t.now(key))
+	p.Select("/config " + key + " " + t.settingValue(key))
 	return p
 }
 
-// now returns the value of a text setting.
-func (t *terminal) now(key string) string {
+// settingValue returns the value of a text setting.
+func (t *terminal) settingValue(key string) string {
 	if key == "ui.theme" {
 		return t.app.Theme()
 	}
@@ -103,7 +103,7 @@ func (t *terminal) now(key string) string {
 
 // modeMenu lists the modes.
 func (t *terminal) modeMenu() lineedit.Picker {
-	p := lineedit.Picker{Title: t.inv.words.T("mode: "), Numbered: true}
+	p := lineedit.Picker{Title: t.invocation.printer.T("mode: "), Numbered: true}
 	for _, m := range []struct{ name, about string }{
 		{mode.Build, "ask before edits and commands"},
 		{mode.Plan, "look and plan, change nothing"},
@@ -111,24 +111,24 @@ func (t *terminal) modeMenu() lineedit.Picker {
 		{mode.AutoEdit, "edit freely, ask before commands"},
 		{mode.Yolo, "run everything, ask nothing, check nothing"},
 	} {
-		p.Items = append(p.Items, item(m.name, t.inv.words.Said(m.about), "/mode "+m.name))
+		p.Items = append(p.Items, menuItem(m.name, t.invocation.printer.TranslateText(m.about), "/mode "+m.name))
 	}
-	now, _ := t.app.Modes.Current()
-	p.Choose("/mode " + now.Name)
+	now, _ := t.app.ModeState.Current()
+	p.Select("/mode " + now.Name)
 	return p
 }
 
 // modelMenu lists your favorites (provider.models), the server's other models, profiles, and the levels
 // of reasoning effort.
 func (t *terminal) modelMenu() lineedit.Picker {
-	p := lineedit.Picker{Title: t.inv.words.T("model: "), Numbered: true}
-	if t.app.Scripted() {
+	p := lineedit.Picker{Title: t.invocation.printer.T("model: "), Numbered: true}
+	if t.app.IsScripted() {
 		return p
 	}
-	ctx, stop := context.WithTimeout(context.Background(), modelPatience)
+	ctx, stop := context.WithTimeout(context.Background(), modelsTimeout)
 	defer stop()
-	all, now := t.app.Offered(ctx), t.app.ModelName()
-	favourites, profiles := t.app.Favourites(), t.app.Profiles()
+	all, now := t.app.FetchModelNames(ctx), t.app.ModelName()
+	favourites, profiles := t.app.FavoriteModels(), t.app.ProfileNames()
 	names := slices.Concat(favourites, all)
 	for i, name := range names {
 		if slices.Index(names, name) < i {
@@ -140,17 +140,17 @@ func (t *terminal) modelMenu() lineedit.Picker {
 			note string
 		}{{name == now, "in use"}, {i < len(favourites), "favourite"}, {slices.Contains(profiles, name), "profile"}} {
 			if n.is {
-				notes = append(notes, t.inv.words.Said(n.note))
+				notes = append(notes, t.invocation.printer.TranslateText(n.note))
 			}
 		}
-		p.Items = append(p.Items, item(name, strings.Join(notes, t.apart()), "/model "+name))
+		p.Items = append(p.Items, menuItem(name, strings.Join(notes, t.separator()), "/model "+name))
 	}
-	about, _ := config.AboutKey("provider.effort") // the setting exists
+	about, _ := config.DescribeKey("provider.effort") // the setting exists
 	for _, level := range about.Values {
 		if level != "" {
-			p.Items = append(p.Items, item(t.inv.words.T("effort: %s", level), t.inv.words.T("reasoning effort, where the model supports it"), "/config provider.effort "+level))
+			p.Items = append(p.Items, menuItem(t.invocation.printer.T("effort: %s", level), t.invocation.printer.T("reasoning effort, where the model supports it"), "/config provider.effort "+level))
 		}
 	}
-	p.Choose("/model " + now)
+	p.Select("/model " + now)
 	return p
 }

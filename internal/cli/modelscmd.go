@@ -13,18 +13,18 @@ import (
 
 // runModels lists the available models by endpoint.
 func (inv *invocation) runModels(ctx context.Context, a *app.Workspace) error {
-	endpoints := a.Endpoints(ctx)
+	endpoints := a.ListEndpoints(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if inv.flags.json {
-		return inv.printJSON(endpointsJSON(endpoints))
+		return inv.printJSON(toEndpointsJSON(endpoints))
 	}
 	var silent []string // messages about local addresses without a server
 	found := 0
 	for _, e := range endpoints {
-		if !e.Found() {
-			silent = append(silent, notFound(inv.words, e))
+		if !e.IsFound() {
+			silent = append(silent, notFoundMessage(inv.printer, e))
 			continue
 		}
 		found++
@@ -33,43 +33,43 @@ func (inv *invocation) runModels(ctx context.Context, a *app.Workspace) error {
 		}
 	}
 	if found == 0 {
-		if err := inv.tell(inv.words.T("no endpoint is configured, and the environment has no vendor's key; coder setup connects one")); err != nil {
+		if err := inv.printWrapped(inv.printer.T("no endpoint is configured, and the environment has no vendor's key; coder setup connects one")); err != nil {
 			return err
 		}
 	}
 	for _, line := range silent {
-		if err := inv.tell(line); err != nil {
+		if err := inv.printWrapped(line); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// notFound returns a message about a local address without a server.
-func notFound(words *i18n.Printer, e app.Endpoint) string {
-	return words.T("not found on this machine: %s (%s): %s", e.Title, oneLine(e.Provider.Address()), words.Said(e.Err.Error()))
+// notFoundMessage returns a message about a local address without a server.
+func notFoundMessage(words *i18n.Printer, e app.Endpoint) string {
+	return words.T("not found on this machine: %s (%s): %s", e.Title, singleLine(e.Provider.Address()), words.TranslateText(e.Err.Error()))
 }
 
 // printEndpoint shows an endpoint and its models.
 func (inv *invocation) printEndpoint(e app.Endpoint) error {
-	head := e.Title + "  " + oneLine(address(e))
-	if e.Key != "" {
-		head += "  " + inv.words.T("key from %s", e.Key)
+	head := e.Title + "  " + singleLine(publicAddress(e))
+	if e.KeyVar != "" {
+		head += "  " + inv.printer.T("key from %s", e.KeyVar)
 	}
 	if e.InUse {
-		head += "  " + inv.words.T("(in use)")
+		head += "  " + inv.printer.T("(in use)")
 	}
-	if err := inv.tell(head); err != nil {
+	if err := inv.printWrapped(head); err != nil {
 		return err
 	}
 	if e.Err != nil {
-		return inv.tell("  " + inv.words.T("does not list its models: %s", inv.words.Said(e.Err.Error())))
+		return inv.printWrapped("  " + inv.printer.T("does not list its models: %s", inv.printer.TranslateText(e.Err.Error())))
 	}
-	return inv.show(offers(e.Models))
+	return inv.printBlocks(modelTable(e.Models))
 }
 
-// address returns an endpoint's address without possible secrets.
-func address(e app.Endpoint) string {
+// publicAddress returns an endpoint's address without possible secrets.
+func publicAddress(e app.Endpoint) string {
 	before, _, _ := strings.Cut(e.Provider.BaseURL, "?")
 	if scheme, rest, ok := strings.Cut(before, "://"); ok {
 		if _, after, has := strings.Cut(rest, "@"); has {
@@ -79,15 +79,15 @@ func address(e app.Endpoint) string {
 	return before
 }
 
-// mostOffers is the most models shown of an endpoint.
-const mostOffers = 100
+// maxShownModels is the most models shown of an endpoint.
+const maxShownModels = 100
 
-// offers returns a table of models.
-func offers(list []app.Offer) display.Table {
-	t := display.Table{Head: display.Words("  ", "model", "window", "in $/M", "out $/M")}
+// modelTable returns a table of models.
+func modelTable(list []app.ModelOffer) display.Table {
+	t := display.Table{Header: display.TextCells("  ", "model", "window", "in $/M", "out $/M")}
 	for i, o := range list {
-		if i == mostOffers {
-			t.Rows = append(t.Rows, display.Words("  ", fmt.Sprintf("and %d more", len(list)-i)))
+		if i == maxShownModels {
+			t.Rows = append(t.Rows, display.TextCells("  ", fmt.Sprintf("and %d more", len(list)-i)))
 			break
 		}
 		mark := "  "
@@ -101,7 +101,7 @@ func offers(list []app.Offer) display.Table {
 		if o.Price.Known {
 			in, out = fmt.Sprintf("%.2f", o.Price.In), fmt.Sprintf("%.2f", o.Price.Out)
 		}
-		t.Rows = append(t.Rows, display.Data(mark, oneLine(o.Name), window, in, out))
+		t.Rows = append(t.Rows, display.DataCells(mark, singleLine(o.Name), window, in, out))
 	}
 	return t
 }
@@ -134,11 +134,11 @@ type endpointList struct {
 	Endpoints []endpointJSON `json:"endpoints"`
 }
 
-func endpointsJSON(list []app.Endpoint) endpointList {
+func toEndpointsJSON(list []app.Endpoint) endpointList {
 	all := []endpointJSON{}
 	for _, e := range list {
 		j := endpointJSON{
-			Name: e.Title, Preset: e.Provider.Preset, BaseURL: address(e), Kind: e.Provider.Kind, Key: e.Key, InUse: e.InUse, Local: e.Local, Models: []modelJSON{},
+			Name: e.Title, Preset: e.Provider.Preset, BaseURL: publicAddress(e), Kind: e.Provider.Kind, Key: e.KeyVar, InUse: e.InUse, Local: e.Local, Models: []modelJSON{},
 		}
 		if e.Err != nil {
 			j.Error = e.Err.Error()

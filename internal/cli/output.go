@@ -28,40 +28,40 @@ import (
 // output is the face of a headless run: it writes what the flags requested, where they requested it.
 type output struct {
 	event.Sink
-	inv   *invocation
-	text  bool                 // write the answer to stdout unchanged
-	json  *streamjson.Renderer // nil unless a JSON format was requested
-	tally streamjson.Tally     // the current turn
-	alone bool                 // a call was refused because nobody could be asked
-	asked map[string]bool      // unanswered questions of MCP servers
+	invocation    *invocation
+	textOutput    bool                 // write the answer to stdout unchanged
+	json          *streamjson.Renderer // nil unless a JSON format was requested
+	tally         streamjson.Tally     // the current turn
+	deniedUnasked bool                 // a call was refused because nobody could be asked
+	openQuestions map[string]bool      // unanswered questions of MCP servers
 
-	silent     bool                   // the run says nothing of checks
-	structured func() json.RawMessage // the answer in the requested form; nil: none requested
-	form       json.RawMessage        // of the current turn
+	silent           bool                   // the run says nothing of checks
+	structured       func() json.RawMessage // the answer in the requested form; nil: none requested
+	structuredAnswer json.RawMessage        // of the current turn
 
-	unkept func() error   // why something is not saved to disk; nil if everything is
-	host   *serve.Host    // nil before the session is open
-	local  display.Blocks // the last output of coder's own
+	unsavedReason func() error   // why something is not saved to disk; nil if everything is
+	host          *serve.Host    // nil before the session is open
+	lastLocal     display.Blocks // the last output of coder's own
 }
 
 func (inv *invocation) newOutput(a *app.Workspace) *output {
 	fl := inv.flags
-	o := &output{inv: inv}
+	o := &output{invocation: inv}
 	if fl.Schema != nil {
-		o.structured = a.Structured
+		o.structured = a.StructuredAnswer
 	}
 	var face event.Sink
 	switch {
 	case fl.events != "":
 		face = inv.eventStream()
 	case fl.outputFormat == "text":
-		o.text = true
+		o.textOutput = true
 		face = event.Discard
 	default:
-		o.json = streamjson.New(inv.Stdout, streamjson.Options{Now: inv.Now, Servers: func() []streamjson.Server { return initServers(o.servers(a)) }, ResultOnly: fl.outputFormat == "json"})
+		o.json = streamjson.New(inv.Stdout, streamjson.Options{Now: inv.Now, Servers: func() []streamjson.Server { return streamServers(o.servers(a)) }, ResultOnly: fl.outputFormat == "json"})
 		face = o.json
 	}
-	o.Sink = event.Tee(event.SinkFunc(o.count), face, plain.New(inv.Stderr, plain.Options{Verbose: fl.verbose, Words: inv.words}))
+	o.Sink = event.Tee(event.SinkFunc(o.countRecord), face, plain.New(inv.Stderr, plain.Options{Verbose: fl.verbose, Translator: inv.printer}))
 	return o
 }
 
@@ -74,12 +74,12 @@ func (inv *invocation) eventStream() event.Sink {
 	return events.New(inv.Stdout, view)
 }
 
-// newLines returns the face of a run whose output is read as it comes, like a terminal's, but not by a
+// newLineOutput returns the face of a run whose output is read as it comes, like a terminal's, but not by a
 // terminal.
-func (inv *invocation) newLines(a *app.Workspace) (*output, *term.Renderer) {
-	o := &output{inv: inv, silent: true}
-	face := term.New(term.Options{Out: inv.Stdout, Palette: inv.palette(false), Words: inv.words, Now: inv.Now, ASCII: inv.ascii()})
-	o.Sink = event.Tee(event.SinkFunc(o.count), face)
+func (inv *invocation) newLineOutput(a *app.Workspace) (*output, *term.Renderer) {
+	o := &output{invocation: inv, silent: true}
+	face := term.New(term.Options{Out: inv.Stdout, Palette: inv.palette(false), Translator: inv.printer, Now: inv.Now, ASCII: inv.useASCII()})
+	o.Sink = event.Tee(event.SinkFunc(o.countRecord), face)
 	return o, face
 }
 
@@ -91,120 +91,120 @@ func (o *output) servers(a *app.Workspace) []mcp.Status {
 	return o.host.Inside().MCPStatus()
 }
 
-// checked returns the session's last check.
-func (o *output) checked() verify.Check {
+// lastCheck returns the session's last check.
+func (o *output) lastCheck() verify.LastCheck {
 	if o.silent || o.host == nil {
-		return verify.Check{}
+		return verify.LastCheck{}
 	}
-	return o.host.Inside().Checked()
+	return o.host.Inside().LastCheck()
 }
 
-// count updates the turn's totals.
-func (o *output) count(_ context.Context, r event.Record) error {
+// countRecord updates the turn's totals.
+func (o *output) countRecord(_ context.Context, r event.Record) error {
 	o.tally.Add(r)
 	switch e := r.Event.(type) {
 	case event.InteractionRequested:
 		if e.Display.Metadata[uip.Server] != "" {
-			if o.asked == nil {
-				o.asked = make(map[string]bool)
+			if o.openQuestions == nil {
+				o.openQuestions = make(map[string]bool)
 			}
-			o.asked[e.ID] = true
+			o.openQuestions[e.ID] = true
 		}
 	case event.InteractionResponded:
-		if !e.Unanswered() {
-			delete(o.asked, e.ID)
+		if !e.IsUnanswered() {
+			delete(o.openQuestions, e.ID)
 		}
-		o.alone = o.alone || e.Unanswered()
+		o.deniedUnasked = o.deniedUnasked || e.IsUnanswered()
 	case event.LocalAdded:
-		o.local = e.Shown()
+		o.lastLocal = e.DisplayBlocks()
 	}
 	return nil
 }
 
-// begin resets the totals for a turn.
-func (o *output) begin() {
-	o.tally, o.alone, o.asked, o.local, o.form = streamjson.Tally{}, false, nil, nil, nil
+// beginTurn resets the totals for a turn.
+func (o *output) beginTurn() {
+	o.tally, o.deniedUnasked, o.openQuestions, o.lastLocal, o.structuredAnswer = streamjson.Tally{}, false, nil, nil, nil
 }
 
-// end writes the turn's result and returns the program's error: the turn's own, or that calls were
+// endTurn writes the turn's result and returns the program's error: the turn's own, or that calls were
 // refused.
-func (o *output) end(answer string, turnErr error) error {
+func (o *output) endTurn(answer string, turnErr error) error {
 	var err error
 	switch {
 	case o.json != nil:
-		err = o.json.Finish(context.Background(), o.outcome(answer, turnErr))
-	case o.text && o.formed() != nil:
-		err = o.inv.print(o.inv.foreign(string(o.formed())))
-	case o.text && answer != "":
-		if o.local.Plain() == answer {
-			answer = o.local.Translated(o.inv.words.Said, ink.Width)
+		err = o.json.Finish(context.Background(), o.turnOutcome(answer, turnErr))
+	case o.textOutput && o.structuredResult() != nil:
+		err = o.invocation.print(o.invocation.sanitizeText(string(o.structuredResult())))
+	case o.textOutput && answer != "":
+		if o.lastLocal.PlainText() == answer {
+			answer = o.lastLocal.Translate(o.invocation.printer.TranslateText, ink.Width)
 		}
 		answer = strings.TrimRight(answer, "\n")
 		if turnErr != nil {
-			answer += "\n" + o.inv.words.T("[interrupted]")
+			answer += "\n" + o.invocation.printer.T("[interrupted]")
 		}
-		err = o.inv.print(o.inv.foreign(answer))
+		err = o.invocation.print(o.invocation.sanitizeText(answer))
 	}
 	if err != nil {
 		return errors.Join(turnErr, fmt.Errorf("write the answer: %w", err))
 	}
 	if n := len(o.tally.Denials); turnErr == nil && n > 0 {
-		return &exitError{code: ExitRefused, text: o.refused(n)}
+		return &exitError{code: ExitDenied, text: o.deniedMessage(n)}
 	}
-	if turnErr == nil && len(o.asked) > 0 {
-		return &exitError{code: ExitRefused, text: "finished, but an MCP server asked a question, and no user could answer"}
+	if turnErr == nil && len(o.openQuestions) > 0 {
+		return &exitError{code: ExitDenied, text: "finished, but an MCP server asked a question, and no user could answer"}
 	}
-	if turnErr == nil && o.inv.flags.requireVerified && !o.checked().Verified() {
-		return &exitError{code: ExitUnverified, text: unverified(o.checked())}
+	if turnErr == nil && o.invocation.flags.requireVerified && !o.lastCheck().IsVerified() {
+		return &exitError{code: ExitUnverified, text: unverifiedMessage(o.lastCheck())}
 	}
 	return turnErr
 }
 
-// unverified describes what was left unchecked.
-func unverified(c verify.Check) string {
+// unverifiedMessage describes what was left unchecked.
+func unverifiedMessage(c verify.LastCheck) string {
 	switch {
 	case c.Command == "":
 		return "done, but nothing was checked after the changes"
-	case c.Untold != "":
-		return fmt.Sprintf("done, but the last check was inconclusive: %s (%s)", c.Command, c.Untold)
+	case c.InconclusiveReason != "":
+		return fmt.Sprintf("done, but the last check was inconclusive: %s (%s)", c.Command, c.InconclusiveReason)
 	case c.ExitCode != 0:
 		return fmt.Sprintf("done, but the last check failed: %s (exit code %d)", c.Command, c.ExitCode)
 	}
 	return fmt.Sprintf("done, but files changed after the last check: %s", c.Command)
 }
 
-// formed returns the answer in the requested form, nil if none was requested.
-func (o *output) formed() json.RawMessage {
+// structuredResult returns the answer in the requested form, nil if none was requested.
+func (o *output) structuredResult() json.RawMessage {
 	if o.structured == nil {
 		return nil
 	}
-	if o.form == nil {
-		o.form = o.structured()
+	if o.structuredAnswer == nil {
+		o.structuredAnswer = o.structured()
 	}
-	return o.form
+	return o.structuredAnswer
 }
 
-// outcome returns how a turn ended, for programs.
-func (o *output) outcome(answer string, err error) streamjson.Outcome {
-	out := streamjson.Outcome{Result: answer, Unkept: o.unkept != nil && o.unkept() != nil, Structured: o.formed()}
-	c := o.checked()
-	out.Checks.Edits = c.Edits
-	if passed := c.Passed(); c.Command != "" || c.Edited {
+// turnOutcome returns how a turn ended, for programs.
+func (o *output) turnOutcome(answer string, err error) streamjson.Outcome {
+	out := streamjson.Outcome{Result: answer, Unsaved: o.unsavedReason != nil && o.unsavedReason() != nil, Structured: o.structuredResult()}
+	c := o.lastCheck()
+	out.Checks.Edits = c.EditsSince
+	if passed := c.HasPassed(); c.Command != "" || c.AnyEdits {
 		out.Checks.Verified = &passed
 	}
 	if c.Command != "" {
 		out.Checks.Last, out.Checks.ExitCode = &c.Command, &c.ExitCode
 	}
 	if err != nil {
-		out.Err = errors.New(message(err))
+		out.Err = errors.New(errorMessage(err))
 	}
 	var provides *provider.Error
 	switch {
 	case errors.Is(err, orchestrator.ErrStepLimit):
 		out.Subtype = streamjson.MaxTurns
 	case errors.Is(err, meter.ErrBudget):
-		out.Subtype = streamjson.MaxSpent
-	case errors.Is(err, structured.ErrNone):
+		out.Subtype = streamjson.MaxCost
+	case errors.Is(err, structured.ErrNoAnswer):
 		out.Subtype = streamjson.NoAnswer
 	case errors.As(err, &provides):
 		out.Provider = true
@@ -212,20 +212,20 @@ func (o *output) outcome(answer string, err error) streamjson.Outcome {
 	return out
 }
 
-// refused says how many calls were refused, and what would have helped.
-func (o *output) refused(n int) string {
+// deniedMessage says how many calls were refused, and what would have helped.
+func (o *output) deniedMessage(n int) string {
 	text := "finished, but 1 call was refused"
 	if n != 1 {
 		text = fmt.Sprintf("finished, but %d calls were refused", n)
 	}
-	if !o.alone || o.host == nil {
+	if !o.deniedUnasked || o.host == nil {
 		return text
 	}
 	var calls []string
 	for _, d := range o.tally.Denials {
 		calls = append(calls, d.CallID)
 	}
-	switch option := o.host.Inside().Hint(context.Background(), calls); {
+	switch option := o.host.Inside().ApprovalHint(context.Background(), calls); {
 	case option == "--auto-approve":
 		text += "; --auto-approve allows calls that only need approval"
 	case option != "":

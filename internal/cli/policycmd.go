@@ -26,34 +26,34 @@ func (inv *invocation) runPolicy(ctx context.Context, a *app.Workspace) error {
 	case what == "check" && strings.TrimSpace(strings.Join(rest, " ")) != "":
 		return inv.policyCheck(ctx, a, strings.Join(rest, " "))
 	case what == "check":
-		return usagef("coder policy check needs a command, as one argument: coder policy check 'git status'")
+		return usageErrorf("coder policy check needs a command, as one argument: coder policy check 'git status'")
 	case what == "list" && len(rest) == 0:
 		return inv.policyList(a)
 	case what == "list":
-		return usagef("coder %s takes no arguments", "policy list")
+		return usageErrorf("coder %s takes no arguments", "policy list")
 	case what == "revoke" && len(rest) == 1:
-		m, err := a.Memory()
+		m, err := a.ApprovalMemory()
 		if err != nil {
 			return err
 		}
 		text, err := app.Revoke(m, rest[0])
 		if err != nil {
-			return inputf("%v", err)
+			return inputErrorf("%v", err)
 		}
-		return inv.tell(inv.words.Said(text))
+		return inv.printWrapped(inv.printer.TranslateText(text))
 	case what == "revoke":
-		return usagef("coder policy revoke needs a number from coder policy list, or all")
-	case what == "test" && fl.against == "sessions":
+		return usageErrorf("coder policy revoke needs a number from coder policy list, or all")
+	case what == "test" && fl.compareWith == "sessions":
 		return inv.policyTest(ctx, a)
 	case what == "test":
-		return usagef("coder policy test needs --against sessions")
+		return usageErrorf("coder policy test needs --against sessions")
 	}
-	return usagef("unknown command: coder policy %s; use check, list, revoke or test", what)
+	return usageErrorf("unknown command: coder policy %s; use check, list, revoke or test", what)
 }
 
 // policyList lists the grants in this project and its sessions, with time and reason.
 func (inv *invocation) policyList(a *app.Workspace) error {
-	m, err := a.Memory()
+	m, err := a.ApprovalMemory()
 	if err != nil {
 		return err
 	}
@@ -64,53 +64,53 @@ func (inv *invocation) policyList(a *app.Workspace) error {
 	if inv.flags.json {
 		return inv.printJSON(all)
 	}
-	words := inv.words
+	words := inv.printer
 	if len(all) == 0 {
-		return inv.tell(words.T("nothing is always allowed in this project"))
+		return inv.printWrapped(words.T("nothing is always allowed in this project"))
 	}
 	var lines []string
 	for _, g := range all {
-		what := words.Said(g.Grant.String())
+		what := words.TranslateText(g.Grant.String())
 		if g.Session != "" {
 			what = words.T("in session %s: %s", g.Session, what)
 		}
 		lines = append(lines, fmt.Sprintf("%d. %s", g.Number, sanitize.Line(what, 0)),
-			"   "+words.T("since %s, for: %s", g.When.Local().Format("2006-01-02 15:04"), oneLine(g.Why)))
+			"   "+words.T("since %s, for: %s", g.Time.Local().Format("2006-01-02 15:04"), singleLine(g.Why)))
 	}
 	return inv.print(append(lines, words.T("coder policy revoke N revokes one of them, coder policy revoke all revokes all"))...)
 }
 
-// verdictOn is the output of policy check.
-type verdictOn struct {
-	Command  string   `json:"command"`
-	Mode     string   `json:"mode"`
-	Decision string   `json:"decision"`
-	Risk     string   `json:"risk"`
-	ReadOnly bool     `json:"read_only"`
-	Reasons  []string `json:"reasons"`
-	Rules    []string `json:"rules"`
-	Always   *string  `json:"always"`
-	Never    string   `json:"always_not,omitempty"` // why always is not possible
-	Sandbox  string   `json:"sandbox"`
-	Withheld []string `json:"withheld,omitempty"` // variables hidden from commands
+// policyVerdict is the output of policy check.
+type policyVerdict struct {
+	Command       string   `json:"command"`
+	Mode          string   `json:"mode"`
+	Decision      string   `json:"decision"`
+	Risk          string   `json:"risk"`
+	ReadOnly      bool     `json:"read_only"`
+	Reasons       []string `json:"reasons"`
+	Rules         []string `json:"rules"`
+	AlwaysRule    *string  `json:"always"`
+	AlwaysBlocked string   `json:"always_not,omitempty"` // why always is not possible
+	Sandbox       string   `json:"sandbox"`
+	Withheld      []string `json:"withheld,omitempty"` // variables hidden from commands
 }
 
 func (inv *invocation) policyCheck(ctx context.Context, a *app.Workspace, command string) error {
-	j, c, done, err := a.Judge()
+	j, c, done, err := a.NewJudge()
 	if err != nil {
 		return err
 	}
 	defer done()
-	m, preset := a.Modes.Current()
+	m, preset := a.ModeState.Current()
 	r := j.Analyse(command)
-	call := policy.Case{Tool: rule.Commands, Plan: tool.Plan{Line: r, Effects: []tool.Effect{{Kind: tool.Exec, Target: command}}}}
-	o, err := j.In(m, preset).Judge(ctx, call)
+	call := policy.Case{Tool: rule.ClassCommand, Plan: tool.Plan{Line: r, Effects: []tool.Effect{{Kind: tool.Exec, Target: command}}}}
+	o, err := j.PolicyFor(m, preset).Judge(ctx, call)
 	if err != nil {
 		return err
 	}
-	v := verdictOn{
+	v := policyVerdict{
 		Command: command, Mode: m.Name, Decision: o.Verdict.String(), Risk: r.Level.String(), ReadOnly: r.ReadOnly,
-		Reasons: []string{}, Rules: []string{}, Sandbox: c.Words(ctx), Withheld: a.Withheld(),
+		Reasons: []string{}, Rules: []string{}, Sandbox: c.Summary(ctx), Withheld: a.WithheldVars(),
 	}
 	for _, why := range o.Reasons {
 		v.Reasons = append(v.Reasons, why.String())
@@ -123,78 +123,78 @@ func (inv *invocation) policyCheck(ctx context.Context, a *app.Workspace, comman
 	i := slices.IndexFunc(offers, func(o policy.Offer) bool { return o.Scope == policy.ThisProject })
 	switch {
 	case o.Verdict == policy.Deny:
-		v.Never = "it is refused"
-	case o.Verdict == policy.Ask && !o.Waivable():
-		v.Never = "it needs approval every time"
+		v.AlwaysBlocked = "it is refused"
+	case o.Verdict == policy.Ask && !o.IsWaivable():
+		v.AlwaysBlocked = "it needs approval every time"
 	case err != nil:
-		v.Never = err.Error()
+		v.AlwaysBlocked = err.Error()
 	case i >= 0:
-		v.Always, each = &offers[i].What, offers[i].Each
+		v.AlwaysRule, each = &offers[i].What, offers[i].Each
 	}
 	if inv.flags.json {
 		return inv.printJSON(v)
 	}
-	words := inv.words
+	words := inv.printer
 	verdict := words.T("%s in %s mode, risk %s", words.T(v.Decision), v.Mode, words.T(v.Risk))
 	if v.ReadOnly {
 		verdict = words.T("%s in %s mode, risk %s, only reads", words.T(v.Decision), v.Mode, words.T(v.Risk))
 	}
 	lines := []string{verdict}
 	for _, why := range v.Reasons {
-		lines = append(lines, words.T("  because %s", words.Said(why)))
+		lines = append(lines, words.T("  because %s", words.TranslateText(why)))
 	}
 	for _, rule := range v.Rules {
-		lines = append(lines, words.T("  decided by %s", words.Said(rule)))
+		lines = append(lines, words.T("  decided by %s", words.TranslateText(rule)))
 	}
-	if v.Always != nil {
+	if v.AlwaysRule != nil {
 		for i, what := range each {
-			each[i] = words.Said(what)
+			each[i] = words.TranslateText(what)
 		}
 		lines = append(lines, words.T("  always would remember %s", strings.Join(each, words.T(", "))))
-	} else if v.Never != "" {
-		lines = append(lines, words.T("  always is not available: %s", words.Said(v.Never)))
+	} else if v.AlwaysBlocked != "" {
+		lines = append(lines, words.T("  always is not available: %s", words.TranslateText(v.AlwaysBlocked)))
 	}
-	lines = append(lines, words.T("  sandbox: %s", words.Said(v.Sandbox)))
+	lines = append(lines, words.T("  sandbox: %s", words.TranslateText(v.Sandbox)))
 	if len(v.Withheld) > 0 {
 		lines = append(lines, words.T("  withheld from commands: %s", strings.Join(v.Withheld, ", ")))
 	}
-	return inv.tell(lines...)
+	return inv.printWrapped(lines...)
 }
 
-// retrial is a past call judged again.
-type retrial struct {
+// rejudgedCall is a past call judged again.
+type rejudgedCall struct {
 	Session string `json:"session"`
 	Call    string `json:"toolCallId"`
 	Tool    string `json:"toolName"`
-	What    string `json:"what"`
+	Subject string `json:"what"`
 	Mode    string `json:"mode"`
-	Then    string `json:"then"`
-	Now     string `json:"now"`
-	Why     string `json:"why,omitempty"`
+	Before  string `json:"then"`
+	After   string `json:"now"`
+	Reason  string `json:"why,omitempty"`
 
-	touches func(say func(string) string) string
+	affectedFiles func(say func(string) string) string
 }
 
-// retrials is the output of policy test.
-type retrials struct {
-	Sessions  int       `json:"sessions"`
-	Calls     int       `json:"calls"`
-	AskedThen int       `json:"asked_then"`
-	AskedNow  int       `json:"asked_now"`
-	Changed   []retrial `json:"changed"`
+// policyTestResult is the output of policy test.
+type policyTestResult struct {
+	Sessions    int            `json:"sessions"`
+	Calls       int            `json:"calls"`
+	AskedBefore int            `json:"asked_then"`
+	AskedNow    int            `json:"asked_now"`
+	Changed     []rejudgedCall `json:"changed"`
 }
 
 // policyTest judges every recorded call again with the current rules.
 func (inv *invocation) policyTest(ctx context.Context, a *app.Workspace) error {
-	j, _, done, err := a.Judge()
+	j, _, done, err := a.NewJudge()
 	if err != nil {
 		return err
 	}
 	defer done()
 	store := a.Store()
-	sum := retrials{Changed: []retrial{}}
-	for _, id := range store.IDs() {
-		if err := sum.retry(ctx, j, store.Logs, id, inv.flags.Mode); err != nil {
+	sum := policyTestResult{Changed: []rejudgedCall{}}
+	for _, id := range store.LoggedSessions() {
+		if err := sum.rejudgeSession(ctx, j, store.Logs, id, inv.flags.Mode); err != nil {
 			inv.warn(fmt.Sprintf("session %s: %v", id, err))
 		}
 		sum.Sessions++
@@ -202,19 +202,19 @@ func (inv *invocation) policyTest(ctx context.Context, a *app.Workspace) error {
 	if inv.flags.json {
 		return inv.printJSON(sum)
 	}
-	words := inv.words
-	lines := []string{words.T(display.Form(sum.Sessions, "%d calls in %d session: %d needed approval, %d would now (%+d)", "%d calls in %d sessions: %d needed approval, %d would now (%+d)"), sum.Calls, sum.Sessions, sum.AskedThen, sum.AskedNow, sum.AskedNow-sum.AskedThen)}
+	words := inv.printer
+	lines := []string{words.T(display.Plural(sum.Sessions, "%d calls in %d session: %d needed approval, %d would now (%+d)", "%d calls in %d sessions: %d needed approval, %d would now (%+d)"), sum.Calls, sum.Sessions, sum.AskedBefore, sum.AskedNow, sum.AskedNow-sum.AskedBefore)}
 	for _, c := range sum.Changed {
-		lines = append(lines, fmt.Sprintf(words.Signs("  %s → %s  %s %s  (%s, %s)"), words.T(c.Then), words.T(c.Now), c.Tool, oneLine(c.touches(words.Said)), c.Session, c.Mode))
-		if c.Why != "" {
-			lines = append(lines, "      "+words.Said(c.Why))
+		lines = append(lines, fmt.Sprintf(words.DisplaySigns("  %s → %s  %s %s  (%s, %s)"), words.T(c.Before), words.T(c.After), c.Tool, singleLine(c.affectedFiles(words.TranslateText)), c.Session, c.Mode))
+		if c.Reason != "" {
+			lines = append(lines, "      "+words.TranslateText(c.Reason))
 		}
 	}
-	return inv.tell(lines...)
+	return inv.printWrapped(lines...)
 }
 
-// retry judges the calls of one session, each in the mode it was made in.
-func (sum *retrials) retry(ctx context.Context, j *judge.Judge, logs event.Store, id, fixed string) error {
+// rejudgeSession judges the calls of one session, each in the mode it was made in.
+func (sum *policyTestResult) rejudgeSession(ctx context.Context, j *judge.Judge, logs event.Store, id, fixed string) error {
 	now, preset := j.Mode()
 	asked := make(map[string]bool)
 	for r, err := range logs.Read(ctx, id, 0) {
@@ -235,22 +235,22 @@ func (sum *retrials) retry(ctx context.Context, j *judge.Judge, logs event.Store
 			if e.DecidedBy == event.ActorRecovery || len(e.Effects) == 0 {
 				continue
 			}
-			o, err := j.In(now, preset).Judge(ctx, policy.Case{Tool: e.Tool, Plan: tool.Plan{Effects: e.Effects}})
+			o, err := j.PolicyFor(now, preset).Judge(ctx, policy.Case{Tool: e.Tool, Plan: tool.Plan{Effects: e.Effects}})
 			if err != nil {
 				o = policy.Opinion{Reasons: []policy.Reason{{By: "policy", Text: err.Error()}}}
 			}
 			then := string(e.Verdict)
 			if asked[e.CallID] {
 				then = policy.Ask.String()
-				sum.AskedThen++
+				sum.AskedBefore++
 			}
 			if o.Verdict == policy.Ask {
 				sum.AskedNow++
 			}
 			sum.Calls++
 			if then != o.Verdict.String() {
-				sum.Changed = append(sum.Changed, retrial{
-					Session: id, Call: e.CallID, Tool: e.Tool, What: event.JoinEffects(e.Effects, ", "), touches: e.Touches, Mode: now.Name, Then: then, Now: o.Verdict.String(), Why: o.String(),
+				sum.Changed = append(sum.Changed, rejudgedCall{
+					Session: id, Call: e.CallID, Tool: e.Tool, Subject: event.JoinEffects(e.Effects, ", "), affectedFiles: e.DescribeEffects, Mode: now.Name, Before: then, After: o.Verdict.String(), Reason: o.String(),
 				})
 			}
 		}

@@ -15,37 +15,37 @@ import (
 	"coder/internal/host/stdio"
 )
 
-// promptLimit is the longest prompt accepted. Longer text belongs in a file that the model can read in
+// maxPromptBytes is the longest prompt accepted. Longer text belongs in a file that the model can read in
 // parts.
-const promptLimit = 8 << 20
+const maxPromptBytes = 8 << 20
 
-// patience is how long to wait for a silent stdin before printing a note.
-const patience = 3 * time.Second
+// stdinNoteDelay is how long to wait for a silent stdin before printing a note.
+const stdinNoteDelay = 3 * time.Second
 
 // readPrompt builds the prompt from the arguments and, if something is piped in, from all of stdin. It
 // prints a note if that takes long: a run must never hang silently on a stdin that is never closed.
-func (inv *invocation) readPrompt(ctx context.Context) (chat.Words, error) {
-	prompt := chat.From(chat.Typed, strings.Join(inv.flags.args, " "))
+func (inv *invocation) readPrompt(ctx context.Context) (chat.UserText, error) {
+	prompt := chat.NewUserText(chat.OriginTyped, strings.Join(inv.flags.args, " "))
 	if prompt.Text() == "-" {
 		prompt = nil // stdin, by convention
 	}
-	if inv.Piped() {
-		slow := time.AfterFunc(patience, func() {
+	if inv.IsPiped() {
+		slow := time.AfterFunc(stdinNoteDelay, func() {
 			inv.warn("waiting for the end of stdin (use < /dev/null if there is no input)")
 		})
 		defer slow.Stop()
-		piped, err := inv.input.Rest(ctx, promptLimit)
+		piped, err := inv.stdin.ReadRest(ctx, maxPromptBytes)
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case errors.Is(err, stdio.ErrTooLong):
-			return nil, tooLong()
+			return nil, promptTooLongError()
 		case err != nil:
 			return nil, fmt.Errorf("read the prompt from stdin: %w", err)
 		case strings.TrimSpace(prompt.Text()) == "":
-			prompt = chat.From(chat.Stdin, piped)
+			prompt = chat.NewUserText(chat.OriginStdin, piped)
 		case strings.TrimSpace(piped) != "":
-			prompt = append(prompt, chat.Piece{Origin: chat.Stdin, Text: "\n\n" + piped})
+			prompt = append(prompt, chat.TextPiece{Origin: chat.OriginStdin, Text: "\n\n" + piped})
 		}
 	}
 	return prompt, checkPrompt(prompt.Text())
@@ -53,32 +53,32 @@ func (inv *invocation) readPrompt(ctx context.Context) (chat.Words, error) {
 
 func checkPrompt(prompt string) error {
 	switch {
-	case len(prompt) > promptLimit:
-		return tooLong()
+	case len(prompt) > maxPromptBytes:
+		return promptTooLongError()
 	case !utf8.ValidString(prompt):
-		return inputf("the prompt is not valid UTF-8; save it as a file and name the file in the prompt instead")
+		return inputErrorf("the prompt is not valid UTF-8; save it as a file and name the file in the prompt instead")
 	}
 	return nil
 }
 
-func tooLong() error {
-	return inputf("the prompt is longer than %d MiB; save it as a file and name the file in the prompt instead", promptLimit>>20)
+func promptTooLongError() error {
+	return inputErrorf("the prompt is longer than %d MiB; save it as a file and name the file in the prompt instead", maxPromptBytes>>20)
 }
 
-// messageForm is an example of a stream-json message.
-const messageForm = `{"type":"user","message":{"content":"…"}}`
+// messageExample is an example of a stream-json message.
+const messageExample = `{"type":"user","message":{"content":"…"}}`
 
 // readMessages yields the prompts of a stream-json input: one JSON object a line,
 // {"type":"user","message":{"content":…}}.
-func readMessages(ctx context.Context, in *stdio.Reader) iter.Seq2[chat.Words, error] {
-	return func(yield func(chat.Words, error) bool) {
+func readMessages(ctx context.Context, in *stdio.Reader) iter.Seq2[chat.UserText, error] {
+	return func(yield func(chat.UserText, error) bool) {
 		for n := 1; ; n++ {
-			line, err := in.Line(ctx, 2*promptLimit)
+			line, err := in.ReadLine(ctx, 2*maxPromptBytes)
 			switch {
 			case errors.Is(err, io.EOF):
 				return
 			case errors.Is(err, stdio.ErrTooLong):
-				yield(nil, tooLong())
+				yield(nil, promptTooLongError())
 				return
 			case err != nil:
 				yield(nil, err)
@@ -88,7 +88,7 @@ func readMessages(ctx context.Context, in *stdio.Reader) iter.Seq2[chat.Words, e
 			}
 			words, err := parseMessage([]byte(line))
 			if err != nil {
-				yield(nil, inputf("stdin, line %d: %v", n, err))
+				yield(nil, inputErrorf("stdin, line %d: %v", n, err))
 				return
 			}
 			if words != nil && !yield(words, nil) {
@@ -100,7 +100,7 @@ func readMessages(ctx context.Context, in *stdio.Reader) iter.Seq2[chat.Words, e
 
 // parseMessage parses one line of a stream-json input. It returns none for lines that are not a user's
 // message, such as keep-alives.
-func parseMessage(line []byte) (chat.Words, error) {
+func parseMessage(line []byte) (chat.UserText, error) {
 	var in struct {
 		Type     string `json:"type"`
 		Composed bool   `json:"client_composed"`
@@ -109,7 +109,7 @@ func parseMessage(line []byte) (chat.Words, error) {
 		} `json:"message"`
 	}
 	if err := json.Unmarshal(line, &in); err != nil || in.Type == "" {
-		return nil, errors.New("not a JSON object like " + messageForm)
+		return nil, errors.New("not a JSON object like " + messageExample)
 	}
 	if in.Type != "user" {
 		return nil, nil
@@ -133,9 +133,9 @@ func parseMessage(line []byte) (chat.Words, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, errors.New("the message has no text")
 	}
-	whose := chat.Typed
+	whose := chat.OriginTyped
 	if in.Composed {
-		whose = chat.Composed
+		whose = chat.OriginComposed
 	}
-	return chat.From(whose, text), checkPrompt(text)
+	return chat.NewUserText(whose, text), checkPrompt(text)
 }

@@ -23,35 +23,35 @@ import (
 	"coder/internal/record/store/jsonl"
 )
 
-// defaultAge is how old things must be to be pruned by default.
-const defaultAge = 30 * 24 * time.Hour
+// defaultPruneAge is how old things must be to be pruned by default.
+const defaultPruneAge = 30 * 24 * time.Hour
 
 // undoMargin is how long before its first record a session may have used saved content.
 const undoMargin = time.Hour
 
-// pruned is an item that prune would delete.
-type pruned struct {
-	Kind  string    `json:"kind"`
-	Name  string    `json:"name"`
-	Files int       `json:"files"`
-	Bytes int64     `json:"bytes"`
-	Used  time.Time `json:"lastUsed"`
+// pruneItem is an item that prune would delete.
+type pruneItem struct {
+	Kind     string    `json:"kind"`
+	Name     string    `json:"name"`
+	Files    int       `json:"files"`
+	Bytes    int64     `json:"bytes"`
+	LastUsed time.Time `json:"lastUsed"`
 
 	paths []string
 	logs  string // lock this first
 }
 
-// spared is a session that is old enough but stays.
-type spared struct {
+// sparedSession is a session that is old enough but stays.
+type sparedSession struct {
 	Session string `json:"session_id"`
-	Why     string `json:"why"`
+	Reason  string `json:"why"`
 }
 
 // runPrune lists what is no longer used, and deletes it if told to.
 func (inv *invocation) runPrune(ctx context.Context) error {
 	fl := inv.flags
 	if fl.dryRun && fl.yes {
-		return usagef("--dry-run only lists and --yes deletes; use one")
+		return usageErrorf("--dry-run only lists and --yes deletes; use one")
 	}
 	age, err := parseAge(fl.olderThan)
 	if err != nil {
@@ -63,28 +63,28 @@ func (inv *invocation) runPrune(ctx context.Context) error {
 	}
 	store := a.Store()
 	for _, names := range [][]string{{}, {"log"}, {"sessions"}, {"runs"}, {"cache"}, {"undo"}, {"undo", "objects"}, {"plans"}} {
-		if info, err := os.Lstat(store.Dir(names...)); err == nil && !info.IsDir() { // a link may lead elsewhere
-			return inputf("%s is not a folder: nothing in it is deleted", store.Dir(names...))
+		if info, err := os.Lstat(store.Path(names...)); err == nil && !info.IsDir() { // a link may lead elsewhere
+			return inputErrorf("%s is not a folder: nothing in it is deleted", store.Path(names...))
 		}
 	}
-	if keep := keptFor(a.KeepDays()); age < keep {
-		inv.warn(fmt.Sprintf("managed settings keep sessions for %d days", a.KeepDays()))
+	if keep := daysDuration(a.RetentionDays()); age < keep {
+		inv.warn(fmt.Sprintf("managed settings keep sessions for %d days", a.RetentionDays()))
 		age = keep
 	}
-	list, stay := prunable(ctx, store, a.Home, inv.Now(), age)
+	list, stay := findPrunable(ctx, store, a.Home, inv.Now(), age)
 	if fl.yes {
-		list, err = prune(list)
+		list, err = pruneItems(list)
 	}
-	return errors.Join(inv.tellPruned(list, stay), err)
+	return errors.Join(inv.printPruned(list, stay), err)
 }
 
-// keptFor is how long so many days are.
-func keptFor(days int) time.Duration { return time.Duration(days) * 24 * time.Hour }
+// daysDuration is how long so many days are.
+func daysDuration(days int) time.Duration { return time.Duration(days) * 24 * time.Hour }
 
 // parseAge parses a duration such as 30d, 2w or 12h.
 func parseAge(text string) (time.Duration, error) {
 	if text == "" {
-		return defaultAge, nil
+		return defaultPruneAge, nil
 	}
 	for unit, length := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
 		if n, err := strconv.Atoi(strings.TrimSuffix(text, unit)); err == nil && strings.HasSuffix(text, unit) && n >= 0 && n < 100_000 {
@@ -94,29 +94,29 @@ func parseAge(text string) (time.Duration, error) {
 	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
 		return d, nil
 	}
-	return 0, usagef("--older-than must be a duration such as 30d, 2w or 12h, not %q", text)
+	return 0, usageErrorf("--older-than must be a duration such as 30d, 2w or 12h, not %q", text)
 }
 
-// prunable lists what was last used before the given age, and sessions as old that must stay.
-func prunable(ctx context.Context, store *app.Store, home string, now time.Time, age time.Duration) (list []pruned, stay []spared) {
+// findPrunable lists what was last used before the given age, and sessions as old that must stay.
+func findPrunable(ctx context.Context, store *app.Store, home string, now time.Time, age time.Duration) (list []pruneItem, stay []sparedSession) {
 	before, earliest := now.Add(-age), now
-	for _, id := range store.All() {
-		if p := prunedSession(store, home, id); p.Used.Before(before) {
-			why := inUse(ctx, store, id)
+	for _, id := range store.AllSessions() {
+		if p := sessionPruneItem(store, home, id); p.LastUsed.Before(before) {
+			why := sparedReason(ctx, store, id)
 			if why == "" {
 				list = append(list, p)
 				continue
 			}
-			stay = append(stay, spared{id, why})
+			stay = append(stay, sparedSession{id, why})
 		}
-		if first := began(store, id); first.Before(earliest) {
+		if first := firstRecordTime(store, id); first.Before(earliest) {
 			earliest = first
 		}
 	}
-	known := store.All()
+	known := store.AllSessions()
 	for _, id := range store.SessionsIn("runs") {
-		p := pruned{Kind: "runs", Name: id}
-		if p.add(time.Time{}, store.Dir("runs", id)); !slices.Contains(known, id) && p.Used.Before(before) {
+		p := pruneItem{Kind: "runs", Name: id}
+		if p.addPaths(time.Time{}, store.Path("runs", id)); !slices.Contains(known, id) && p.LastUsed.Before(before) {
 			list = append(list, p)
 		}
 	}
@@ -124,33 +124,33 @@ func prunable(ctx context.Context, store *app.Store, home string, now time.Time,
 	if kept.After(before) {
 		kept = before
 	}
-	undo, cache := pruned{Kind: "undo", Name: "old undo"}, pruned{Kind: "cache", Name: "old cache"}
-	undo.add(kept, store.Dir("undo", "objects"))
+	undo, cache := pruneItem{Kind: "undo", Name: "old undo"}, pruneItem{Kind: "cache", Name: "old cache"}
+	undo.addPaths(kept, store.Path("undo", "objects"))
 	if private := store.PrivateUndo(); private != "" {
-		undo.add(kept, filepath.Join(private, "objects"))
+		undo.addPaths(kept, filepath.Join(private, "objects"))
 	}
-	cache.add(before, store.Dir("cache"))
-	return slices.DeleteFunc(append(list, undo, cache), func(p pruned) bool { return len(p.paths) == 0 }), stay
+	cache.addPaths(before, store.Path("cache"))
+	return slices.DeleteFunc(append(list, undo, cache), func(p pruneItem) bool { return len(p.paths) == 0 }), stay
 }
 
-// prunedSession returns everything stored for a session.
-func prunedSession(store *app.Store, home, id string) pruned {
-	p := pruned{Kind: "session", Name: id, logs: store.Dir("log", id)}
-	p.add(time.Time{}, p.logs, store.Dir("sessions", id+".json"), store.Dir("runs", id))
-	used := p.Used
-	plans, _ := filepath.Glob(store.Dir("plans", id+"-*.md")) // an id contains no pattern characters
-	if p.add(time.Time{}, plans...); home != "" {
-		p.add(time.Time{}, (&jsonl.Heads{Dir: filepath.Join(home, "heads")}).Files(p.logs)...)
+// sessionPruneItem returns everything stored for a session.
+func sessionPruneItem(store *app.Store, home, id string) pruneItem {
+	p := pruneItem{Kind: "session", Name: id, logs: store.Path("log", id)}
+	p.addPaths(time.Time{}, p.logs, store.Path("sessions", id+".json"), store.Path("runs", id))
+	used := p.LastUsed
+	plans, _ := filepath.Glob(store.Path("plans", id+"-*.md")) // an id contains no pattern characters
+	if p.addPaths(time.Time{}, plans...); home != "" {
+		p.addPaths(time.Time{}, (&jsonl.Heads{Dir: filepath.Join(home, "heads")}).Files(p.logs)...)
 	}
-	p.Used = used // the session's last use, without later notes about it
+	p.LastUsed = used // the session's last use, without later notes about it
 	return p
 }
 
-// openQuestion is why an idle session stays.
-const openQuestion = "a question waits for an answer"
+// reasonOpenQuestion is why an idle session stays.
+const reasonOpenQuestion = "a question waits for an answer"
 
-// add adds the paths completely; or, if before is set, the files below them last used before that time.
-func (p *pruned) add(before time.Time, paths ...string) {
+// addPaths adds the paths completely; or, if before is set, the files below them last used before that time.
+func (p *pruneItem) addPaths(before time.Time, paths ...string) {
 	for _, root := range paths {
 		if _, err := os.Lstat(root); err != nil {
 			continue
@@ -173,36 +173,36 @@ func (p *pruned) add(before time.Time, paths ...string) {
 				return nil
 			}
 			p.Files, p.Bytes = p.Files+1, p.Bytes+info.Size()
-			if info.ModTime().After(p.Used) && d.Name() != "lock" && d.Type()&fs.ModeSymlink == 0 {
-				p.Used = info.ModTime()
+			if info.ModTime().After(p.LastUsed) && d.Name() != "lock" && d.Type()&fs.ModeSymlink == 0 {
+				p.LastUsed = info.ModTime()
 			}
 			return nil
 		})
 	}
 }
 
-// inUse returns why a session must stay, or "".
-func inUse(ctx context.Context, store *app.Store, id string) string {
-	if jsonl.InUse(store.Dir("log", id)) {
+// sparedReason returns why a session must stay, or "".
+func sparedReason(ctx context.Context, store *app.Store, id string) string {
+	if jsonl.InUse(store.Path("log", id)) {
 		return "a process is working on it"
 	}
-	if jsonl.FormatOf(store.Dir("log", id)) > jsonl.Format {
+	if jsonl.FormatOf(store.Path("log", id)) > jsonl.Format {
 		return "a newer version of coder wrote it"
 	}
-	rows, err := tasks(ctx, store.Logs, id, func(uip.Response) {})
+	rows, err := readTasks(ctx, store.Logs, id, func(uip.Response) {})
 	if err != nil {
 		return "it cannot be read"
 	}
-	if slices.ContainsFunc(rows, func(t taskRow) bool { return len(t.Open) > 0 }) {
-		return openQuestion
+	if slices.ContainsFunc(rows, func(t taskRow) bool { return len(t.OpenQuestions) > 0 }) {
+		return reasonOpenQuestion
 	}
 	return ""
 }
 
-// began returns the time of a session's first record; the zero time if unknown.
-func began(store *app.Store, id string) (first time.Time) {
-	for _, l := range event.Logs {
-		text, _, err := repofile.Below(store.Dir("log")).Head(filepath.Join(id, filepath.Base(store.LogPath(id, l))), maxFirst)
+// firstRecordTime returns the time of a session's first record; the zero time if unknown.
+func firstRecordTime(store *app.Store, id string) (first time.Time) {
+	for _, l := range event.AllLogs {
+		text, _, err := repofile.NewRoot(store.Path("log")).ReadHead(filepath.Join(id, filepath.Base(store.LogPath(id, l))), maxFirstRecord)
 		line, _, _ := bytes.Cut(text, []byte("\n"))
 		var r struct {
 			Time time.Time `json:"createdAt"`
@@ -217,11 +217,11 @@ func began(store *app.Store, id string) (first time.Time) {
 	return first
 }
 
-// maxFirst is how much of a log is read to find its first record.
-const maxFirst = 1 << 20
+// maxFirstRecord is how much of a log is read to find its first record.
+const maxFirstRecord = 1 << 20
 
-// prune deletes the listed items and returns those that are gone.
-func prune(list []pruned) (gone []pruned, err error) {
+// pruneItems deletes the listed items and returns those that are gone.
+func pruneItems(list []pruneItem) (gone []pruneItem, err error) {
 	for _, p := range list {
 		if p.logs != "" {
 			if failed := jsonl.RemoveLogs(p.logs); failed != nil {
@@ -242,15 +242,15 @@ func prune(list []pruned) (gone []pruned, err error) {
 	return gone, err
 }
 
-func (inv *invocation) tellPruned(list []pruned, stay []spared) error {
-	fl, words := inv.flags, inv.words
+func (inv *invocation) printPruned(list []pruneItem, stay []sparedSession) error {
+	fl, words := inv.flags, inv.printer
 	if list == nil {
-		list = []pruned{}
+		list = []pruneItem{}
 	}
 	if fl.json {
 		return inv.printJSON(pruneReport{fl.yes, list, stay})
 	}
-	slices.SortStableFunc(list, func(a, b pruned) int { return cmp.Compare(a.Used.UnixNano(), b.Used.UnixNano()) })
+	slices.SortStableFunc(list, func(a, b pruneItem) int { return cmp.Compare(a.LastUsed.UnixNano(), b.LastUsed.UnixNano()) })
 	var t display.Table
 	var total int64
 	for _, p := range list {
@@ -259,30 +259,30 @@ func (inv *invocation) tellPruned(list []pruned, stay []spared) error {
 		if p.Kind == "undo" || p.Kind == "cache" {
 			name = words.T(name)
 		}
-		t.Rows = append(t.Rows, display.Data(words.T(p.Kind), name, p.Used.Local().Format("2006-01-02 15:04"), sizeOf(p.Bytes)))
+		t.Rows = append(t.Rows, display.DataCells(words.T(p.Kind), name, p.LastUsed.Local().Format("2006-01-02 15:04"), formatSize(p.Bytes)))
 	}
 	var err error
 	if len(list) > 0 {
-		err = inv.show(t)
+		err = inv.printBlocks(t)
 	}
 	var lines []string
 	for _, s := range stay {
-		lines = append(lines, words.T("kept session %s: %s", s.Session, words.Said(s.Why)))
+		lines = append(lines, words.T("kept session %s: %s", s.Session, words.TranslateText(s.Reason)))
 	}
-	text := words.T("%s would be deleted; --yes deletes it", sizeOf(total))
+	text := words.T("%s would be deleted; --yes deletes it", formatSize(total))
 	switch {
 	case len(list) == 0 && fl.yes:
 		text = words.T("nothing was deleted")
 	case len(list) == 0:
 		text = words.T("nothing to delete")
 	case fl.yes:
-		text = words.T("%s deleted", sizeOf(total))
+		text = words.T("%s deleted", formatSize(total))
 	}
-	return errors.Join(err, inv.tell(append(lines, text)...))
+	return errors.Join(err, inv.printWrapped(append(lines, text)...))
 }
 
-// sizeOf formats a number of bytes for the user.
-func sizeOf(n int64) string {
+// formatSize formats a number of bytes for the user.
+func formatSize(n int64) string {
 	if n < 1<<10 {
 		return fmt.Sprintf("%d B", n)
 	}
@@ -295,7 +295,7 @@ func sizeOf(n int64) string {
 
 // pruneReport is what was or would be deleted, in JSON output.
 type pruneReport struct {
-	Deleted bool     `json:"deleted"`
-	Items   []pruned `json:"items"`
-	Kept    []spared `json:"kept"`
+	Deleted bool            `json:"deleted"`
+	Items   []pruneItem     `json:"items"`
+	Kept    []sparedSession `json:"kept"`
 }

@@ -14,38 +14,38 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// recap shows the last exchange of the session as it was seen: the user's message, the model's replies
+// showRecap shows the last exchange of the session as it was seen: the user's message, the model's replies
 // and calls, and the turn's usage and result.
-func (t *terminal) recap(ctx context.Context) error {
-	var last exchange
-	var rewound []exchange // the state before each rewind
-	replaced := ""         // the task in which a message replaced all others
-	t.told = nil
-	for r, err := range t.app.Store().Logs.Read(ctx, t.session().ID, 0, event.Conversation) {
+func (t *terminal) showRecap(ctx context.Context) error {
+	var last turnHistory
+	var rewound []turnHistory // the state before each rewind
+	replaced := ""            // the task in which a message replaced all others
+	t.pastMessages = nil
+	for r, err := range t.app.Store().Logs.Read(ctx, t.session().ID, 0, event.LogConversation) {
 		if err != nil {
 			return err
 		}
 		switch e := r.Event.(type) {
 		case event.ContextReplaced:
-			if replaced = ""; e.Reason == event.ModeSwitched {
+			if replaced = ""; e.Reason == event.ReplaceModeSwitched {
 				replaced = r.Task
 			}
 		case event.MessageAdded:
-			if event.ByPerson(r) && r.Task == replaced { // not typed by the user
+			if event.IsUserMessage(r) && r.Task == replaced { // not typed by the user
 				replaced = ""
 				continue
 			}
-			if event.ByPerson(r) {
-				t.told = append(t.told, e.Message.Text())
+			if event.IsUserMessage(r) {
+				t.pastMessages = append(t.pastMessages, e.Message.Text())
 			}
-			last.add(r, e)
+			last.addMessage(r, e)
 		case event.ContextRewound:
-			if e.Undo && len(rewound) > 0 {
+			if e.IsUndo && len(rewound) > 0 {
 				last, rewound = rewound[len(rewound)-1], rewound[:len(rewound)-1]
-			} else if !e.Undo {
+			} else if !e.IsUndo {
 				rewound = append(rewound, last)
 				i := len(last)
-				for i > 0 && last[i-1].seq >= e.To {
+				for i > 0 && last[i-1].seq >= e.ToSeq {
 					i--
 				}
 				last = slices.Clone(last[:i])
@@ -56,28 +56,28 @@ func (t *terminal) recap(ctx context.Context) error {
 		return nil
 	}
 	shown := last[len(last)-1]
-	records, err := t.recordsOf(ctx, shown.task)
+	records, err := t.turnRecords(ctx, shown.task)
 	if err != nil {
 		return err
 	}
 	if len(records) > 0 {
 		if e, ok := records[0].Event.(event.TaskCreated); ok {
-			shown.prompt = cmp.Or(e.Command(), shown.prompt)
+			shown.prompt = cmp.Or(e.TypedCommand(), shown.prompt)
 		}
 	}
-	said := typedLines(shown.prompt)
-	if shown.calls > recalledCalls {
-		said = append(said, span(ink.Dim, t.inv.words.T("%d tool calls", shown.calls)))
+	said := userTextLines(shown.prompt)
+	if shown.calls > maxRecapCalls {
+		said = append(said, span(ink.Dim, t.invocation.printer.T("%d tool calls", shown.calls)))
 	}
 	var calls [][]event.Record
 	if shown.calls > 0 || shown.answers == 0 { // otherwise the answer is the output of the user's command
-		calls = endedCalls(records, shown.task)
+		calls = lastCallRecords(records, shown.task)
 	}
-	err = t.face.Tell(said...)
+	err = t.face.PrintLines(said...)
 	brief, bang := shown.answers > 0 && !shown.open, strings.HasPrefix(strings.TrimSpace(shown.prompt), "!")
 	for i, answer := range shown.said {
-		words := event.ByPerson(answer)
-		if i < len(shown.said)-1 && !words && shown.calls > recalledCalls && (len(calls) == 0 || answer.Seq < calls[0][0].Seq) {
+		words := event.IsUserMessage(answer)
+		if i < len(shown.said)-1 && !words && shown.calls > maxRecapCalls && (len(calls) == 0 || answer.Seq < calls[0][0].Seq) {
 			continue // its calls are not shown either
 		}
 		n := len(calls)
@@ -85,31 +85,31 @@ func (t *terminal) recap(ctx context.Context) error {
 			n = later
 		}
 		if err == nil {
-			err = t.recallCalls(ctx, shown.task, calls[:n], brief)
+			err = t.showCalls(ctx, shown.task, calls[:n], brief)
 		}
 		switch e, _ := answer.Event.(event.MessageAdded); {
 		case err != nil:
 		case words:
-			err = t.face.Tell(append([][]ink.Span{nil}, typedLines(e.Message.Text())...)...)
+			err = t.face.PrintLines(append([][]ink.Span{nil}, userTextLines(e.Message.Text())...)...)
 		default:
-			err = t.face.Recall(e, bang)
+			err = t.face.ShowAnswer(e, bang)
 		}
 		calls = calls[n:]
 	}
 	if err == nil {
-		err = t.recallCalls(ctx, shown.task, calls, brief)
+		err = t.showCalls(ctx, shown.task, calls, brief)
 	}
-	if err == nil && (shown.open || shown.answers+shown.calls == 0) && stopped(records, shown.task) {
-		err = t.face.Tell(span(ink.Warn, t.inv.words.T("[interrupted]")))
+	if err == nil && (shown.open || shown.answers+shown.calls == 0) && wasStopped(records, shown.task) {
+		err = t.face.PrintLines(span(ink.Warn, t.invocation.printer.T("[interrupted]")))
 	}
 	if err == nil {
-		err = t.recallEnd(ctx, records, shown.calls > 0)
+		err = t.showTurnEnd(ctx, records, shown.calls > 0)
 	}
 	return err
 }
 
-// typedLines returns lines of the user's text as they are shown again.
-func typedLines(words string) (said [][]ink.Span) {
+// userTextLines returns lines of the user's text as they are shown again.
+func userTextLines(words string) (said [][]ink.Span) {
 	for i, line := range strings.Split(strings.TrimSpace(sanitize.Text(sanitize.Mask(words))), "\n") {
 		mark := "> "
 		if i > 0 {
@@ -120,35 +120,35 @@ func typedLines(words string) (said [][]ink.Span) {
 	return said
 }
 
-// stopped reports whether a turn was stopped.
-func stopped(records []event.Record, task string) bool {
+// wasStopped reports whether a turn was stopped.
+func wasStopped(records []event.Record, task string) bool {
 	return slices.ContainsFunc(records, func(r event.Record) bool {
 		_, is := r.Event.(event.TaskCanceled)
 		return is && r.Task == task
 	})
 }
 
-// recallEnd shows the usage and result of these records' turn, or otherwise the state of the edits.
-func (t *terminal) recallEnd(ctx context.Context, records []event.Record, called bool) error {
-	line := turnLine{t.inv.words, t.apart()}
-	turns := t.app.Turns()
+// showTurnEnd shows the usage and result of these records' turn, or otherwise the state of the edits.
+func (t *terminal) showTurnEnd(ctx context.Context, records []event.Record, called bool) error {
+	line := turnLine{t.invocation.printer, t.separator()}
+	turns := t.app.NewTurnTracker()
 	for _, r := range records {
 		if turn, ended := turns.Add(ctx, r); ended {
-			turn.Check = t.host.Inside().Checked()
-			return t.face.Tell(line.of(turn))
+			turn.LastCheck = t.host.Inside().LastCheck()
+			return t.face.PrintLines(line.format(turn))
 		}
 	}
-	_, cutOff := t.session().Unfinished()
-	if said, role := line.standing(t.host.Inside().Checked()); called && !cutOff && said != "" && role != ink.Good { // the passed check may belong to an earlier turn
-		return t.face.Tell(span(role, said))
+	_, cutOff := t.session().UnfinishedTask()
+	if said, role := line.checkState(t.host.Inside().LastCheck()); called && !cutOff && said != "" && role != ink.Good { // the passed check may belong to an earlier turn
+		return t.face.PrintLines(span(role, said))
 	}
 	return nil
 }
 
-// recordsOf returns the records since the beginning of a turn.
-func (t *terminal) recordsOf(ctx context.Context, task string) (all []event.Record, err error) {
+// turnRecords returns the records since the beginning of a turn.
+func (t *terminal) turnRecords(ctx context.Context, task string) (all []event.Record, err error) {
 	begun := uint64(0)
-	for r, err := range t.app.Store().Logs.Read(ctx, t.session().ID, 0, event.Domain) {
+	for r, err := range t.app.Store().Logs.Read(ctx, t.session().ID, 0, event.LogDomain) {
 		if err != nil {
 			return nil, err
 		}
@@ -165,17 +165,17 @@ func (t *terminal) recordsOf(ctx context.Context, task string) (all []event.Reco
 	return all, nil
 }
 
-// recalledCalls is the most calls of a turn shown again, and recalledLines the most lines of a call's
+// maxRecapCalls is the most calls of a turn shown again, and maxRecapLines the most lines of a call's
 // output or changes.
 const (
-	recalledCalls = 10
-	recalledLines = 16
+	maxRecapCalls = 10
+	maxRecapLines = 16
 )
 
-// endedCalls returns the records of a turn's last calls and how each ended, of its questions to the
+// lastCallRecords returns the records of a turn's last calls and how each ended, of its questions to the
 // user, and of its failure. What is still open is asked separately, and so is what was open once and
 // runs again.
-func endedCalls(records []event.Record, task string) (ended [][]event.Record) {
+func lastCallRecords(records []event.Record, task string) (ended [][]event.Record) {
 	begun := make(map[string]event.Record) // calls and questions to the user
 	for _, r := range records {
 		if r.Task != task {
@@ -183,7 +183,7 @@ func endedCalls(records []event.Record, task string) (ended [][]event.Record) {
 		}
 		switch e := r.Event.(type) {
 		case event.ToolCallRequested:
-			ended = slices.DeleteFunc(ended, func(call []event.Record) bool { return cutOff(call, e.CallID) })
+			ended = slices.DeleteFunc(ended, func(call []event.Record) bool { return isUnfinishedCall(call, e.CallID) })
 			begun[e.CallID] = r
 		case event.ToolCallCompleted:
 			if _, ok := begun[e.CallID]; ok {
@@ -192,7 +192,7 @@ func endedCalls(records []event.Record, task string) (ended [][]event.Record) {
 				ended = append(ended, []event.Record{r})
 			}
 		case event.InteractionRequested:
-			if e.Purpose != uip.ConfirmRiskyAction && e.Author != event.ActorRecovery {
+			if e.Purpose != uip.PurposeConfirmRiskyAction && e.Author != event.ActorRecovery {
 				begun[e.ID] = r
 			}
 		case event.InteractionResponded:
@@ -203,30 +203,30 @@ func endedCalls(records []event.Record, task string) (ended [][]event.Record) {
 			ended = append(ended, []event.Record{r})
 		}
 	}
-	return ended[max(0, len(ended)-recalledCalls):]
+	return ended[max(0, len(ended)-maxRecapCalls):]
 }
 
-// cutOff reports whether a call has no recorded end.
-func cutOff(call []event.Record, id string) bool {
+// isUnfinishedCall reports whether a call has no recorded end.
+func isUnfinishedCall(call []event.Record, id string) bool {
 	e, ok := call[len(call)-1].Event.(event.ToolCallCompleted)
-	return ok && e.CallID == id && e.Unknown
+	return ok && e.CallID == id && e.OutcomeUnknown
 }
 
-// recallCalls shows a turn's calls and how each ended; brief leaves out most of their output and
+// showCalls shows a turn's calls and how each ended; brief leaves out most of their output and
 // changes, unless they failed.
-func (t *terminal) recallCalls(ctx context.Context, task string, calls [][]event.Record, brief bool) error {
+func (t *terminal) showCalls(ctx context.Context, task string, calls [][]event.Record, brief bool) error {
 	if len(calls) == 0 {
 		return nil
 	}
-	sink := t.face.Out()
+	sink := t.face.Sink()
 	if brief {
-		sink = &outcomes{Sink: sink}
+		sink = &outcomeSink{Sink: sink}
 	}
-	out := newSeen(sink)
+	out := newCallSink(sink)
 	for _, call := range calls {
 		if asked, ok := call[0].Event.(event.InteractionRequested); ok {
 			given, _ := call[1].Event.(event.InteractionResponded)
-			if err := t.face.RecallQuestion(asked.Request, responseWords(t.inv.words, asked.Request, given.Response)); err != nil {
+			if err := t.face.ShowQuestion(asked.Request, describeResponse(t.invocation.printer, asked.Request, given.Response)); err != nil {
 				return err
 			}
 			continue
@@ -237,32 +237,32 @@ func (t *terminal) recallCalls(ctx context.Context, task string, calls [][]event
 			}
 		}
 	}
-	return t.face.Out().Emit(ctx, event.Record{Task: task, Event: event.StateChanged{}})
+	return t.face.Sink().Emit(ctx, event.Record{Task: task, Event: event.StateChanged{}})
 }
 
-// outcomes forwards calls and results: of long output only that of failures.
-type outcomes struct {
+// outcomeSink forwards calls and results: of long output only that of failures.
+type outcomeSink struct {
 	event.Sink
-	printed []event.Record // output of an unfinished call
+	pendingOutput []event.Record // output of an unfinished call
 }
 
-func (o *outcomes) Emit(ctx context.Context, r event.Record) error {
+func (o *outcomeSink) Emit(ctx context.Context, r event.Record) error {
 	switch e := r.Event.(type) {
 	case event.ToolOutput:
-		o.printed = append(o.printed, r)
+		o.pendingOutput = append(o.pendingOutput, r)
 		return nil
 	case event.ToolFinished:
-		printed := o.printed
-		o.printed = nil
-		if !e.Failed && strings.Count(display.Blocks{e.Show}.Plain(), "\n") > recalledLines {
-			e.Show = nil
+		printed := o.pendingOutput
+		o.pendingOutput = nil
+		if !e.Failed && strings.Count(display.Blocks{e.Content}.PlainText(), "\n") > maxRecapLines {
+			e.Content = nil
 			r.Event = e
 		}
 		lines := 0
 		for _, p := range printed {
 			lines += strings.Count(p.Event.(event.ToolOutput).Text, "\n")
 		}
-		if !e.Failed && lines > recalledLines {
+		if !e.Failed && lines > maxRecapLines {
 			break
 		}
 		for _, p := range printed {
@@ -274,8 +274,8 @@ func (o *outcomes) Emit(ctx context.Context, r event.Record) error {
 	return o.Sink.Emit(ctx, r)
 }
 
-// exchange is a session's conversation by turn.
-type exchange []struct {
+// turnHistory is a session's conversation by turn.
+type turnHistory []struct {
 	seq     uint64
 	task    string
 	prompt  string
@@ -285,14 +285,14 @@ type exchange []struct {
 	said    []event.Record // the replies, and the user's messages during the turn
 }
 
-// add adds a message. The first of a turn is the user's; those of subagents do not count.
-func (x *exchange) add(r event.Record, e event.MessageAdded) {
+// addMessage adds a message. The first of a turn is the user's; those of subagents do not count.
+func (x *turnHistory) addMessage(r event.Record, e event.MessageAdded) {
 	text := strings.TrimSpace(e.Message.Text())
 	n := len(*x)
 	switch {
-	case event.ByPerson(r) && (n == 0 || (*x)[n-1].task != r.Task) && text != "":
-		*x = append(*x, exchange{{seq: r.Seq, task: r.Task, prompt: e.Message.Text()}}...)
-	case event.ByPerson(r) && text != "":
+	case event.IsUserMessage(r) && (n == 0 || (*x)[n-1].task != r.Task) && text != "":
+		*x = append(*x, turnHistory{{seq: r.Seq, task: r.Task, prompt: e.Message.Text()}}...)
+	case event.IsUserMessage(r) && text != "":
 		(*x)[n-1].said = append((*x)[n-1].said, r)
 	case e.Message.Role == chat.Assistant && n > 0 && (*x)[n-1].task == r.Task:
 		last := &(*x)[n-1]

@@ -48,8 +48,8 @@ func TestEveryCommandHasAnExampleAndEveryFlagAGroup(t *testing.T) {
 			grouped[name] = true
 		}
 	}
-	for _, o := range everyFlag() {
-		if o.of == "" && !grouped[o.long] {
+	for _, o := range allFlags() {
+		if o.command == "" && !grouped[o.long] {
 			t.Errorf("--%s is in no help", o.long)
 		}
 	}
@@ -60,7 +60,7 @@ func TestEveryCommandHasAnExampleAndEveryFlagAGroup(t *testing.T) {
 		}
 	}
 	for _, s := range subcommands() {
-		if len(examples[s.name]) == 0 || !listed[s.name] {
+		if len(commandExamples[s.name]) == 0 || !listed[s.name] {
 			t.Errorf("coder %s has no example or is in no help", s.name)
 		}
 	}
@@ -98,16 +98,16 @@ func table(b *strings.Builder, heads string, rows [][]string) {
 
 func page(b *strings.Builder) string { return strings.TrimRight(b.String(), "\n") + "\n" }
 
-func pairs(list []use) (rows [][]string) {
+func pairs(list []usageLine) (rows [][]string) {
 	for _, u := range list {
-		rows = append(rows, []string{verbatim(u.args), prose(u.about)})
+		rows = append(rows, []string{verbatim(u.args), prose(u.description)})
 	}
 	return rows
 }
 
 func flagRows(list []option) (rows [][]string) {
 	for _, o := range list {
-		rows = append(rows, []string{verbatim(strings.TrimSpace(flagName(o))), prose(o.help)})
+		rows = append(rows, []string{verbatim(strings.TrimSpace(flagUsage(o))), prose(o.help)})
 	}
 	return rows
 }
@@ -118,19 +118,19 @@ func commandsPage() string {
 		"Commands inside a session are in [slash commands](slash-commands.md).\n\n")
 	all := subcommands()
 	for _, g := range commandGroups {
-		fmt.Fprintf(&b, "## %s\n\n", g.about)
+		fmt.Fprintf(&b, "## %s\n\n", g.description)
 		for name := range strings.FieldsSeq(g.args) {
 			s := all[slices.IndexFunc(all, func(s subcommand) bool { return s.name == name })]
 			fmt.Fprintf(&b, "### coder %s\n\n", name)
 			var rows [][]string
-			for _, u := range s.uses {
-				rows = append(rows, []string{verbatim(strings.TrimSpace("coder " + name + " " + u.args)), prose(u.about)})
+			for _, u := range s.usages {
+				rows = append(rows, []string{verbatim(strings.TrimSpace("coder " + name + " " + u.args)), prose(u.description)})
 			}
 			table(&b, "usage|effect", rows)
 			if own := ownFlags(name); len(own) > 0 {
 				table(&b, "flag|meaning", flagRows(own))
 			}
-			fmt.Fprintf(&b, "```sh\n%s\n```\n\n", strings.Join(examples[name], "\n"))
+			fmt.Fprintf(&b, "```sh\n%s\n```\n\n", strings.Join(commandExamples[name], "\n"))
 		}
 	}
 	return page(&b)
@@ -141,7 +141,7 @@ func flagsPage() string {
 	b.WriteString(generated + "# Flags\n\nFlags for sessions. Flags of a single command are in [commands](commands.md).\n" +
 		"Flags may stand anywhere before `--`. Words behind `--` are the prompt.\n\n")
 	for _, g := range flagGroups {
-		fmt.Fprintf(&b, "## %s\n\n", g.about)
+		fmt.Fprintf(&b, "## %s\n\n", g.description)
 		var list []option
 		for name := range strings.FieldsSeq(g.args) {
 			list = append(list, findOption(name))
@@ -162,7 +162,7 @@ func environmentPage() string {
 	var b strings.Builder
 	b.WriteString(generated + "# Environment\n\nVariables that coder reads. Keys and addresses of vendors are in [models](models.md#endpoints), " +
 		"telemetry in [telemetry](telemetry.md).\n\n")
-	table(&b, "variable|effect", pairs(environment))
+	table(&b, "variable|effect", pairs(environmentVars))
 	return page(&b)
 }
 
@@ -175,7 +175,7 @@ func keysPage() string {
 	}
 	table(&b, "key|effect", rows)
 	b.WriteString("## Actions\n\nWhat a key can be bound to in `~/.coder/keys.json` ([how](../how-to/keys-and-status-line.md)):\n\n")
-	b.WriteString("`" + strings.Join(lineedit.Actions(), "`, `") + "`.\n")
+	b.WriteString("`" + strings.Join(lineedit.ActionNames(), "`, `") + "`.\n")
 	return page(&b)
 }
 
@@ -183,7 +183,7 @@ func slashPage() string {
 	var b strings.Builder
 	b.WriteString(generated + "# Slash commands\n\nCommands inside a session. [Write your own](../how-to/write-a-command.md).\n\n")
 	var rows [][]string
-	for _, c := range slash.All(slash.Work{}) {
+	for _, c := range slash.All(slash.Deps{}) {
 		rows = append(rows, []string{verbatim(strings.TrimSpace("/" + c.Name + " " + c.Args)), prose(c.Help)})
 	}
 	table(&b, "command|effect", append(rows,

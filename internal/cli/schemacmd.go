@@ -32,9 +32,9 @@ const schemaVersion = 1
 // outputs are what the commands print with --json: one value, or one in each line.
 var outputs = map[string]any{
 	"audit": auditRow{}, "blame": []originRow{}, "config": []settingRow{}, "config get": settingRow{}, "config set": settingChange{},
-	"context": ledger.Book{}, "doctor": doctorReport{}, "golden list": []string{}, "golden run": []goldenResult{}, "mcp": []mcpRow{}, "models": endpointList{},
-	"plugin": []pluginRow{}, "policy check": verdictOn{}, "policy list": []judge.Granted{}, "policy test": retrials{},
-	"prune": pruneReport{}, "replay": rerun.Report{}, "search": []fulltext.Found{}, "sessions": []session.Head{}, "sessions from": []foreignRow{},
+	"context": ledger.Ledger{}, "doctor": doctorReport{}, "golden list": []string{}, "golden run": []goldenResult{}, "mcp": []mcpRow{}, "models": endpointList{},
+	"plugin": []pluginRow{}, "policy check": policyVerdict{}, "policy list": []judge.ListedGrant{}, "policy test": policyTestResult{},
+	"prune": pruneReport{}, "replay": rerun.Report{}, "search": []fulltext.Result{}, "sessions": []session.Head{}, "sessions from": []foreignRow{},
 	"tasks": []taskRow{}, "trust": trustReport{}, "usage": usageReport{}, "version": app.Build{}, "why": []originRow{}, "worktree list": []worktree.Entry{},
 }
 
@@ -75,7 +75,7 @@ func programSchema() shape {
 		lines = append(lines, ref(name+"Event"))
 	}
 	for _, e := range durable {
-		name, version := event.Name(e)
+		name, version := event.WireName(e)
 		add(name, version, true, e)
 	}
 	transients := events.Transients()

@@ -10,20 +10,20 @@ import (
 
 // runSearch searches all sessions of all projects.
 func (inv *invocation) runSearch(ctx context.Context) error {
-	words := fulltext.Words(strings.Join(inv.flags.args, " "))
+	words := fulltext.SplitQuery(strings.Join(inv.flags.args, " "))
 	if len(words) == 0 {
-		return usagef("coder search needs words to search for")
+		return usageErrorf("coder search needs words to search for")
 	}
 	a, err := inv.newApp(inv.warn)
 	if err != nil {
 		return err
 	}
-	all, err := a.Search(ctx, words)
+	all, err := a.SearchSessions(ctx, words)
 	switch {
 	case err != nil:
 		return err
 	case inv.flags.json:
 		return inv.printJSON(all)
 	}
-	return inv.show(slash.Hits(all, words)...)
+	return inv.printBlocks(slash.HitBlocks(all, words)...)
 }

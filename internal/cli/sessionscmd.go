@@ -24,15 +24,15 @@ var sessionVerbs = []string{"rename", "tag", "archive", "unarchive", "delete", "
 // runSessions lists the sessions, or changes their titles and tags.
 func (inv *invocation) runSessions(ctx context.Context, a *app.Workspace) error {
 	if agent := inv.flags.agent; agent != "" {
-		return inv.foreignSessions(a, agent)
+		return inv.listForeignSessions(a, agent)
 	}
 	if args := inv.flags.args; len(args) > 0 && args[0] == "search" {
-		return usagef("coder sessions search needs --from claude or --from codex; coder search finds words in your own sessions")
+		return usageErrorf("coder sessions search needs --from claude or --from codex; coder search finds words in your own sessions")
 	}
 	if args := inv.flags.args; len(args) > 0 {
 		return inv.changeSessions(ctx, a, args[0], args[1:])
 	}
-	all, err := a.Store().AllHeads(ctx)
+	all, err := a.Store().ListAllHeads(ctx)
 	if !inv.flags.all {
 		all = slices.DeleteFunc(all, func(h session.Head) bool { return h.Archived })
 	}
@@ -42,55 +42,55 @@ func (inv *invocation) runSessions(ctx context.Context, a *app.Workspace) error 
 	case inv.flags.json:
 		return inv.printJSON(all)
 	case len(all) == 0:
-		return inv.tell(inv.words.T("no sessions here"))
+		return inv.printWrapped(inv.printer.T("no sessions here"))
 	}
 	var t display.Table
 	for _, s := range all {
 		row := slash.SessionRow(s)
 		if s.Archived {
-			row[3] = inv.words.T("[archived] %s", row[3])
+			row[3] = inv.printer.T("[archived] %s", row[3])
 		}
-		t.Rows = append(t.Rows, display.Data(row...))
+		t.Rows = append(t.Rows, display.DataCells(row...))
 	}
-	return inv.show(t)
+	return inv.printBlocks(t)
 }
 
-// foreignSessions lists the sessions of another agent, or those with certain words.
-func (inv *invocation) foreignSessions(a *app.Workspace, agent string) error {
+// listForeignSessions lists the sessions of another agent, or those with certain words.
+func (inv *invocation) listForeignSessions(a *app.Workspace, agent string) error {
 	args := inv.flags.args
 	if len(args) > 0 && args[0] != "search" {
-		return usagef("sessions of another agent are only read: coder sessions [search WORDS] --from %s", agent)
+		return usageErrorf("sessions of another agent are only read: coder sessions [search WORDS] --from %s", agent)
 	}
-	list := a.ForeignSessions(agent, inv.flags.all, args[min(1, len(args)):])
+	list := a.ListForeignSessions(agent, inv.flags.all, args[min(1, len(args)):])
 	if inv.flags.json {
 		rows := []foreignRow{}
 		for _, f := range list {
-			rows = append(rows, foreignRow{f.Agent, f.Session.Began, f.Session.Dir, f.ID, f.Session.Title()})
+			rows = append(rows, foreignRow{f.Agent, f.Session.Started, f.Session.Dir, f.ID, f.Session.Title()})
 		}
 		return inv.printJSON(rows)
 	}
 	if len(list) == 0 {
-		return inv.tell(inv.words.T("no sessions here; --all lists those of all folders"))
+		return inv.printWrapped(inv.printer.T("no sessions here; --all lists those of all folders"))
 	}
 	var t display.Table
 	for _, f := range list {
-		when := f.Session.Began.Local().Format("2006-01-02 15:04")
-		t.Rows = append(t.Rows, display.Data(f.ID, when, oneLine(f.Session.Title())))
+		when := f.Session.Started.Local().Format("2006-01-02 15:04")
+		t.Rows = append(t.Rows, display.DataCells(f.ID, when, singleLine(f.Session.Title())))
 	}
-	return inv.show(t)
+	return inv.printBlocks(t)
 }
 
 // changeSessions renames, tags, archives or deletes sessions.
 func (inv *invocation) changeSessions(ctx context.Context, a *app.Workspace, verb string, args []string) error {
 	if len(args) == 0 {
-		return usagef("coder sessions %s needs a session id; coder sessions lists the sessions", verb)
+		return usageErrorf("coder sessions %s needs a session id; coder sessions lists the sessions", verb)
 	}
 	store, ids := a.Store(), args
 	if verb == "rename" || verb == "tag" {
 		ids = args[:1]
 	}
 	for _, id := range ids {
-		if _, err := store.Known(ctx, id); err != nil {
+		if _, err := store.CheckSession(ctx, id); err != nil {
 			return err
 		}
 	}
@@ -101,79 +101,79 @@ func (inv *invocation) changeSessions(ctx context.Context, a *app.Workspace, ver
 		if err := store.Rename(ctx, ids[0], strings.Join(args[1:], " ")); err != nil {
 			return err
 		}
-		return inv.tell(inv.words.T("Renamed %s.", ids[0]))
+		return inv.printWrapped(inv.printer.T("Renamed %s.", ids[0]))
 	case "tag":
 		tags := slices.Clone(args[1:])
 		for i, tag := range tags {
 			if tags[i] = strings.TrimLeft(tag, "#"); tags[i] == "" || strings.ContainsAny(tags[i], " \t\n") {
-				return inputf("%q is not a tag: use one word", tag)
+				return inputErrorf("%q is not a tag: use one word", tag)
 			}
 		}
-		if err := store.Relabel(ctx, ids[0], func(l *app.Label) { l.Tags = tags }); err != nil {
+		if err := store.ChangeLabel(ctx, ids[0], func(l *app.Label) { l.Tags = tags }); err != nil {
 			return err
 		}
-		return inv.tell(inv.words.T("Tagged %s.", ids[0]))
+		return inv.printWrapped(inv.printer.T("Tagged %s.", ids[0]))
 	}
 	for _, id := range ids {
-		if err := store.Relabel(ctx, id, func(l *app.Label) { l.Archived = verb == "archive" }); err != nil {
+		if err := store.ChangeLabel(ctx, id, func(l *app.Label) { l.Archived = verb == "archive" }); err != nil {
 			return err
 		}
 	}
 	if verb == "archive" {
-		return inv.tell(inv.words.T("Archived: %s. coder sessions --all lists them.", strings.Join(ids, ", ")))
+		return inv.printWrapped(inv.printer.T("Archived: %s. coder sessions --all lists them.", strings.Join(ids, ", ")))
 	}
-	return inv.tell(inv.words.T("Unarchived: %s.", strings.Join(ids, ", ")))
+	return inv.printWrapped(inv.printer.T("Unarchived: %s.", strings.Join(ids, ", ")))
 }
 
 // deleteSessions shows what is deleted with sessions and deletes them if you agree.
 func (inv *invocation) deleteSessions(ctx context.Context, a *app.Workspace, ids []string) error {
 	store := a.Store()
-	heads, err := store.AllHeads(ctx)
+	heads, err := store.ListAllHeads(ctx)
 	if err != nil {
 		return err
 	}
-	var list []pruned
+	var list []pruneItem
 	for _, id := range ids {
-		switch why := inUse(ctx, store, id); {
-		case jsonl.InUse(store.Dir("log", id)), why != "" && why != openQuestion:
-			return inputf("kept session %s: %s", id, why)
+		switch why := sparedReason(ctx, store, id); {
+		case jsonl.InUse(store.Path("log", id)), why != "" && why != reasonOpenQuestion:
+			return inputErrorf("kept session %s: %s", id, why)
 		}
-		p := prunedSession(store, a.Home, id)
-		if p.Used.After(inv.Now().Add(-keptFor(a.KeepDays()))) {
-			return inputf("kept session %s: managed settings keep sessions for %d days", id, a.KeepDays())
+		p := sessionPruneItem(store, a.Home, id)
+		if p.LastUsed.After(inv.Now().Add(-daysDuration(a.RetentionDays()))) {
+			return inputErrorf("kept session %s: managed settings keep sessions for %d days", id, a.RetentionDays())
 		}
 		list = append(list, p)
 		about := id
 		if i := slices.IndexFunc(heads, func(h session.Head) bool { return h.ID == id }); i >= 0 {
 			about = strings.Join(slash.SessionRow(heads[i]), "  ")
 		}
-		files := inv.words.T(display.Form(p.Files, "%d file", "%d files"), p.Files)
-		if err := inv.tell(about, "  "+inv.words.T("deletes: conversation, approvals, audit, saved output and plans (%s, %s)", files, sizeOf(p.Bytes))); err != nil {
+		files := inv.printer.T(display.Plural(p.Files, "%d file", "%d files"), p.Files)
+		if err := inv.printWrapped(about, "  "+inv.printer.T("deletes: conversation, approvals, audit, saved output and plans (%s, %s)", files, formatSize(p.Bytes))); err != nil {
 			return err
 		}
 	}
 	if !inv.flags.yes {
-		ask := inv.asker(ctx)
+		ask := inv.terminalConsole(ctx)
 		if ask == nil {
-			return inputf("coder sessions delete asks before it deletes; without a terminal add --yes")
+			return inputErrorf("coder sessions delete asks before it deletes; without a terminal add --yes")
 		}
-		yes, err := ask.confirm(ctx, inv.words.T("Delete for good? File changes made by the sessions stay. [y/N] "), false)
+		yes, err := ask.confirm(ctx, inv.printer.T("Delete for good? File changes made by the sessions stay. [y/N] "), false)
 		if err != nil || !yes {
-			return cmp.Or(err, inv.tell(inv.words.T("Nothing was deleted.")))
+			return cmp.Or(err, inv.printWrapped(inv.printer.T("Nothing was deleted.")))
 		}
 	}
-	gone, err := prune(list)
+	gone, err := pruneItems(list)
 	for _, p := range gone {
-		err = errors.Join(err, store.Relabel(ctx, p.Name, func(l *app.Label) { *l = app.Label{} }))
+		err = errors.Join(err, store.ChangeLabel(ctx, p.Name, func(l *app.Label) { *l = app.Label{} }))
 	}
-	return errors.Join(inv.tell(inv.words.T(display.Form(len(gone), "Deleted %d session.", "Deleted %d sessions."), len(gone))), err)
+	return errors.Join(inv.printWrapped(inv.printer.T(display.Plural(len(gone), "Deleted %d session.", "Deleted %d sessions."), len(gone))), err)
 }
 
 // runExport prints a session.
 func (inv *invocation) runExport(ctx context.Context, a *app.Workspace) error {
-	id, err := a.Store().Known(ctx, inv.flags.args[0])
+	id, err := a.Store().CheckSession(ctx, inv.flags.args[0])
 	if errors.Is(err, session.ErrNotFound) {
-		if f, found, err := a.Foreigner(inv.flags.args[0]); err != nil || found {
+		if f, found, err := a.FindForeignSession(inv.flags.args[0]); err != nil || found {
 			return cmp.Or(err, a.ExportForeign(inv.Stdout, f, cmp.Or(inv.flags.format, "md")))
 		}
 	}
@@ -184,12 +184,12 @@ func (inv *invocation) runExport(ctx context.Context, a *app.Workspace) error {
 		return inv.writeBundle(ctx, a, id)
 	}
 	if inv.flags.format == "request" {
-		return a.Store().WriteRequest(ctx, inv.Stdout, id, uint64(inv.flags.at))
+		return a.Store().WriteRequest(ctx, inv.Stdout, id, uint64(inv.flags.atRecord))
 	}
-	if inv.flags.at != 0 {
-		return usagef("--at needs --format request; coder show %s --at %d shows the session at that record", id, inv.flags.at)
+	if inv.flags.atRecord != 0 {
+		return usageErrorf("--at needs --format request; coder show %s --at %d shows the session at that record", id, inv.flags.atRecord)
 	}
-	return a.Store().Write(ctx, inv.Stdout, id, cmp.Or(inv.flags.format, "md"))
+	return a.Store().Export(ctx, inv.Stdout, id, cmp.Or(inv.flags.format, "md"))
 }
 
 // runAudit shows a session's effects on the world, or verifies that its records were not tampered with.
@@ -204,9 +204,9 @@ func (inv *invocation) runAudit(ctx context.Context, a *app.Workspace) error {
 	var err error
 	store, id := a.Store(), ""
 	if len(args) == 0 {
-		id, err = store.Last()
+		id, err = store.LastSession()
 	} else {
-		id, err = store.Known(ctx, args[0])
+		id, err = store.CheckSession(ctx, args[0])
 	}
 	switch {
 	case err != nil:
@@ -219,12 +219,12 @@ func (inv *invocation) runAudit(ctx context.Context, a *app.Workspace) error {
 
 // shipAudit sends what the audit logs have that was not sent before.
 func (inv *invocation) shipAudit(ctx context.Context, a *app.Workspace) error {
-	if inv.flags.to == "" {
-		return usagef("coder audit ship needs a receiver: --to FILE, --to syslog or --to otlp")
+	if inv.flags.shipTarget == "" {
+		return usageErrorf("coder audit ship needs a receiver: --to FILE, --to syslog or --to otlp")
 	}
-	records, sessions, err := a.Ship(ctx, inv.flags.to)
+	records, sessions, err := a.ShipRecords(ctx, inv.flags.shipTarget)
 	if records > 0 || err == nil {
-		err = errors.Join(err, inv.tell(inv.words.T("Shipped %d records of %d sessions.", records, sessions)))
+		err = errors.Join(err, inv.printWrapped(inv.printer.T("Shipped %d records of %d sessions.", records, sessions)))
 	}
 	return err
 }
@@ -235,9 +235,9 @@ func (inv *invocation) verifyAudit(store *app.Store, id string) error {
 	if err != nil {
 		return fmt.Errorf("session %s: %d lines are intact, then: %w", id, report.Lines, err)
 	}
-	err = inv.tell(report.Sentences(id, inv.words.T)...)
-	for _, c := range report.Open {
-		if c.Left && err == nil { // an unfinished turn settles its calls when it continues
+	err = inv.printWrapped(report.Describe(id, inv.printer.T)...)
+	for _, c := range report.OpenCalls {
+		if c.Abandoned && err == nil { // an unfinished turn settles its calls when it continues
 			err = fmt.Errorf("session %s: record %d: %s never ended, but its task did", id, c.Seq, c.Requested.Tool)
 		}
 	}
@@ -253,12 +253,12 @@ type auditRow struct {
 }
 
 func (inv *invocation) showAudit(ctx context.Context, store *app.Store, id string) error {
-	calls, err := audit.Pair(store.Logs.Read(ctx, id, 0, event.Audit))
+	calls, err := audit.PairCalls(store.Logs.Read(ctx, id, 0, event.LogAudit))
 	if err != nil {
 		return err
 	}
 	if len(calls) == 0 && !inv.flags.json {
-		return inv.tell(inv.words.T("session %s called no tool", id))
+		return inv.printWrapped(inv.printer.T("session %s called no tool", id))
 	}
 	var t display.Table
 	for _, c := range calls {
@@ -269,20 +269,20 @@ func (inv *invocation) showAudit(ctx context.Context, store *app.Store, id strin
 			continue
 		}
 		outcome := "unknown"
-		if c.Completed != nil && !c.Completed.Unknown {
+		if c.Completed != nil && !c.Completed.OutcomeUnknown {
 			if outcome = "ok"; c.Completed.IsError {
 				outcome = "failed"
 			}
 		}
-		t.Rows = append(t.Rows, display.Data(
-			fmt.Sprintf("#%d", c.Seq), c.Time.Local().Format("2006-01-02 15:04:05"), c.Requested.Tool, oneLine(inv.words.Said(c.Requested.Ruling())), inv.words.T(outcome),
-			oneLine(c.Requested.Touches(inv.words.Said)),
+		t.Rows = append(t.Rows, display.DataCells(
+			fmt.Sprintf("#%d", c.Seq), c.Time.Local().Format("2006-01-02 15:04:05"), c.Requested.Tool, singleLine(inv.printer.TranslateText(c.Requested.VerdictText())), inv.printer.T(outcome),
+			singleLine(c.Requested.DescribeEffects(inv.printer.TranslateText)),
 		))
 	}
 	if inv.flags.json {
 		return nil
 	}
-	return inv.show(t)
+	return inv.printBlocks(t)
 }
 
 // foreignRow is a session of another agent in JSON output.

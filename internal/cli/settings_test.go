@@ -24,8 +24,8 @@ func TestADenialInSettingsIsHonouredOrRefused(t *testing.T) {
 			fmt.Sprintf(`{"permissions": {"deny": ["%s(a b*)"]}}`, name):             some,
 		} {
 			inv := &invocation{flags: &flags{}}
-			if err := inv.adoptSettings([]byte(text)); err != nil || !slices.Equal(inv.flags.DenyTools, app.Ours(want)) {
-				t.Errorf("%s: %v, %v, want %v", text, inv.flags.DenyTools, err, app.Ours(want))
+			if err := inv.applySettings([]byte(text)); err != nil || !slices.Equal(inv.flags.DenyTools, app.NormalizeSpecs(want)) {
+				t.Errorf("%s: %v, %v, want %v", text, inv.flags.DenyTools, err, app.NormalizeSpecs(want))
 			}
 		}
 	}
@@ -42,7 +42,7 @@ func TestADenialInSettingsIsHonouredOrRefused(t *testing.T) {
 		`{"permission": {"bash": {"*": "deny", "*": "allow"}}}`, `{"hooks": {"PreToolUse": [{"matcher": "Bash", "matcher": "x"}]}}`, `{"enabledMcpjsonServers": ["only"]}`,
 	} {
 		inv := &invocation{flags: &flags{}}
-		err := inv.adoptSettings([]byte(text))
+		err := inv.applySettings([]byte(text))
 		if err == nil || !strings.HasPrefix(err.Error(), "--settings") {
 			t.Errorf("%s: %v, %v", text, err, inv.flags.DenyTools)
 		}
@@ -57,7 +57,7 @@ func TestSettingsThatForbidNothingAreLeftToOthers(t *testing.T) {
 		`{"disableAllHooks": false, "fastMode": true, "unheardOf": false}`, `{"env": {"a": "1", "A": "2"}, "permissions": {"allow": ["Read"], "deny": ["Bash"]}}`,
 	} {
 		inv := &invocation{flags: &flags{}}
-		if err := inv.adoptSettings([]byte(text)); err != nil {
+		if err := inv.applySettings([]byte(text)); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

@@ -21,8 +21,8 @@ type settingRow struct {
 	Locked string          `json:"locked,omitempty"` // the managed settings that bound it
 }
 
-func rowOf(r config.Row) settingRow {
-	about, _ := config.AboutKey(r.Key) // a row always has a known key
+func newSettingRow(r config.Row) settingRow {
+	about, _ := config.DescribeKey(r.Key) // a row always has a known key
 	row := settingRow{Key: r.Key, Value: json.RawMessage(r.Value), Origin: r.Origin.String(), About: about.Doc}
 	if r.Lock.Source != "" {
 		row.Locked = r.Lock.String()
@@ -38,29 +38,29 @@ func (inv *invocation) listSettings(words []string) error {
 	rows := []settingRow{}
 	var lines []string
 	for _, r := range inv.settings.Report.Rows() {
-		row := rowOf(r)
+		row := newSettingRow(r)
 		text, has := strings.ToLower(row.Key+" "+row.About), true
 		for _, w := range words {
 			has = has && strings.Contains(text, strings.ToLower(w))
 		}
 		if has {
 			rows = append(rows, row)
-			lines = append(lines, row.Key+" = "+oneLine(r.Value)+"  ("+inv.words.Said(r.From())+")", "    "+row.About)
+			lines = append(lines, row.Key+" = "+singleLine(r.Value)+"  ("+inv.printer.TranslateText(r.DisplayOrigin())+")", "    "+row.About)
 		}
 	}
 	switch {
 	case inv.flags.json:
 		return inv.printJSON(rows)
 	case len(rows) == 0:
-		return inputf("no setting matches %s", oneLine(strings.Join(words, " ")))
+		return inputErrorf("no setting matches %s", singleLine(strings.Join(words, " ")))
 	}
-	return inv.tell(lines...)
+	return inv.printWrapped(lines...)
 }
 
 // getSetting prints the value of a setting: text as is, anything else as JSON.
 func (inv *invocation) getSetting(args []string) error {
 	if len(args) != 1 {
-		return usagef("coder config get needs the name of a setting: coder config get KEY")
+		return usageErrorf("coder config get needs the name of a setting: coder config get KEY")
 	}
 	if inv.loadErr != nil {
 		return inv.loadErr
@@ -76,18 +76,18 @@ func (inv *invocation) getSetting(args []string) error {
 			found = append(found, r)
 		}
 	}
-	_, err := config.AboutKey(key)
+	_, err := config.DescribeKey(key)
 	switch {
 	case len(found) == 0 && err != nil:
-		return inputf("%v", err)
+		return inputErrorf("%v", err)
 	case len(found) == 0:
-		return inputf("%s is not set", key)
+		return inputErrorf("%s is not set", key)
 	case inv.flags.json && len(found) == 1:
-		return inv.printJSON(rowOf(found[0]))
+		return inv.printJSON(newSettingRow(found[0]))
 	case inv.flags.json:
 		rows := make([]settingRow, len(found))
 		for i, r := range found {
-			rows[i] = rowOf(r)
+			rows[i] = newSettingRow(r)
 		}
 		return inv.printJSON(rows)
 	case len(found) == 1:
@@ -95,11 +95,11 @@ func (inv *invocation) getSetting(args []string) error {
 		if s, err := strconv.Unquote(text); err == nil {
 			text = s
 		}
-		return inv.print(inv.foreign(text))
+		return inv.print(inv.sanitizeText(text))
 	}
 	lines := make([]string, len(found))
 	for i, r := range found {
-		lines[i] = r.Key + " = " + inv.foreign(r.Value)
+		lines[i] = r.Key + " = " + inv.sanitizeText(r.Value)
 	}
 	return inv.print(lines...)
 }
@@ -109,13 +109,13 @@ func (inv *invocation) changeSetting(verb string, args []string) error {
 	fl := inv.flags
 	switch {
 	case verb == "set" && len(args) != 2:
-		return usagef("usage: coder config set KEY VALUE [--project]")
+		return usageErrorf("usage: coder config set KEY VALUE [--project]")
 	case verb == "unset" && len(args) != 1:
-		return usagef("usage: coder config unset KEY [--project]")
+		return usageErrorf("usage: coder config unset KEY [--project]")
 	case inv.settings.Root == "":
 		return inv.loadErr
 	}
-	c := app.Change{Key: args[0], Unset: verb == "unset", Project: fl.inProject}
+	c := app.SettingChange{Key: args[0], Unset: verb == "unset", Project: fl.inProject}
 	if verb == "set" {
 		c.Value = args[1]
 	}
@@ -126,26 +126,26 @@ func (inv *invocation) changeSetting(verb string, args []string) error {
 	if fl.json {
 		rows := make([]settingRow, len(done.Rows))
 		for i, r := range done.Rows {
-			rows[i] = rowOf(r)
+			rows[i] = newSettingRow(r)
 		}
-		return inv.printJSON(settingChange{verb == "set" || done.Was, done.Path, rows})
+		return inv.printJSON(settingChange{verb == "set" || done.WasSet, done.Path, rows})
 	}
 	var lines []string
 	switch {
-	case verb == "unset" && !done.Was:
-		lines = append(lines, inv.words.T("%s is not set in %s", c.Key, done.Path))
+	case verb == "unset" && !done.WasSet:
+		lines = append(lines, inv.printer.T("%s is not set in %s", c.Key, done.Path))
 	case verb == "unset":
-		lines = append(lines, inv.words.T("Removed %s from %s.", c.Key, done.Path))
+		lines = append(lines, inv.printer.T("Removed %s from %s.", c.Key, done.Path))
 	default:
-		lines = append(lines, inv.words.T("Saved to %s:", done.Path))
+		lines = append(lines, inv.printer.T("Saved to %s:", done.Path))
 	}
 	for _, r := range done.Rows {
-		lines = append(lines, "  "+r.Key+" = "+oneLine(r.Value)+"  ("+inv.words.Said(r.From())+")")
+		lines = append(lines, "  "+r.Key+" = "+singleLine(r.Value)+"  ("+inv.printer.TranslateText(r.DisplayOrigin())+")")
 	}
-	if done.Over.Source != "" {
-		lines = append(lines, inv.words.T("%s takes precedence over this file.", inv.words.Said(done.Over.Shown())))
+	if done.Override.Source != "" {
+		lines = append(lines, inv.printer.T("%s takes precedence over this file.", inv.printer.TranslateText(done.Override.DisplayText())))
 	}
-	return inv.tell(lines...)
+	return inv.printWrapped(lines...)
 }
 
 // settingChange is the result of a change in JSON output.

@@ -4,14 +4,14 @@ import "strings"
 
 // shellWord is the unfinished last word of a shell line.
 type shellWord struct {
-	start int    // its start in the line
-	text  string // the word as the shell would expand it, as far as known
-	quote rune   // the quote open at its end; 0 if none
-	kept  string // the word up to its last slash, as typed
+	start     int    // its start in the line
+	text      string // the word as the shell would expand it, as far as known
+	openQuote rune   // the quote open at its end; 0 if none
+	prefix    string // the word up to its last slash, as typed
 }
 
-// lastShellWord parses the last word of a line, with variables expanded.
-func lastShellWord(line string, getenv func(string) string) shellWord {
+// parseLastShellWord parses the last word of a line, with variables expanded.
+func parseLastShellWord(line string, getenv func(string) string) shellWord {
 	var w shellWord
 	var text strings.Builder
 	opened, slash := 0, -1
@@ -23,12 +23,12 @@ func lastShellWord(line string, getenv func(string) string) shellWord {
 	for i := 0; i < len(line); i++ {
 		c := rune(line[i])
 		switch {
-		case w.quote == '\'' && c != '\'', w.quote == '"' && !strings.ContainsRune("\"\\$", c):
+		case w.openQuote == '\'' && c != '\'', w.openQuote == '"' && !strings.ContainsRune("\"\\$", c):
 			text.WriteByte(line[i])
-		case c == w.quote:
-			w.quote = 0
+		case c == w.openQuote:
+			w.openQuote = 0
 		case c == '\'' || c == '"':
-			w.quote, opened = c, i
+			w.openQuote, opened = c, i
 		case c == '\\':
 			if i++; i < len(line) {
 				text.WriteByte(line[i])
@@ -51,10 +51,10 @@ func lastShellWord(line string, getenv func(string) string) shellWord {
 	}
 	w.text = text.String()
 	if slash >= 0 {
-		w.kept = line[w.start : slash+1]
+		w.prefix = line[w.start : slash+1]
 	}
-	if w.quote != 0 && opened > slash {
-		w.kept += string(w.quote)
+	if w.openQuote != 0 && opened > slash {
+		w.prefix += string(w.openQuote)
 	}
 	return w
 }
@@ -71,15 +71,15 @@ func variableName(text string) string {
 	return text[:n]
 }
 
-// completed returns the word with a file name after its last slash, quoted like the word.
-func (w shellWord) completed(name string, folder bool) string {
+// complete returns the word with a file name after its last slash, quoted like the word.
+func (w shellWord) complete(name string, folder bool) string {
 	var b strings.Builder
-	b.WriteString(w.kept)
+	b.WriteString(w.prefix)
 	for _, r := range name {
 		switch {
-		case w.quote == '\'' && r == '\'':
+		case w.openQuote == '\'' && r == '\'':
 			b.WriteString(`'\'`)
-		case w.quote == '"' && strings.ContainsRune("\"$`\\", r), w.quote == 0 && strings.ContainsRune(special, r):
+		case w.openQuote == '"' && strings.ContainsRune("\"$`\\", r), w.openQuote == 0 && strings.ContainsRune(shellSpecialChars, r):
 			b.WriteByte('\\')
 		}
 		b.WriteRune(r)
@@ -87,13 +87,13 @@ func (w shellWord) completed(name string, folder bool) string {
 	switch {
 	case folder:
 		b.WriteByte('/')
-	case w.quote != 0:
-		b.WriteString(string(w.quote) + " ")
+	case w.openQuote != 0:
+		b.WriteString(string(w.openQuote) + " ")
 	default:
 		b.WriteByte(' ')
 	}
 	return b.String()
 }
 
-// special are the characters with a meaning to a shell.
-const special = " '\"$&;|<>()`\\*?[]{}#!"
+// shellSpecialChars are the characters with a meaning to a shell.
+const shellSpecialChars = " '\"$&;|<>()`\\*?[]{}#!"

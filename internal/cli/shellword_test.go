@@ -30,15 +30,15 @@ func TestTheLastWordOfAShellLineGoesOnAsItWasBegun(t *testing.T) {
 		{"!ls ", "", "notes.txt", "notes.txt "},
 		{`!ls "a" `, "", "notes.txt", "notes.txt "},
 	} {
-		w := lastShellWord(tt.line, getenv)
+		w := parseLastShellWord(tt.line, getenv)
 		if w.text != tt.text {
 			t.Errorf("%s: read as %q, want %q", tt.line, w.text, tt.text)
 		}
-		if got := w.completed(tt.name, false); got != tt.want {
+		if got := w.complete(tt.name, false); got != tt.want {
 			t.Errorf("%s goes on to %s as %s, want %s", tt.line, tt.name, got, tt.want)
 		}
 	}
-	if got := lastShellWord(`!cd "my`, getenv).completed("my files", true); got != `"my files/` {
+	if got := parseLastShellWord(`!cd "my`, getenv).complete("my files", true); got != `"my files/` {
 		t.Errorf("a folder is completed as %s", got)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// signals returns a context that ends at the first stop signal, and one that ends at the second. Signals
+// notifySignals returns a context that ends at the first stop signal, and one that ends at the second. Signals
 // close together count as one: a lost terminal signals through the kernel and through the shell.
-func signals(parent context.Context) (first, again context.Context, stop func()) {
+func notifySignals(parent context.Context) (first, again context.Context, stop func()) {
 	// A lost reader causes an error on the next write, which ends the turn cleanly; it must not kill the
 	// process.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
@@ -25,7 +25,7 @@ func signals(parent context.Context) (first, again context.Context, stop func())
 		awaitSignal(again, told)
 		cancel()
 		select {
-		case <-time.After(together):
+		case <-time.After(signalMergeWindow):
 		case <-again.Done():
 		}
 		select {
@@ -42,8 +42,8 @@ func signals(parent context.Context) (first, again context.Context, stop func())
 	}
 }
 
-// together is the longest time between signals that count as one.
-const together = 500 * time.Millisecond
+// signalMergeWindow is the longest time between signals that count as one.
+const signalMergeWindow = 500 * time.Millisecond
 
 // awaitSignal waits for a signal, or for the end of ctx.
 func awaitSignal(ctx context.Context, told <-chan os.Signal) {
@@ -55,51 +55,51 @@ func awaitSignal(ctx context.Context, told <-chan os.Signal) {
 
 // How long the program may take to stop. Without an open session there is nothing to close.
 const (
-	closingTime = 6 * time.Second
-	idleTime    = 300 * time.Millisecond
-	// drivenTime is how long a driving program waits at most.
-	drivenTime = 900 * time.Millisecond
+	closingTimeout = 6 * time.Second
+	idleTimeout    = 300 * time.Millisecond
+	// drivenTimeout is how long a driving program waits at most.
+	drivenTimeout = 900 * time.Millisecond
 )
 
 // shutdown ends the program even if part of it is stuck: opening a pipe without a writer, on a dead
 // network drive. By then every effect is on record; the next process finishes the rest, as after a
 // crash. A nil shutdown watches nothing.
 type shutdown struct {
-	patience int           // time factor for an open session
-	leaving  chan struct{} // closed when the user leaves
-	once     sync.Once
-	keeping  atomic.Bool            // a session is open
-	driven   atomic.Bool            // by a program
-	restore  atomic.Pointer[func()] // restores the terminal
+	timeoutFactor   int           // time factor for an open session
+	leaving         chan struct{} // closed when the user leaves
+	once            sync.Once
+	sessionOpen     atomic.Bool            // a session is open
+	isDriven        atomic.Bool            // by a program
+	restoreTerminal atomic.Pointer[func()] // restores the terminal
 }
 
-// leave records that the user is leaving.
-func (w *shutdown) leave() {
+// markLeaving records that the user is leaving.
+func (w *shutdown) markLeaving() {
 	if w != nil {
 		w.once.Do(func() { close(w.leaving) })
 	}
 }
 
-// opened records that a session is open, which takes time to close.
-func (w *shutdown) opened() {
+// markSessionOpen records that a session is open, which takes time to close.
+func (w *shutdown) markSessionOpen() {
 	if w != nil {
-		w.keeping.Store(true)
+		w.sessionOpen.Store(true)
 	}
 }
 
-// onStuck sets how to restore the terminal if nothing else does.
-func (w *shutdown) onStuck(back func()) {
+// setRestore sets how to restore the terminal if nothing else does.
+func (w *shutdown) setRestore(back func()) {
 	if w != nil {
-		w.restore.Store(&back)
+		w.restoreTerminal.Store(&back)
 	}
 }
 
 // errStuck reports that part of the program did not stop.
 var errStuck = fmt.Errorf("asked to stop: %w", context.Canceled)
 
-// watch runs work. It returns errStuck and abandons work if that does not return in time after ctx ends,
+// run runs work. It returns errStuck and abandons work if that does not return in time after ctx ends,
 // or immediately when again ends.
-func (w *shutdown) watch(ctx, again context.Context, work func() error) error {
+func (w *shutdown) run(ctx, again context.Context, work func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- work() }()
 	select {
@@ -108,12 +108,12 @@ func (w *shutdown) watch(ctx, again context.Context, work func() error) error {
 	case <-w.leaving:
 	case <-ctx.Done():
 	}
-	patience := idleTime
-	if w.keeping.Load() {
-		patience = closingTime * time.Duration(max(1, w.patience))
+	patience := idleTimeout
+	if w.sessionOpen.Load() {
+		patience = closingTimeout * time.Duration(max(1, w.timeoutFactor))
 	}
-	if w.driven.Load() {
-		patience = min(patience, drivenTime)
+	if w.isDriven.Load() {
+		patience = min(patience, drivenTimeout)
 	}
 	late := time.NewTimer(patience)
 	defer late.Stop()
@@ -123,7 +123,7 @@ func (w *shutdown) watch(ctx, again context.Context, work func() error) error {
 	case <-again.Done():
 	case <-late.C:
 	}
-	if back := w.restore.Load(); back != nil {
+	if back := w.restoreTerminal.Load(); back != nil {
 		(*back)()
 	}
 	return errStuck

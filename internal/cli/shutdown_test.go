@@ -16,11 +16,11 @@ func TestWhatIsStuckIsLeftBehind(t *testing.T) {
 		open, again, key bool
 		after            time.Duration
 	}{
-		"no session":        {after: idleTime},
-		"a session":         {open: true, after: closingTime},
+		"no session":        {after: idleTimeout},
+		"a session":         {open: true, after: closingTimeout},
 		"told again":        {open: true, again: true, after: time.Second},
-		"a key":             {key: true, after: idleTime},
-		"a key, in session": {key: true, open: true, after: closingTime},
+		"a key":             {key: true, after: idleTimeout},
+		"a key, in session": {key: true, open: true, after: closingTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -31,15 +31,15 @@ func TestWhatIsStuckIsLeftBehind(t *testing.T) {
 				w := &shutdown{leaving: make(chan struct{})}
 				stuck, given := make(chan struct{}), false
 				defer close(stuck)
-				w.onStuck(func() { given = true })
+				w.setRestore(func() { given = true })
 				if tt.open {
-					w.opened()
+					w.markSessionOpen()
 				}
 				start := time.Now()
 				go func() {
 					if tt.key {
-						w.leave()
-						w.leave()
+						w.markLeaving()
+						w.markLeaving()
 					} else {
 						cancel()
 					}
@@ -48,7 +48,7 @@ func TestWhatIsStuckIsLeftBehind(t *testing.T) {
 						cancelAgain()
 					}
 				}()
-				err := w.watch(ctx, again, func() error { <-stuck; return nil })
+				err := w.run(ctx, again, func() error { <-stuck; return nil })
 				if !errors.Is(err, errStuck) || ExitCode(err) != ExitInterrupted || !given {
 					t.Errorf("err %v, terminal given back: %v", err, given)
 				}
@@ -64,11 +64,11 @@ func TestWhatEndsByItselfIsNotHurried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		w := &shutdown{leaving: make(chan struct{})}
-		w.opened()
+		w.markSessionOpen()
 		broken := errors.New("broken")
-		err := w.watch(ctx, t.Context(), func() error {
+		err := w.run(ctx, t.Context(), func() error {
 			cancel()
-			time.Sleep(closingTime - time.Second)
+			time.Sleep(closingTimeout - time.Second)
 			return broken
 		})
 		if err != broken {

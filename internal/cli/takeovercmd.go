@@ -12,27 +12,27 @@ import (
 
 // takeOver shows what another agent's settings become here, and writes it after a yes.
 func (inv *invocation) takeOver(ctx context.Context, a *app.Workspace, agent string) error {
-	found, err := a.Foreign(agent)
+	found, err := a.ReadForeign(agent)
 	if err != nil {
 		return err
 	}
-	for _, bad := range found.Bad {
+	for _, bad := range found.Unreadable {
 		inv.warn(bad)
 	}
 	if len(found.Files) == 0 {
-		return inputf("found no settings of %s", agent)
+		return inputErrorf("found no settings of %s", agent)
 	}
-	if err := inv.tell(inv.tableLines(foundTable(found))...); err != nil {
+	if err := inv.printWrapped(inv.tableLines(foreignTable(found))...); err != nil {
 		return err
 	}
-	fresh := found.New()
+	fresh := found.NewEntries()
 	if len(fresh) == 0 {
-		return inv.tell(inv.words.T("Nothing to take over."))
+		return inv.printWrapped(inv.printer.T("Nothing to take over."))
 	}
 	if !inv.flags.yes {
-		ask := inv.asker(ctx)
+		ask := inv.terminalConsole(ctx)
 		if ask == nil {
-			return inputf("nothing was written; coder setup --from %s --yes takes all of this over", agent)
+			return inputErrorf("nothing was written; coder setup --from %s --yes takes all of this over", agent)
 		}
 		if found, err = inv.askTakeOver(ctx, ask, found); err != nil {
 			return err
@@ -42,26 +42,26 @@ func (inv *invocation) takeOver(ctx context.Context, a *app.Workspace, agent str
 	if err != nil {
 		return err
 	}
-	return inv.tell(inv.words.T("Saved to %s.", path), inv.words.T("coder setup --undo undoes this."))
+	return inv.printWrapped(inv.printer.T("Saved to %s.", path), inv.printer.T("coder setup --undo undoes this."))
 }
 
 // askTakeOver asks about what is new, and apart from it about what lets coder do more.
-func (inv *invocation) askTakeOver(ctx context.Context, ask *console, f app.Foreign) (app.Foreign, error) {
-	var safe, wider []app.Found
-	for _, one := range f.New() {
-		if one.Wider {
+func (inv *invocation) askTakeOver(ctx context.Context, ask *console, f app.ForeignSettings) (app.ForeignSettings, error) {
+	var safe, wider []app.ForeignEntry
+	for _, one := range f.NewEntries() {
+		if one.Widens {
 			wider = append(wider, one)
 		} else {
 			safe = append(safe, one)
 		}
 	}
-	f.Found = nil
+	f.Entries = nil
 	for _, part := range []struct {
 		question string
-		found    []app.Found
+		found    []app.ForeignEntry
 	}{
-		{inv.words.T(display.Form(len(safe), "Write %d setting? [y/N] ", "Write %d settings? [y/N] "), len(safe)), safe},
-		{inv.words.T(display.Form(len(wider), "Write %d setting that lets coder do more (marked +)? [y/N] ", "Write %d settings that let coder do more (marked +)? [y/N] "), len(wider)), wider},
+		{inv.printer.T(display.Plural(len(safe), "Write %d setting? [y/N] ", "Write %d settings? [y/N] "), len(safe)), safe},
+		{inv.printer.T(display.Plural(len(wider), "Write %d setting that lets coder do more (marked +)? [y/N] ", "Write %d settings that let coder do more (marked +)? [y/N] "), len(wider)), wider},
 	} {
 		if len(part.found) == 0 {
 			continue
@@ -71,25 +71,25 @@ func (inv *invocation) askTakeOver(ctx context.Context, ask *console, f app.Fore
 			return f, err
 		}
 		if yes {
-			f.Found = append(f.Found, part.found...)
+			f.Entries = append(f.Entries, part.found...)
 		}
 	}
-	if len(f.Found) == 0 {
-		return f, errNotWritten
+	if len(f.Entries) == 0 {
+		return f, errSetupAborted
 	}
 	return f, nil
 }
 
-// foundTable shows what was found: guards first, then in the order of the files.
-func foundTable(f app.Foreign) display.Table {
-	t := display.Table{Head: display.Words("", "found", "becomes", "note")}
+// foreignTable shows what was found: guards first, then in the order of the files.
+func foreignTable(f app.ForeignSettings) display.Table {
+	t := display.Table{Header: display.TextCells("", "found", "becomes", "note")}
 	for _, guards := range []bool{true, false} {
-		for _, one := range f.Found {
+		for _, one := range f.Entries {
 			if guards != (one.Kind == "hook" || one.Kind == "rule" && one.Value != "allow") {
 				continue
 			}
 			mark, becomes := "", "-"
-			if one.Wider {
+			if one.Widens {
 				mark = "+"
 			}
 			if one.Key != "" {
@@ -103,8 +103,8 @@ func foundTable(f app.Foreign) display.Table {
 			if one.State == "there" {
 				note = "already yours"
 			}
-			row := display.Data(mark, sanitize.Line(one.Kind+" "+one.What, 0), sanitize.Line(becomes, 0))
-			t.Rows = append(t.Rows, append(row, display.Words(strings.TrimSpace(note))...))
+			row := display.DataCells(mark, sanitize.Line(one.Kind+" "+one.Original, 0), sanitize.Line(becomes, 0))
+			t.Rows = append(t.Rows, append(row, display.TextCells(strings.TrimSpace(note))...))
 		}
 	}
 	return t
@@ -116,5 +116,5 @@ func (inv *invocation) undoTakeOver(a *app.Workspace) error {
 	if err != nil {
 		return err
 	}
-	return inv.tell(inv.words.T("%s is as it was before.", path))
+	return inv.printWrapped(inv.printer.T("%s is as it was before.", path))
 }

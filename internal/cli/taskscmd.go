@@ -23,23 +23,23 @@ import (
 
 // taskRow is a task with its open questions.
 type taskRow struct {
-	Session string        `json:"session_id"`
-	ID      string        `json:"taskId"`
-	Title   string        `json:"title"`
-	Status  string        `json:"status"`
-	Running bool          `json:"running"` // a process is working on it
-	Created time.Time     `json:"createdAt"`
-	Open    []uip.Request `json:"interactions"`
+	Session       string        `json:"session_id"`
+	ID            string        `json:"taskId"`
+	Title         string        `json:"title"`
+	Status        string        `json:"status"`
+	Running       bool          `json:"running"` // a process is working on it
+	Created       time.Time     `json:"createdAt"`
+	OpenQuestions []uip.Request `json:"interactions"`
 }
 
-// tasks reads the tasks and answers of one session. answered is called with every answer.
-func tasks(ctx context.Context, logs event.Store, session string, answered func(uip.Response)) ([]taskRow, error) {
+// readTasks reads the tasks and answers of one session. answered is called with every answer.
+func readTasks(ctx context.Context, logs event.Store, session string, answered func(uip.Response)) ([]taskRow, error) {
 	var (
 		all  task.Tasks
 		open []uip.Request
 		when = make(map[string]time.Time)
 	)
-	for r, err := range logs.Read(ctx, session, 0, event.Domain) {
+	for r, err := range logs.Read(ctx, session, 0, event.LogDomain) {
 		if err != nil {
 			return nil, fmt.Errorf("read session %s: %w", session, err)
 		}
@@ -58,10 +58,10 @@ func tasks(ctx context.Context, logs event.Store, session string, answered func(
 	}
 	var rows []taskRow
 	for _, t := range all.All() {
-		row := taskRow{Session: session, ID: t.ID, Title: t.Title, Status: string(t.Status), Created: when[t.ID], Open: []uip.Request{}}
+		row := taskRow{Session: session, ID: t.ID, Title: t.Title, Status: string(t.Status), Created: when[t.ID], OpenQuestions: []uip.Request{}}
 		for _, q := range open {
-			if q.TaskID == t.ID && !t.Status.Ended() {
-				row.Open = append(row.Open, q)
+			if q.TaskID == t.ID && !t.Status.IsEnded() {
+				row.OpenQuestions = append(row.OpenQuestions, q)
 			}
 		}
 		rows = append(rows, row)
@@ -70,17 +70,17 @@ func tasks(ctx context.Context, logs event.Store, session string, answered func(
 	return rows, nil
 }
 
-// allTasks reads every session, newest first. It reports a session that cannot be read, and leaves it
+// readAllTasks reads every session, newest first. It reports a session that cannot be read, and leaves it
 // out.
-func (inv *invocation) allTasks(ctx context.Context, store *app.Store, answered func(uip.Response)) []taskRow {
+func (inv *invocation) readAllTasks(ctx context.Context, store *app.Store, answered func(uip.Response)) []taskRow {
 	rows := []taskRow{}
-	for _, id := range store.IDs() {
-		more, err := tasks(ctx, store.Logs, id, answered)
+	for _, id := range store.LoggedSessions() {
+		more, err := readTasks(ctx, store.Logs, id, answered)
 		if err != nil {
 			inv.warn(err.Error())
 		}
 		for i := range more {
-			more[i].Running = task.Status(more[i].Status) == task.InProgress && store.InUse(id)
+			more[i].Running = task.Status(more[i].Status) == task.StatusInProgress && store.IsInUse(id)
 		}
 		rows = append(rows, more...)
 	}
@@ -89,57 +89,57 @@ func (inv *invocation) allTasks(ctx context.Context, store *app.Store, answered 
 
 // runTasks lists the tasks and what they wait for.
 func (inv *invocation) runTasks(ctx context.Context) error {
-	fl, words := inv.flags, inv.words
-	if len(fl.args) > 0 && !fl.full || len(fl.args) > 1 {
-		return usagef("coder tasks takes no arguments, except an interaction id with --full")
+	fl, words := inv.flags, inv.printer
+	if len(fl.args) > 0 && !fl.fullOutput || len(fl.args) > 1 {
+		return usageErrorf("coder tasks takes no arguments, except an interaction id with --full")
 	}
 	a, err := inv.newApp(inv.warn)
 	if err != nil {
 		return err
 	}
-	rows := append(inv.allTasks(ctx, a.Store(), func(uip.Response) {}), inv.fleetTasks(ctx, a, "--about", a.Root)...)
+	rows := append(inv.readAllTasks(ctx, a.Store(), func(uip.Response) {}), inv.fleetTasks(ctx, a, "--about", a.Root)...)
 	switch {
 	case fl.json:
 		return inv.printJSON(rows)
-	case fl.full:
+	case fl.fullOutput:
 		return inv.printQuestions(rows, strings.Join(fl.args, ""))
 	case len(rows) == 0:
-		return inv.tell(words.T("no tasks here"))
+		return inv.printWrapped(words.T("no tasks here"))
 	}
 	var lines []string
 	for _, r := range rows {
-		status := words.T(app.TaskWords(r.Status, r.Running))
+		status := words.T(app.TaskStatusText(r.Status, r.Running))
 		status += strings.Repeat(" ", max(0, 15-ink.Width(status)))
-		lines = append(lines, fmt.Sprintf("%s  %s  %s  (%s)", r.Created.Local().Format("2006-01-02 15:04"), status, oneLine(r.Title), r.Session))
-		if task.Status(r.Status) == task.InProgress && !r.Running {
+		lines = append(lines, fmt.Sprintf("%s  %s  %s  (%s)", r.Created.Local().Format("2006-01-02 15:04"), status, singleLine(r.Title), r.Session))
+		if task.Status(r.Status) == task.StatusInProgress && !r.Running {
 			lines = append(lines, words.T("    continue with: coder -r %s", r.Session))
 		}
-		for _, q := range r.Open {
+		for _, q := range r.OpenQuestions {
 			title := q.Display.Title
-			if q.Worded() {
-				title = words.Said(title)
+			if q.HasOwnTitle() {
+				title = words.TranslateText(title)
 			}
-			lines = append(lines, words.T("    waiting for an answer: %s", sanitize.Reveal(oneLine(title))))
+			lines = append(lines, words.T("    waiting for an answer: %s", sanitize.Reveal(singleLine(title))))
 			if q.Display.Description != "" {
-				lines = append(lines, "      "+sanitize.Reveal(oneLine(words.Said(q.Display.Description))))
+				lines = append(lines, "      "+sanitize.Reveal(singleLine(words.TranslateText(q.Display.Description))))
 			}
 			for _, part := range q.Parts {
-				lines = append(lines, "      "+part.ID+": "+sanitize.Reveal(oneLine(part.Display.Title)))
+				lines = append(lines, "      "+part.ID+": "+sanitize.Reveal(singleLine(part.Display.Title)))
 			}
-			if q.Purpose == uip.ConfirmRiskyAction {
+			if q.Purpose == uip.PurposeConfirmRiskyAction {
 				lines = append(lines, "      "+words.T("details: coder tasks --full %s", q.ID))
 			}
 			lines = append(lines, fmt.Sprintf("      coder respond %s %s", q.ID, answerFlags(q)))
 		}
 	}
-	return inv.tell(lines...)
+	return inv.printWrapped(lines...)
 }
 
 // printQuestions shows an open question completely: the one with this id, or all.
 func (inv *invocation) printQuestions(rows []taskRow, id string) error {
-	cards, found := term.Cards{Words: inv.words, ASCII: inv.ascii(), Whole: true}, false
+	cards, found := term.Cards{Translator: inv.printer, ASCII: inv.useASCII(), NoFold: true}, false
 	for _, r := range rows {
-		for _, q := range r.Open {
+		for _, q := range r.OpenQuestions {
 			if id != "" && q.ID != id {
 				continue
 			}
@@ -151,15 +151,15 @@ func (inv *invocation) printQuestions(rows []taskRow, id string) error {
 	}
 	switch {
 	case !found && id == "":
-		return inv.tell(inv.words.T("no task here is waiting for an answer"))
+		return inv.printWrapped(inv.printer.T("no task here is waiting for an answer"))
 	case !found:
-		return notOpen(id)
+		return notOpenError(id)
 	}
 	return nil
 }
 
-func notOpen(id string) error {
-	return inputf("no open interaction %s; it was withdrawn, never asked, or belongs to another folder (--cwd DIR; coder tasks lists the open ones)", id)
+func notOpenError(id string) error {
+	return inputErrorf("no open interaction %s; it was withdrawn, never asked, or belongs to another folder (--cwd DIR; coder tasks lists the open ones)", id)
 }
 
 // answerFlags returns the flags of coder respond that answer q.
@@ -176,7 +176,7 @@ func answerFlags(q uip.Request) string {
 		return "--input TEXT"
 	}
 	how := "--option " + strings.Join(ids, "|")
-	if q.Display.Metadata[uip.Hunks] != "" {
+	if q.Display.Metadata[uip.MetaHunks] != "" {
 		how += " | --hunks 1,2"
 	}
 	return how
@@ -184,7 +184,7 @@ func answerFlags(q uip.Request) string {
 
 func optionIDs(q uip.Request) (ids []string) {
 	for _, o := range q.Options {
-		if o.ID != uip.Some { // useless without hunks
+		if o.ID != uip.OptionSome { // useless without hunks
 			ids = append(ids, o.ID)
 		}
 	}
@@ -197,12 +197,12 @@ func (inv *invocation) runRespond(ctx context.Context, a *app.Workspace) error {
 	fl.outputFormat, fl.inputFormat = "text", "text"
 	in, session, q, err := inv.findQuestion(ctx, a, fl.args[0])
 	if err != nil {
-		return cmp.Or(inv.respondInFleet(ctx, a, fl.args[0]), err)
+		return cmp.Or(inv.respondToFleet(ctx, a, fl.args[0]), err)
 	}
 	a = in
-	err = inv.answer(ctx, a, session, q)
-	if errors.Is(err, serve.ErrElsewhere) {
-		return inv.tell(inv.words.T("answered; the process that asked continues"))
+	err = inv.recordAnswer(ctx, a, session, q)
+	if errors.Is(err, serve.ErrAnsweredElsewhere) {
+		return inv.printWrapped(inv.printer.T("answered; the process that asked continues"))
 	}
 	if err != nil || fl.recordOnly {
 		return err
@@ -210,29 +210,29 @@ func (inv *invocation) runRespond(ctx context.Context, a *app.Workspace) error {
 	if fl.onAsk == "" {
 		fl.onAsk = "park" // a user who answers later does the same with the next question
 	}
-	fl.session.Resume = session
-	return inv.withSession(ctx, a, inv.newOutput(a), func(s *headless) error { return s.turn(ctx, orchestrator.Said{}) })
+	fl.session.ResumeID = session
+	return inv.withSession(ctx, a, inv.newOutput(a), func(s *headless) error { return s.runTurn(ctx, orchestrator.Input{}) })
 }
 
 // findQuestion finds the open question id, here or in the folder of a process that waits for its answer.
 func (inv *invocation) findQuestion(ctx context.Context, a *app.Workspace, id string) (in *app.Workspace, session string, q uip.Request, err error) {
 	var closed error
-	rows := inv.allTasks(ctx, a.Store(), func(a uip.Response) {
+	rows := inv.readAllTasks(ctx, a.Store(), func(a uip.Response) {
 		if a.ID == id {
-			closed = supervisor.Closed(a)
+			closed = supervisor.ClosedError(a)
 		}
 	})
 	for _, row := range rows {
-		for _, q := range row.Open {
+		for _, q := range row.OpenQuestions {
 			if q.ID == id {
 				return a, row.Session, q, nil
 			}
 		}
 	}
 	if closed != nil {
-		return nil, "", q, inputf("interaction %s: %v", id, closed)
+		return nil, "", q, inputErrorf("interaction %s: %v", id, closed)
 	}
-	if place, ok := a.Store().Inbox().Where(id); ok && a.Home != "" && place.Root != a.Root && place.Root != a.Options.Dir {
+	if place, ok := a.Store().Inbox().FindOrigin(id); ok && a.Home != "" && place.Root != a.Root && place.Root != a.Options.Dir {
 		there := a.Options
 		there.Dir = place.Root
 		settings, err := app.Load(a.Env, there)
@@ -245,42 +245,42 @@ func (inv *invocation) findQuestion(ctx context.Context, a *app.Workspace, id st
 		}
 		return inv.findQuestion(ctx, other, id)
 	}
-	return nil, "", q, notOpen(id)
+	return nil, "", q, notOpenError(id)
 }
 
-// answer records the flags' answer to q: through the process that asked, if it is still running,
+// recordAnswer records the flags' answer to q: through the process that asked, if it is still running,
 // otherwise here.
-func (inv *invocation) answer(ctx context.Context, a *app.Workspace, session string, q uip.Request) error {
+func (inv *invocation) recordAnswer(ctx context.Context, a *app.Workspace, session string, q uip.Request) error {
 	fl := inv.flags
 	answer := uip.Response{ID: q.ID, TaskID: q.TaskID, Author: orchestrator.ActorUser, Option: fl.option, Input: fl.input, Comment: fl.comment}
 	for _, part := range fl.answers {
 		id, option, _ := strings.Cut(part, "=")
 		i := slices.IndexFunc(q.Parts, func(p uip.Request) bool { return p.ID == id })
 		if i < 0 {
-			return inputf("the question has no part %s; answer with %s", id, answerFlags(q))
+			return inputErrorf("the question has no part %s; answer with %s", id, answerFlags(q))
 		}
 		so := uip.Response{ID: id, Option: option}
-		if q.Purpose != uip.ConfirmRiskyAction && !slices.Contains(optionIDs(q.Parts[i]), option) {
+		if q.Purpose != uip.PurposeConfirmRiskyAction && !slices.Contains(optionIDs(q.Parts[i]), option) {
 			so.Option, so.Input = "", option // free text
 		}
-		if which, ok := strings.CutPrefix(option, uip.Some+":"); ok {
-			so.Option, so.Input = uip.Some, which
+		if which, ok := strings.CutPrefix(option, uip.OptionSome+":"); ok {
+			so.Option, so.Input = uip.OptionSome, which
 		}
 		answer.Parts = append(answer.Parts, so)
 	}
-	answer = a.WithoutKeys(answer)
-	if answer.Option == uip.Some && q.Display.Metadata[uip.Hunks] == "" {
-		return inputf("no hunks can be chosen here; answer with %s", answerFlags(q))
+	answer = a.MaskAnswer(answer)
+	if answer.Option == uip.OptionSome && q.Display.Metadata[uip.MetaHunks] == "" {
+		return inputErrorf("no hunks can be chosen here; answer with %s", answerFlags(q))
 	}
-	if err := uip.Check(q, answer); err != nil {
-		return inputf("%v; answer with %s", err, answerFlags(q))
+	if err := uip.CheckResponse(q, answer); err != nil {
+		return inputErrorf("%v; answer with %s", err, answerFlags(q))
 	}
-	err := a.Store().Records.Answer(ctx, session, answer)
+	err := a.Store().Supervisor.Answer(ctx, session, answer)
 	if claimed := (*event.ClaimedError)(nil); errors.As(err, &claimed) && a.Home != "" {
-		err = serve.HandOver(ctx, a, session, q, answer)
+		err = serve.ForwardAnswer(ctx, a, session, q, answer)
 	}
-	if errors.Is(err, supervisor.ErrAnswered) || errors.Is(err, supervisor.ErrWithdrawn) || errors.Is(err, supervisor.ErrKeysGone) {
-		return inputf("%v", err)
+	if errors.Is(err, supervisor.ErrAnswered) || errors.Is(err, supervisor.ErrWithdrawn) || errors.Is(err, supervisor.ErrKeysMissing) {
+		return inputErrorf("%v", err)
 	}
 	return err
 }

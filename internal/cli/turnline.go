@@ -13,24 +13,24 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// sumUp shows the usage and result of the last turn on one line.
-func (t *terminal) sumUp(ctx context.Context) error {
-	turn, ok := t.host.Inside().LastTurn(ctx)
+// showTurnLine shows the usage and result of the last turn on one line.
+func (t *terminal) showTurnLine(ctx context.Context) error {
+	turn, ok := t.host.Inside().TakeLastTurn(ctx)
 	if !ok {
 		return nil
 	}
-	return t.face.Tell(turnLine{t.inv.words, t.apart()}.of(turn))
+	return t.face.PrintLines(turnLine{t.invocation.printer, t.separator()}.format(turn))
 }
 
 // turnLine formats the usage and result of a turn on one line.
 type turnLine struct {
-	words *i18n.Printer
-	apart string // separator of its parts
+	printer   *i18n.Printer
+	separator string // separator of its parts
 }
 
-func (t turnLine) of(turn app.Turn) []ink.Span {
+func (t turnLine) format(turn app.TurnResult) []ink.Span {
 	var parts []string // tokens, cost, files
-	w, u := t.words, turn.Usage
+	w, u := t.printer, turn.Usage
 	switch {
 	case u.In+u.Out == 0:
 	case u.Estimated:
@@ -42,62 +42,62 @@ func (t turnLine) of(turn app.Turn) []ink.Span {
 		parts = append(parts, fmt.Sprintf("$%.4f", u.Cost))
 	}
 	switch {
-	case turn.Files == 0:
-	case turn.Added+turn.Deleted == 0 && turn.Files == 1:
+	case turn.ChangedFiles == 0:
+	case turn.AddedLines+turn.DeletedLines == 0 && turn.ChangedFiles == 1:
 		parts = append(parts, w.T("1 file"))
-	case turn.Added+turn.Deleted == 0:
-		parts = append(parts, w.T("%d files", turn.Files))
-	case turn.Files == 1:
-		parts = append(parts, w.T("1 file, +%d -%d", turn.Added, turn.Deleted))
+	case turn.AddedLines+turn.DeletedLines == 0:
+		parts = append(parts, w.T("%d files", turn.ChangedFiles))
+	case turn.ChangedFiles == 1:
+		parts = append(parts, w.T("1 file, +%d -%d", turn.AddedLines, turn.DeletedLines))
 	default:
-		parts = append(parts, w.T("%d files, +%d -%d", turn.Files, turn.Added, turn.Deleted))
+		parts = append(parts, w.T("%d files, +%d -%d", turn.ChangedFiles, turn.AddedLines, turn.DeletedLines))
 	}
-	apart := strings.Replace(t.apart, " ·", ink.HardBlank+"·", 1) // no line begins with it
-	line := span(ink.Dim, strings.ReplaceAll(strings.Join(parts, apart), " -", ink.HardBlank+"-"))
+	apart := strings.Replace(t.separator, " ·", ink.NoBreakSpace+"·", 1) // no line begins with it
+	line := span(ink.Dim, strings.ReplaceAll(strings.Join(parts, apart), " -", ink.NoBreakSpace+"-"))
 	add := func(role ink.Role, text string) {
 		if len(line) > 1 || line[0].Text != "" {
 			line = append(line, span(ink.Dim, apart)...)
 		}
 		line = append(line, span(role, text)...)
 	}
-	said, role := t.standing(turn.Check)
-	news := turn.Files > 0 || turn.Check.Among(turn.Calls) || role != ink.Good // a check that passed in an earlier turn may be outdated
-	if len(turn.Calls) > 0 && said != "" && news {
+	said, role := t.checkState(turn.LastCheck)
+	news := turn.ChangedFiles > 0 || turn.LastCheck.IsOneOf(turn.CallIDs) || role != ink.Good // a check that passed in an earlier turn may be outdated
+	if len(turn.CallIDs) > 0 && said != "" && news {
 		add(role, said)
 	}
-	took := strings.ReplaceAll(display.Duration(turn.Took), " ", ink.HardBlank) // keeps the unit with its number
-	if turn.Longer {
+	took := strings.ReplaceAll(display.FormatDuration(turn.Duration), " ", ink.NoBreakSpace) // keeps the unit with its number
+	if turn.DurationIncomplete {
 		took = w.T("at least %s", took)
 	}
 	add(ink.Dim, took)
 	return line
 }
 
-// standing describes the last check, and the changes since.
-func (t turnLine) standing(c verify.Check) (said string, role ink.Role) {
-	w := t.words
+// checkState describes the last check, and the changes since.
+func (t turnLine) checkState(c verify.LastCheck) (said string, role ink.Role) {
+	w := t.printer
 	if c.Command == "" {
 		switch {
-		case !c.Edited:
+		case !c.AnyEdits:
 			return "", ink.Dim
-		case c.Edits == 1:
+		case c.EditsSince == 1:
 			return w.T("1 edit, not checked"), ink.Warn
 		}
-		return w.T("%d edits, not checked", c.Edits), ink.Warn
+		return w.T("%d edits, not checked", c.EditsSince), ink.Warn
 	}
 	command := sanitize.Line(c.Command, 60)
 	if head, cut := strings.CutSuffix(command, "…"); cut {
-		command = head + w.Signs("…")
+		command = head + w.DisplaySigns("…")
 	}
 	said, role = w.T("check passed: %s", command), ink.Good
 	switch {
-	case c.Untold != "":
-		said, role = w.T("check inconclusive: %s (%s)", command, w.Said(c.Untold)), ink.Warn
+	case c.InconclusiveReason != "":
+		said, role = w.T("check inconclusive: %s (%s)", command, w.TranslateText(c.InconclusiveReason)), ink.Warn
 	case c.ExitCode != 0:
 		said, role = w.T("check failed: %s", command), ink.Bad
 	}
 	since := ""
-	switch all := c.Edits + c.Others; all {
+	switch all := c.EditsSince + c.OtherChangesSince; all {
 	case 0:
 		return said, role
 	case 1:
@@ -105,18 +105,18 @@ func (t turnLine) standing(c verify.Check) (said string, role ink.Role) {
 	default:
 		since = w.T("%d edits since then", all)
 	}
-	if role == ink.Good && c.Edits > 0 {
+	if role == ink.Good && c.EditsSince > 0 {
 		role = ink.Warn
 	}
-	return said + t.apart + since, role
+	return said + t.separator + since, role
 }
 
-// apart returns the separator between the parts of a line.
-func (t *terminal) apart() string { return t.inv.apart() }
+// separator returns the separator between the parts of a line.
+func (t *terminal) separator() string { return t.invocation.separator() }
 
-func (inv *invocation) apart() string {
-	if inv.ascii() {
-		return inv.words.T(", ")
+func (inv *invocation) separator() string {
+	if inv.useASCII() {
+		return inv.printer.T(", ")
 	}
 	return " · "
 }

@@ -59,7 +59,7 @@ func updating(t *testing.T, how string) (env *Env, run func(args ...string) stri
 	prefix, was := t.TempDir(), app.Version
 	app.Version = "1.2.3"
 	t.Cleanup(func() { app.Version = was })
-	e := FromOS()
+	e := NewEnv()
 	e.Exe = filepath.Join(prefix, "bin", "coder")
 	for name, text := range map[string]string{"bin/coder": "#!/bin/sh\necho coder 1.2.3\n", "share/coder/installed": how + "\n"} {
 		at := filepath.Join(prefix, name)
@@ -171,7 +171,7 @@ func TestANewerVersionIsLookedForOnceADay(t *testing.T) {
 	look := func() string {
 		env.Args = nil
 		inv := &invocation{Env: *env}
-		inv.load(&flags{})
+		inv.loadSettings(&flags{})
 		a, err := inv.newApp(func(string) {})
 		if err != nil {
 			t.Fatal(err)

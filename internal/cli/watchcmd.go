@@ -27,8 +27,8 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// followTime is the poll interval of a followed session.
-const followTime = 150 * time.Millisecond
+// pollInterval is the poll interval of a followed session.
+const pollInterval = 150 * time.Millisecond
 
 // runWatch follows a session of another process by its logs alone: it claims nothing, writes nothing and
 // answers nothing. It ends when no process holds the session any more.
@@ -38,18 +38,18 @@ func (inv *invocation) runWatch(ctx context.Context, a *app.Workspace) error {
 	id := strings.Join(fl.args, "")
 	if len(fl.args) == 0 {
 		var err error
-		if id, err = store.Last(); err != nil {
+		if id, err = store.LastSession(); err != nil {
 			return err
 		}
 	}
-	if known, err := store.Records.Exists(ctx, id); err != nil {
+	if known, err := store.Supervisor.Exists(ctx, id); err != nil {
 		return err
 	} else if !known {
 		return fmt.Errorf("session %s: %w", id, session.ErrNotFound)
 	}
-	after := uint64(max(fl.from-1, 0)) // the last record shown
+	after := uint64(max(fl.fromRecord-1, 0)) // the last record shown
 	if fl.lastTurn {
-		for r, err := range store.Logs.Read(ctx, id, 0, event.Domain) {
+		for r, err := range store.Logs.Read(ctx, id, 0, event.LogDomain) {
 			if err != nil {
 				return err
 			}
@@ -58,14 +58,14 @@ func (inv *invocation) runWatch(ctx context.Context, a *app.Workspace) error {
 			}
 		}
 	}
-	out, over := inv.watcher(id)
-	tick := time.NewTicker(followTime)
+	out, over := inv.newWatcher(id)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	var seen int64 // total length of the logs
 	for {
-		live, size := isLive(store.Dir("log", id, "lock")), int64(0) // before reading, so that the last write is read too
-		for _, l := range event.Logs {
-			if info, err := os.Stat(store.Dir("log", id, l.String()+".jsonl")); err == nil {
+		live, size := isLive(store.Path("log", id, "lock")), int64(0) // before reading, so that the last write is read too
+		for _, l := range event.AllLogs {
+			if info, err := os.Stat(store.Path("log", id, l.String()+".jsonl")); err == nil {
 				size += info.Size()
 			}
 		}
@@ -95,28 +95,28 @@ func (inv *invocation) runWatch(ctx context.Context, a *app.Workspace) error {
 	}
 }
 
-// watcher returns the face of a viewer, and a function to call at the end.
-func (inv *invocation) watcher(id string) (out event.Sink, over func() error) {
+// newWatcher returns the face of a viewer, and a function to call at the end.
+func (inv *invocation) newWatcher(id string) (out event.Sink, over func() error) {
 	if inv.flags.events != "" {
 		return inv.eventStream(), func() error { return nil }
 	}
-	o := term.Options{Out: inv.Stdout, Words: inv.words, Palette: inv.palette(false), Now: inv.Now, ASCII: inv.ascii()}
+	o := term.Options{Out: inv.Stdout, Translator: inv.printer, Palette: inv.palette(false), Now: inv.Now, ASCII: inv.useASCII()}
 	if _, out, ok := inv.Terminal(); ok {
 		o.Palette = inv.palette(true)
-		o.Width = func() int { return width(out) }
+		o.Width = func() int { return terminalWidth(out) }
 	}
 	face := term.New(o)
-	return &replay{face: face, words: inv.words, seen: newSeen(face)}, func() error {
-		return face.Insert(inv.words.T("no process is working in session %s; continue it with: coder -r %[1]s", id))
+	return &replayFace{face: face, printer: inv.printer, callFilter: newCallSink(face)}, func() error {
+		return face.Insert(inv.printer.T("no process is working in session %s; continue it with: coder -r %[1]s", id))
 	}
 }
 
 // isLive reports whether a process holds the session's lock.
-func isLive(path string) bool { return holderOf(path) > 0 }
+func isLive(path string) bool { return lockHolder(path) > 0 }
 
-// holderOf returns the process that holds a session's lock, or 0, without locking: from the note in it,
+// lockHolder returns the process that holds a session's lock, or 0, without locking: from the note in it,
 // and from the system's list of locks.
-func holderOf(path string) (pid int) {
+func lockHolder(path string) (pid int) {
 	lock, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return 0
@@ -160,31 +160,31 @@ func lockReleased(path string, inode uint64) bool {
 	return true
 }
 
-// replay shows records as the terminal showed their events. Transient events, such as the start of a
+// replayFace shows records as the terminal showed their events. Transient events, such as the start of a
 // call, are derived from the records.
-type replay struct {
-	face  *term.Renderer
-	words *i18n.Printer
-	seen  *seen
-	// held are the records of what the user's command undid or redid: they precede the command itself.
-	held  []event.Record
-	asked map[string]uip.Request // unanswered questions
+type replayFace struct {
+	face       *term.Renderer
+	printer    *i18n.Printer
+	callFilter *callSink
+	// heldRecords are the records of what the user's command undid or redid: they precede the command itself.
+	heldRecords   []event.Record
+	openQuestions map[string]uip.Request // unanswered questions
 }
 
-// release shows the held records.
-func (p *replay) release(ctx context.Context) error {
-	held := p.held
-	p.held = nil
+// showHeld shows the held records.
+func (p *replayFace) showHeld(ctx context.Context) error {
+	held := p.heldRecords
+	p.heldRecords = nil
 	for _, r := range held {
-		if err := p.seen.Emit(ctx, r); err != nil {
+		if err := p.callFilter.Emit(ctx, r); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// restores reports whether a record belongs to a call that undid or redid file changes for the user.
-func restores(e event.Event) bool {
+// isRestoreRecord reports whether a record belongs to a call that undid or redid file changes for the user.
+func isRestoreRecord(e event.Event) bool {
 	tool, author := "", ""
 	switch e := e.(type) {
 	case event.ToolCallRequested:
@@ -195,98 +195,100 @@ func restores(e event.Event) bool {
 	return author == event.ActorUser && (tool == "undo" || tool == "redo")
 }
 
-func (p *replay) Emit(ctx context.Context, r event.Record) error {
-	if restores(r.Event) {
-		p.held = append(p.held, r)
+func (p *replayFace) Emit(ctx context.Context, r event.Record) error {
+	if isRestoreRecord(r.Event) {
+		p.heldRecords = append(p.heldRecords, r)
 		return nil
 	}
 	switch r.Event.(type) {
 	case event.LocalAdded, event.ContextRewound, event.TodosChanged: // the command follows
 	default:
-		if err := p.release(ctx); err != nil {
+		if err := p.showHeld(ctx); err != nil {
 			return err
 		}
 	}
 	switch e := r.Event.(type) {
 	case event.MessageAdded:
-		if event.ByPerson(r) {
-			if err := p.echo(sanitize.Text(e.Message.Text())); err != nil {
+		if event.IsUserMessage(r) {
+			if err := p.showUserMessage(sanitize.Text(e.Message.Text())); err != nil {
 				return err
 			}
 		}
 	case event.LocalAdded:
-		if err := errors.Join(p.echo(sanitize.Text(e.Input)), p.release(ctx)); err != nil {
+		if err := errors.Join(p.showUserMessage(sanitize.Text(e.Input)), p.showHeld(ctx)); err != nil {
 			return err
 		}
 	case event.InteractionRequested:
-		if p.asked == nil {
-			p.asked = make(map[string]uip.Request)
+		if p.openQuestions == nil {
+			p.openQuestions = make(map[string]uip.Request)
 		}
-		p.asked[e.Request.ID] = e.Request
+		p.openQuestions[e.Request.ID] = e.Request
 		return p.face.Insert(p.face.Cards().Draw(e.Request))
 	case event.InteractionResponded:
-		given := responseWords(p.words, p.asked[e.ID], e.Response)
-		delete(p.asked, e.ID)
-		return p.echo(given)
+		given := describeResponse(p.printer, p.openQuestions[e.ID], e.Response)
+		delete(p.openQuestions, e.ID)
+		return p.showUserMessage(given)
 	}
-	return p.seen.Emit(ctx, r)
+	return p.callFilter.Emit(ctx, r)
 }
 
-// responseWords describes the answer to a question, and who gave it if not the user here.
-func responseWords(words *i18n.Printer, q uip.Request, a uip.Response) string {
-	given := sanitize.Line(export.Speech{Words: words}.Response(q, a), 400)
+// describeResponse describes the answer to a question, and who gave it if not the user here.
+func describeResponse(words *i18n.Printer, q uip.Request, a uip.Response) string {
+	given := sanitize.Line(export.Locale{Translator: words}.Response(q, a), 400)
 	if a.Author != event.ActorUser {
 		given += " (" + sanitize.Line(a.Author, 40) + ")"
 	}
 	return given
 }
 
-// echo shows the user's message, wrapped between words to the terminal's width.
-func (p *replay) echo(text string) error {
+// showUserMessage shows the user's message, wrapped between words to the terminal's width.
+func (p *replayFace) showUserMessage(text string) error {
 	columns := 0
 	if width := p.face.Cards().Width; width != nil {
 		columns = width()
 	}
-	return p.face.Insert(ink.Folded("> "+text, columns))
+	return p.face.Insert(ink.FoldText("> "+text, columns))
 }
 
-// seen sends the events of the calls' records to to, as seen when they ran.
-type seen struct {
-	to    event.Sink
-	calls map[string]event.ToolCallRequested // running calls
+// callSink sends the events of the calls' records to to, as seen when they ran.
+type callSink struct {
+	sink         event.Sink
+	runningCalls map[string]event.ToolCallRequested // running calls
 }
 
-func newSeen(to event.Sink) *seen { return &seen{to, make(map[string]event.ToolCallRequested)} }
+func newCallSink(to event.Sink) *callSink {
+	return &callSink{to, make(map[string]event.ToolCallRequested)}
+}
 
-func (p *seen) Emit(ctx context.Context, r event.Record) error {
+func (p *callSink) Emit(ctx context.Context, r event.Record) error {
 	switch e := r.Event.(type) {
 	case event.ToolCallRequested:
-		p.calls[e.CallID] = e
-		if e.Verdict == event.Denied || e.Verdict == event.Cancelled || e.Verdict == event.Invalid {
-			return p.to.Emit(ctx, r) // it never began
+		p.runningCalls[e.CallID] = e
+		if e.Verdict == event.VerdictDenied || e.Verdict == event.VerdictCancelled || e.Verdict == event.VerdictInvalid {
+			return p.sink.Emit(ctx, r) // it never began
 		}
-		started := event.ToolStarted{CallID: e.CallID, Tool: e.Tool, Title: titleOf(e)}
-		return errors.Join(p.to.Emit(ctx, r), p.to.Emit(ctx, p.made(r, started)))
+		started := event.ToolStarted{CallID: e.CallID, Tool: e.Tool, Title: callTitle(e)}
+		return errors.Join(p.sink.Emit(ctx, r), p.sink.Emit(ctx, p.transientRecord(r, started)))
 	case event.ToolCallCompleted:
-		return p.finish(ctx, r, e)
+		return p.showResult(ctx, r, e)
 	}
-	return p.to.Emit(ctx, r)
+	return p.sink.Emit(ctx, r)
 }
 
-// titleOf returns the call's title as the user saw it; records of earlier versions have only its
+// callTitle returns the call's title as the user saw it; records of earlier versions have only its
 // subject.
-func titleOf(e event.ToolCallRequested) string {
+func callTitle(e event.ToolCallRequested) string {
 	return cmp.Or(e.Title, strings.Join(event.Targets(e.Effects), ", "))
 }
 
-// made returns a transient event with r's envelope.
-func (p *seen) made(r event.Record, e event.Event) event.Record {
+// transientRecord returns a transient event with r's envelope.
+func (p *callSink) transientRecord(r event.Record, e event.Event) event.Record {
 	r.Seq, r.Event = 0, e
 	return r
 }
 
-// finish shows a call's result.
-func (p *seen) finish(ctx context.Context, r event.Record, e event.ToolCallCompleted) error {
+// showResult shows a call's result.
+func (p *callSink) showResult(ctx context.Context, r event.Record, e event.ToolCallCompleted) error {
 	var out struct {
 		ExitCode  *int   `json:"exit_code"`
 		Stdout    string `json:"stdout"`
@@ -296,14 +298,14 @@ func (p *seen) finish(ctx context.Context, r event.Record, e event.ToolCallCompl
 		Error     string `json:"error"`
 	}
 	_ = json.Unmarshal(e.Output, &out) // missing fields are not shown
-	call := p.calls[e.CallID]
-	delete(p.calls, e.CallID)
+	call := p.runningCalls[e.CallID]
+	delete(p.runningCalls, e.CallID)
 	done := event.ToolFinished{
-		CallID: e.CallID, Tool: e.Tool, Title: titleOf(call), Failed: e.IsError, Denied: call.Verdict == event.Denied,
-		Took: time.Duration(e.DurationMs) * time.Millisecond, Summary: out.Operation, Result: chat.ToolResult{CallID: e.CallID, Name: e.Tool, Text: string(e.Output), Failed: e.IsError},
+		CallID: e.CallID, Tool: e.Tool, Title: callTitle(call), Failed: e.IsError, Denied: call.Verdict == event.VerdictDenied,
+		Duration: time.Duration(e.DurationMs) * time.Millisecond, Summary: out.Operation, Result: chat.ToolResult{CallID: e.CallID, Name: e.Tool, Text: string(e.Output), Failed: e.IsError},
 	}
-	if e.Unknown {
-		done.Took = -1 // unknown
+	if e.OutcomeUnknown {
+		done.Duration = -1 // unknown
 	}
 	switch {
 	case out.ExitCode != nil:
@@ -311,14 +313,14 @@ func (p *seen) finish(ctx context.Context, r event.Record, e event.ToolCallCompl
 	case e.IsError:
 		done.Summary = out.Error
 	case out.Diff != "":
-		diff := display.Counted(out.Diff)
-		done.Show, done.Summary = diff, fmt.Sprintf("%s, +%d -%d", out.Operation, diff.Added, diff.Deleted)
+		diff := display.NewDiff(out.Diff)
+		done.Content, done.Summary = diff, fmt.Sprintf("%s, +%d -%d", out.Operation, diff.Added, diff.Deleted)
 	}
 	done.Summary = cmp.Or(e.Summary, done.Summary)
 	if text := out.Stdout + out.Stderr; text != "" {
-		if err := p.to.Emit(ctx, p.made(r, event.ToolOutput{CallID: e.CallID, Text: text})); err != nil {
+		if err := p.sink.Emit(ctx, p.transientRecord(r, event.ToolOutput{CallID: e.CallID, Text: text})); err != nil {
 			return err
 		}
 	}
-	return p.to.Emit(ctx, p.made(r, done))
+	return p.sink.Emit(ctx, p.transientRecord(r, done))
 }

@@ -21,129 +21,129 @@ import (
 	"coder/internal/ui/drive"
 )
 
-// hosted is a session that this process holds for a browser.
-type hosted struct {
+// hostedSession is a session that this process holds for a browser.
+type hostedSession struct {
 	*serve.Host
-	web   *web
-	place browser.Place
-	ended chan struct{} // closed when nothing in it is running
-	idle  *time.Timer   // closes the session after a long pause
+	server    *webServer
+	place     browser.SessionRef
+	done      chan struct{} // closed when nothing in it is running
+	idleTimer *time.Timer   // closes the session after a long pause
 }
 
-// idleHere is how long a session stays open without messages.
-const idleHere = 15 * time.Minute
+// sessionIdleTimeout is how long a session stays open without messages.
+const sessionIdleTimeout = 15 * time.Minute
 
-// find returns the session if this process holds it, else nil.
-func (w *web) find(p browser.Place) *hosted {
+// findHosted returns the session if this process holds it, else nil.
+func (w *webServer) findHosted(p browser.SessionRef) *hostedSession {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.hosted[p]
 }
 
-// host opens a session to work in it.
-func (w *web) host(ctx context.Context, root, mode string, which app.Which) (*hosted, error) {
-	if w.life.Err() != nil {
-		return nil, &browser.Problem{Status: http.StatusServiceUnavailable, Text: "coder web is stopping"}
+// openHosted opens a session to work in it.
+func (w *webServer) openHosted(ctx context.Context, root, mode string, which app.SessionChoice) (*hostedSession, error) {
+	if w.ctx.Err() != nil {
+		return nil, &browser.UserError{Status: http.StatusServiceUnavailable, Text: "coder web is stopping"}
 	}
-	a, err := w.inv.appIn(root, mode, w.inv.warn)
+	a, err := w.invocation.newAppIn(root, mode, w.invocation.warn)
 	if err != nil {
-		return nil, asProblem(err)
+		return nil, toPageError(err)
 	}
-	h := &hosted{web: w, place: browser.Place{Root: root}, ended: make(chan struct{})}
-	o := serve.Options{Which: which, Sink: event.SinkFunc(h.show), Elsewhere: true, Kept: true}
+	h := &hostedSession{server: w, place: browser.SessionRef{Root: root}, done: make(chan struct{})}
+	o := serve.Options{Which: which, Sink: event.SinkFunc(h.broadcast), RemoteAnswers: true, RecordedOnly: true}
 	if h.Host, err = serve.Open(context.WithoutCancel(ctx), a, o); err != nil {
-		return nil, asProblem(err)
+		return nil, toPageError(err)
 	}
-	w.inv.exit.opened()
+	w.invocation.shutdown.markSessionOpen()
 	h.place.Session = h.ID()
-	h.idle = time.AfterFunc(idleHere, h.Finish)
+	h.idleTimer = time.AfterFunc(sessionIdleTimeout, h.Finish)
 	w.mu.Lock()
 	w.hosted[h.place] = h
 	w.mu.Unlock()
-	w.work.Go(h.serve)
+	w.work.Go(h.run)
 	return h, nil
 }
 
-// serve runs messages until the queue ends, and closes the session.
-func (h *hosted) serve() {
-	defer close(h.ended)
-	err := h.Serve(h.web.life, h.turn)
-	h.idle.Stop()
-	h.web.mu.Lock()
-	delete(h.web.hosted, h.place)
-	late := h.Drop() // messages that arrived just now
-	h.web.mu.Unlock()
-	if err != nil && h.web.life.Err() == nil {
-		h.web.inv.warn(err.Error())
+// run runs messages until the queue ends, and closes the session.
+func (h *hostedSession) run() {
+	defer close(h.done)
+	err := h.RunQueue(h.server.ctx, h.runTurn)
+	h.idleTimer.Stop()
+	h.server.mu.Lock()
+	delete(h.server.hosted, h.place)
+	late := h.TakeAll() // messages that arrived just now
+	h.server.mu.Unlock()
+	if err != nil && h.server.ctx.Err() == nil {
+		h.server.invocation.warn(err.Error())
 	}
-	h.closed(h.Close(context.WithoutCancel(h.web.life)))
+	h.reportClose(h.Close(context.WithoutCancel(h.server.ctx)))
 	for _, m := range late {
-		if err := h.web.add(h.web.life, h.place, m); err != nil && h.web.life.Err() == nil {
-			h.web.inv.warn(message(err))
+		if err := h.server.queueMessage(h.server.ctx, h.place, m); err != nil && h.server.ctx.Err() == nil {
+			h.server.invocation.warn(errorMessage(err))
 		}
 	}
 }
 
-// closed reports the errors of closing a session.
-func (h *hosted) closed(r serve.Result) {
-	if err := h.web.inv.closed(r); err != nil {
-		h.web.inv.warn(err.Error())
+// reportClose reports the errors of closing a session.
+func (h *hostedSession) reportClose(r serve.CloseResult) {
+	if err := h.server.invocation.recordClose(r); err != nil {
+		h.server.invocation.warn(err.Error())
 	}
 }
 
-// show sends events to the pages without waiting for them.
-func (h *hosted) show(ctx context.Context, r event.Record) error {
-	if place := h.at(); place.Session != "" {
-		h.web.pages.Seen(ctx, place, r)
+// broadcast sends events to the pages without waiting for them.
+func (h *hostedSession) broadcast(ctx context.Context, r event.Record) error {
+	if place := h.currentPlace(); place.Session != "" {
+		h.server.server.HandleEvent(ctx, place, r)
 	}
 	return nil
 }
 
-// at returns the session's place, once it is open.
-func (h *hosted) at() browser.Place {
-	h.web.mu.Lock()
-	defer h.web.mu.Unlock()
+// currentPlace returns the session's place, once it is open.
+func (h *hostedSession) currentPlace() browser.SessionRef {
+	h.server.mu.Lock()
+	defer h.server.mu.Unlock()
 	return h.place
 }
 
-// turn runs one message; an empty one continues the unfinished turn.
-func (h *hosted) turn(ctx context.Context, m drive.Message) (err error) {
-	h.idle.Stop()
-	defer func() { h.idle.Reset(idleHere) }()
-	if m.ID == takeUp {
-		_, err = h.Continue(ctx)
+// runTurn runs one message; an empty one continues the unfinished turn.
+func (h *hostedSession) runTurn(ctx context.Context, m drive.Message) (err error) {
+	h.idleTimer.Stop()
+	defer func() { h.idleTimer.Reset(sessionIdleTimeout) }()
+	if m.ID == continueMessageID {
+		_, err = h.ResumeTurn(ctx)
 	} else {
 		var did serve.Outcome
-		did, err = h.Do(ctx, m.Said)
-		err = cmp.Or(err, did.Stayed)
-		if did.Left != nil {
-			h.moved(ctx, *did.Left)
+		did, err = h.Run(ctx, m.Input)
+		err = cmp.Or(err, did.SwitchErr)
+		if did.Previous != nil {
+			h.followMove(ctx, *did.Previous)
 		}
 	}
 	var command *orchestrator.CommandError
 	if err != nil && ctx.Err() == nil && !errors.As(err, &command) && !errors.Is(err, supervisor.ErrFinished) {
-		_ = h.show(ctx, event.Record{Event: event.Notice{Level: event.Error, Text: message(err)}})
+		_ = h.broadcast(ctx, event.Record{Event: event.Notice{Level: event.LevelError, Text: errorMessage(err)}})
 	}
 	return nil
 }
 
-// takeUp is the id of a message that only continues.
-const takeUp = "go on"
+// continueMessageID is the id of a message that only continues.
+const continueMessageID = "go on"
 
-// moved follows a command to another session.
-func (h *hosted) moved(ctx context.Context, left serve.Result) {
-	h.closed(left)
-	h.web.mu.Lock()
-	delete(h.web.hosted, h.place)
+// followMove follows a command to another session.
+func (h *hostedSession) followMove(ctx context.Context, left serve.CloseResult) {
+	h.reportClose(left)
+	h.server.mu.Lock()
+	delete(h.server.hosted, h.place)
 	was := h.place
 	h.place.Session = h.ID()
-	h.web.hosted[h.place] = h
-	h.web.mu.Unlock()
-	h.web.pages.Seen(ctx, was, event.Record{Event: event.Notice{Level: event.Info, Text: fmt.Sprintf("it continues in session %s", h.ID())}})
+	h.server.hosted[h.place] = h
+	h.server.mu.Unlock()
+	h.server.server.HandleEvent(ctx, was, event.Record{Event: event.Notice{Level: event.LevelInfo, Text: fmt.Sprintf("it continues in session %s", h.ID())}})
 }
 
-// asProblem converts an error to a page's message.
-func asProblem(err error) error {
+// toPageError converts an error to a page's message.
+func toPageError(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -154,58 +154,58 @@ func asProblem(err error) error {
 	case errors.As(err, &refusal):
 		status = http.StatusConflict
 	case errors.As(err, &claimed):
-		return &browser.Problem{Status: http.StatusConflict, Text: fmt.Sprintf("%s; send messages there. Nothing was changed", claimed)}
+		return &browser.UserError{Status: http.StatusConflict, Text: fmt.Sprintf("%s; send messages there. Nothing was changed", claimed)}
 	case code == ExitInput || code == ExitConfig:
 		status = http.StatusBadRequest
 	}
-	return &browser.Problem{Status: status, Text: message(err)}
+	return &browser.UserError{Status: status, Text: errorMessage(err)}
 }
 
-// begin starts a session with a prompt.
-func (w *web) begin(ctx context.Context, root, mode, prompt string) (string, error) {
+// startSession starts a session with a prompt.
+func (w *webServer) startSession(ctx context.Context, root, mode, prompt string) (string, error) {
 	if err := checkPrompt(prompt); err != nil {
-		return "", asProblem(err)
+		return "", toPageError(err)
 	}
-	h, err := w.host(ctx, root, mode, app.Which{ID: app.NewSessionID(w.inv.Now())})
+	h, err := w.openHosted(ctx, root, mode, app.SessionChoice{NewID: app.NewSessionID(w.invocation.Now())})
 	if err != nil {
 		return "", err
 	}
 	id := h.ID()
-	h.Add(drive.Message{Said: orchestrator.Say(chat.From(chat.Typed, prompt))})
+	h.Add(drive.Message{Input: orchestrator.TextInput(chat.NewUserText(chat.OriginTyped, prompt))})
 	return id, nil
 }
 
-// say sends a message to a session: to the running turn, or as the next one.
-func (w *web) say(ctx context.Context, p browser.Place, prompt string) error {
+// sendMessage sends a message to a session: to the running turn, or as the next one.
+func (w *webServer) sendMessage(ctx context.Context, p browser.SessionRef, prompt string) error {
 	if err := checkPrompt(prompt); err != nil {
-		return asProblem(err)
+		return toPageError(err)
 	}
-	if room, err := w.elsewhere(p); room != nil || err != nil {
+	if room, err := w.remoteApp(p); room != nil || err != nil {
 		switch words := append(strings.Fields(prompt), ""); {
 		case err != nil:
-		case w.inv.flags.NoYolo && strings.HasPrefix(words[0], "/") && (words[0] == "/"+mode.Yolo || words[1] == mode.Yolo): // nor may another process switch to it
-			err = &browser.Problem{Status: http.StatusBadRequest, Text: "the mode yolo needs --allow-dangerously-skip-permissions"}
+		case w.invocation.flags.NoYolo && strings.HasPrefix(words[0], "/") && (words[0] == "/"+mode.Yolo || words[1] == mode.Yolo): // nor may another process switch to it
+			err = &browser.UserError{Status: http.StatusBadRequest, Text: "the mode yolo needs --allow-dangerously-skip-permissions"}
 		default:
-			err = asProblem(serve.Tell(ctx, room, p.Session, serve.ToSay, prompt))
+			err = toPageError(serve.SendMessage(ctx, room, p.Session, serve.MessageSlot, prompt))
 		}
 		return err
 	}
-	return w.add(ctx, p, drive.Message{Said: orchestrator.Say(chat.From(chat.Typed, prompt)), Soon: true})
+	return w.queueMessage(ctx, p, drive.Message{Input: orchestrator.TextInput(chat.NewUserText(chat.OriginTyped, prompt)), MidTurn: true})
 }
 
-// elsewhere returns the program for a session that another process holds; nil if none does.
-func (w *web) elsewhere(p browser.Place) (*app.Workspace, error) {
-	if w.find(p) != nil || w.pulse(p).Holder == "" {
+// remoteApp returns the program for a session that another process holds; nil if none does.
+func (w *webServer) remoteApp(p browser.SessionRef) (*app.Workspace, error) {
+	if w.findHosted(p) != nil || w.sessionPulse(p).Holder == "" {
 		return nil, nil
 	}
-	room, err := w.room(p.Root)
-	return room, asProblem(err)
+	room, err := w.projectApp(p.Root)
+	return room, toPageError(err)
 }
 
-// add queues a message in a session, and opens the session if it is not open here.
-func (w *web) add(ctx context.Context, p browser.Place, m drive.Message) error {
-	w.opening.Lock()
-	defer w.opening.Unlock()
+// queueMessage queues a message in a session, and opens the session if it is not open here.
+func (w *webServer) queueMessage(ctx context.Context, p browser.SessionRef, m drive.Message) error {
+	w.openMu.Lock()
+	defer w.openMu.Unlock()
 	w.mu.Lock()
 	h := w.hosted[p]
 	if h != nil {
@@ -215,70 +215,70 @@ func (w *web) add(ctx context.Context, p browser.Place, m drive.Message) error {
 	if h != nil {
 		return nil
 	}
-	h, err := w.host(ctx, p.Root, "", app.Which{Resume: p.Session})
+	h, err := w.openHosted(ctx, p.Root, "", app.SessionChoice{ResumeID: p.Session})
 	if err == nil {
 		h.Add(m)
 	}
 	return err
 }
 
-// answer delivers an answer: to a session here, to another process, or to the records, in which case the
+// deliverAnswer delivers an answer: to a session here, to another process, or to the records, in which case the
 // work continues here.
-func (w *web) answer(ctx context.Context, p browser.Place, q uip.Request, a uip.Response) error {
-	if h := w.find(p); h != nil {
+func (w *webServer) deliverAnswer(ctx context.Context, p browser.SessionRef, q uip.Request, a uip.Response) error {
+	if h := w.findHosted(p); h != nil {
 		if h.Questions.Answer(ctx, a) {
 			return nil
 		}
-		return &browser.Problem{Status: http.StatusConflict, Text: "the question was already answered, or is no longer open; your answer changed nothing"}
+		return &browser.UserError{Status: http.StatusConflict, Text: "the question was already answered, or is no longer open; your answer changed nothing"}
 	}
-	room, err := w.room(p.Root)
+	room, err := w.projectApp(p.Root)
 	if err != nil {
-		return asProblem(err)
+		return toPageError(err)
 	}
-	err = room.Store().Records.Answer(ctx, p.Session, a)
+	err = room.Store().Supervisor.Answer(ctx, p.Session, a)
 	if claimed := (*event.ClaimedError)(nil); errors.As(err, &claimed) {
-		err = serve.HandOver(ctx, room, p.Session, q, a)
+		err = serve.ForwardAnswer(ctx, room, p.Session, q, a)
 	}
 	switch {
-	case errors.Is(err, serve.ErrElsewhere):
+	case errors.Is(err, serve.ErrAnsweredElsewhere):
 		return nil
 	case errors.Is(err, supervisor.ErrAnswered), errors.Is(err, supervisor.ErrWithdrawn):
-		return &browser.Problem{Status: http.StatusConflict, Text: "the question was already answered, or is no longer open; your answer changed nothing"}
+		return &browser.UserError{Status: http.StatusConflict, Text: "the question was already answered, or is no longer open; your answer changed nothing"}
 	case err != nil:
-		return asProblem(err)
+		return toPageError(err)
 	}
-	if err := w.add(ctx, p, drive.Message{ID: takeUp}); err != nil { // the answer is on record: only the work cannot continue here
-		return &browser.Problem{Status: http.StatusAccepted, Text: fmt.Sprintf("the session has not continued yet: %s; then run: coder -p -r %s", message(err), p.Session)}
+	if err := w.queueMessage(ctx, p, drive.Message{ID: continueMessageID}); err != nil { // the answer is on record: only the work cannot continue here
+		return &browser.UserError{Status: http.StatusAccepted, Text: fmt.Sprintf("the session has not continued yet: %s; then run: coder -p -r %s", errorMessage(err), p.Session)}
 	}
 	return nil
 }
 
-// stop stops the running turn and drops waiting messages.
-func (w *web) stop(ctx context.Context, p browser.Place) error {
-	if room, err := w.elsewhere(p); room != nil || err != nil {
+// stopTurn stops the running turn and drops waiting messages.
+func (w *webServer) stopTurn(ctx context.Context, p browser.SessionRef) error {
+	if room, err := w.remoteApp(p); room != nil || err != nil {
 		if err == nil {
-			err = asProblem(serve.Tell(ctx, room, p.Session, serve.ToStop, ""))
+			err = toPageError(serve.SendMessage(ctx, room, p.Session, serve.StopSlot, ""))
 		}
 		return err
 	}
-	h := w.find(p)
+	h := w.findHosted(p)
 	if h == nil {
-		return &browser.Problem{Status: http.StatusConflict, Text: "nothing is running in this session"}
+		return &browser.UserError{Status: http.StatusConflict, Text: "nothing is running in this session"}
 	}
-	h.Drop()
+	h.TakeAll()
 	h.Interrupt()
 	return nil
 }
 
-// release closes a session here, so that another process can continue it.
-func (w *web) release(p browser.Place) error {
-	h := w.find(p)
+// releaseSession closes a session here, so that another process can continue it.
+func (w *webServer) releaseSession(p browser.SessionRef) error {
+	h := w.findHosted(p)
 	if h == nil {
-		return &browser.Problem{Status: http.StatusConflict, Text: "the session is not open here"}
+		return &browser.UserError{Status: http.StatusConflict, Text: "the session is not open here"}
 	}
 	h.Finish()
-	h.Drop()
+	h.TakeAll()
 	h.Interrupt()
-	<-h.ended
+	<-h.done
 	return nil
 }

@@ -21,14 +21,14 @@ import (
 	"time"
 )
 
-// mishaps forwards our own errors and drops errors caused by strangers' requests.
-type mishaps struct{ to io.Writer }
+// errorFilter forwards our own errors and drops errors caused by strangers' requests.
+type errorFilter struct{ out io.Writer }
 
-func (m mishaps) Write(line []byte) (int, error) {
+func (m errorFilter) Write(line []byte) (int, error) {
 	if !bytes.Contains(line, []byte("panic")) {
 		return len(line), nil
 	}
-	return m.to.Write(line)
+	return m.out.Write(line)
 }
 
 // listenWeb listens on the requested address, with a certificate if others can listen in.
@@ -38,7 +38,7 @@ func listenWeb(ctx context.Context, where string, now time.Time) (net.Listener, 
 		var err error
 		host, port, err = net.SplitHostPort(where)
 		if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
-			return nil, nil, usagef("--listen must be an address such as 127.0.0.1:8080 or 192.168.1.5:8443, not %q", where)
+			return nil, nil, usageErrorf("--listen must be an address such as 127.0.0.1:8080 or 192.168.1.5:8443, not %q", where)
 		}
 	}
 	at, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, port))
@@ -47,7 +47,7 @@ func listenWeb(ctx context.Context, where string, now time.Time) (net.Listener, 
 		if errno := syscall.Errno(0); errors.As(err, &errno) {
 			cause = errno
 		}
-		return nil, nil, inputf("cannot listen on %s: %v", net.JoinHostPort(host, port), cause)
+		return nil, nil, inputErrorf("cannot listen on %s: %v", net.JoinHostPort(host, port), cause)
 	}
 	if at.Addr().(*net.TCPAddr).IP.IsLoopback() {
 		return at, nil, nil
@@ -59,8 +59,8 @@ func listenWeb(ctx context.Context, where string, now time.Time) (net.Listener, 
 	return at, cert, nil
 }
 
-// certificateTime is a certificate's validity: longer than a run takes.
-const certificateTime = 365 * 24 * time.Hour
+// certificateValidity is a certificate's validity: longer than a run takes.
+const certificateValidity = 365 * 24 * time.Hour
 
 // newCertificate creates a certificate for this run, for a host and all addresses of this machine. Its
 // key is only in memory.
@@ -74,9 +74,9 @@ func newCertificate(host string, now time.Time) (*tls.Certificate, error) {
 		return nil, fmt.Errorf("create a certificate: %w", err)
 	}
 	t := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: "coder web"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(certificateTime),
+		SerialNumber: serial, Subject: pkix.Name{CommonName: "coder web"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(certificateValidity),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, BasicConstraintsValid: true,
-		IPAddresses: addresses(),
+		IPAddresses: localAddresses(),
 	}
 	if host != "" && net.ParseIP(host) == nil {
 		t.DNSNames = []string{host}
@@ -88,14 +88,14 @@ func newCertificate(host string, now time.Time) (*tls.Certificate, error) {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }
 
-// fingerprint returns a certificate's fingerprint as browsers show it.
-func fingerprint(cert *tls.Certificate) string {
+// certFingerprint returns a certificate's fingerprint as browsers show it.
+func certFingerprint(cert *tls.Certificate) string {
 	sum := sha256.Sum256(cert.Certificate[0])
 	return strings.ReplaceAll(fmt.Sprintf("% X", sum), " ", ":")
 }
 
-// addresses returns this machine's addresses.
-func addresses() (all []net.IP) {
+// localAddresses returns this machine's addresses.
+func localAddresses() (all []net.IP) {
 	list, err := net.InterfaceAddrs()
 	if err != nil {
 		return nil
@@ -108,8 +108,8 @@ func addresses() (all []net.IP) {
 	return all
 }
 
-// reachedBy returns the addresses, with port, at which a browser reaches the listener.
-func reachedBy(at net.Addr, asked string) (all []string) {
+// listenerAddresses returns the addresses, with port, at which a browser reaches the listener.
+func listenerAddresses(at net.Addr, asked string) (all []string) {
 	where := at.(*net.TCPAddr)
 	port := strconv.Itoa(where.Port)
 	if names := hostNames(asked); len(names) > 0 {
@@ -118,7 +118,7 @@ func reachedBy(at net.Addr, asked string) (all []string) {
 	if !where.IP.IsUnspecified() {
 		return []string{net.JoinHostPort(where.IP.String(), port)}
 	}
-	for _, ip := range addresses() {
+	for _, ip := range localAddresses() {
 		if where.IP.To4() == nil || ip.To4() != nil {
 			all = append(all, net.JoinHostPort(ip.String(), port))
 		}

@@ -11,67 +11,67 @@ import (
 
 // runWhy explains the origin of a file, or a line of it.
 func (inv *invocation) runWhy(ctx context.Context) error {
-	p, line, err := inv.provenance(ctx, "why")
+	p, line, err := inv.readProvenance(ctx, "why")
 	if err != nil {
 		return err
 	}
 	blocks, err := p.Explain(line)
 	switch {
 	case err != nil:
-		return inputf("%v", err)
+		return inputErrorf("%v", err)
 	case inv.flags.json:
 		return inv.printOrigins(p, line)
 	}
-	return inv.show(blocks...)
+	return inv.printBlocks(blocks...)
 }
 
 // runBlame shows the origin of every line of a file.
 func (inv *invocation) runBlame(ctx context.Context) error {
-	p, _, err := inv.provenance(ctx, "blame")
+	p, _, err := inv.readProvenance(ctx, "blame")
 	switch {
 	case err != nil:
 		return err
 	case inv.flags.json:
 		return inv.printOrigins(p, 0)
 	}
-	return inv.show(p.Blame())
+	return inv.printBlocks(p.Blame())
 }
 
-// provenance reads the origin of the lines of the file that the command line names.
-func (inv *invocation) provenance(ctx context.Context, command string) (*slash.Provenance, int, error) {
+// readProvenance reads the origin of the lines of the file that the command line names.
+func (inv *invocation) readProvenance(ctx context.Context, command string) (*slash.Provenance, int, error) {
 	if len(inv.flags.args) != 1 {
-		return nil, 0, usagef("coder %s needs one file, optionally with a line: FILE:LINE", command)
+		return nil, 0, usageErrorf("coder %s needs one file, optionally with a line: FILE:LINE", command)
 	}
 	file, line, err := slash.SplitLine(inv.flags.args[0])
 	if err != nil {
-		return nil, 0, usagef("%v", err)
+		return nil, 0, usageErrorf("%v", err)
 	}
 	a, err := inv.newApp(inv.warn)
 	if err != nil {
 		return nil, 0, err
 	}
-	if inv.below != "" {
-		file = inv.named(file)
+	if inv.callDir != "" {
+		file = inv.resolveArg(file)
 	}
 	if command == "blame" {
 		line = 0
 	}
-	p, err := a.Provenance(ctx, file, line)
+	p, err := a.TraceProvenance(ctx, file, line)
 	return p, line, err
 }
 
 // originRow is a line's origin in JSON output.
 type originRow struct {
-	Line    int               `json:"line"`
-	Text    string            `json:"text"`
-	By      string            `json:"by"` // session, outside, before, or unknown where not all records can be read
-	Session string            `json:"session,omitempty"`
-	Place   string            `json:"place,omitempty"` // the session's folder, if it is another
-	Record  uint64            `json:"record,omitempty"`
-	Unsure  bool              `json:"unsure,omitempty"`
-	Perhaps string            `json:"perhaps,omitempty"` // the call of unknown outcome that may have written it, as SESSION:RECORD
-	Commit  string            `json:"commit,omitempty"`
-	Story   *provenance.Story `json:"story,omitempty"`
+	Line      int                     `json:"line"`
+	Text      string                  `json:"text"`
+	Source    string                  `json:"by"` // session, outside, before, or unknown where not all records can be read
+	Session   string                  `json:"session,omitempty"`
+	Place     string                  `json:"place,omitempty"` // the session's folder, if it is another
+	Record    uint64                  `json:"record,omitempty"`
+	Unsure    bool                    `json:"unsure,omitempty"`
+	MaybeCall string                  `json:"perhaps,omitempty"` // the call of unknown outcome that may have written it, as SESSION:RECORD
+	Commit    string                  `json:"commit,omitempty"`
+	Story     *provenance.Explanation `json:"story,omitempty"`
 }
 
 // printOrigins prints the origin of a line, or of all lines if it is 0.
@@ -84,22 +84,22 @@ func (inv *invocation) printOrigins(p *slash.Provenance, line int) error {
 		if line > 0 && i+1 != line {
 			continue
 		}
-		row := originRow{Line: i + 1, Text: strings.TrimRight(l.Text, "\r\n"), By: "before", Unsure: l.Unsure}
+		row := originRow{Line: i + 1, Text: strings.TrimRight(l.Text, "\r\n"), Source: "before", Unsure: l.Uncertain}
 		switch {
-		case l.BySession():
-			row.By, row.Session, row.Record, row.Place = "session", l.By.Session, l.By.Seq, l.By.Place
+		case l.FromCall():
+			row.Source, row.Session, row.Record, row.Place = "session", l.Change.Session, l.Change.Seq, l.Change.Place
 			if line > 0 {
-				row.Story = p.Stories[l.By]
+				row.Story = p.Explanations[l.Change]
 			}
-		case len(p.Unread) > 0:
-			row.By, row.Unsure = "unknown", true
-		case l.Outside:
-			row.By = "outside"
+		case len(p.Unreadable) > 0:
+			row.Source, row.Unsure = "unknown", true
+		case l.External:
+			row.Source = "outside"
 		}
-		if c := l.Perhaps; c != nil {
-			row.Perhaps = fmt.Sprintf("%s:%d", c.Session, c.Seq)
+		if c := l.Candidate; c != nil {
+			row.MaybeCall = fmt.Sprintf("%s:%d", c.Session, c.Seq)
 		}
-		if !l.BySession() && i < len(p.Commits) {
+		if !l.FromCall() && i < len(p.Commits) {
 			row.Commit = p.Commits[i].Commit
 		}
 		rows = append(rows, row)

@@ -35,8 +35,8 @@ func TestFoldersThatAreNoProjectAreWarnedOf(t *testing.T) {
 		{"zh-CN", home, "/usr", "系统"},
 		{"en", home, "/etc/nginx", ""},
 	} {
-		inv := &invocation{words: i18n.For(tt.lang), Env: Env{Env: app.Env{Environ: []string{"HOME=" + tt.home}}}}
-		if got := inv.wideFolder(tt.root); !strings.Contains(got, tt.want) || tt.want == "" && got != "" {
+		inv := &invocation{printer: i18n.For(tt.lang), Env: Env{Env: app.Env{Environ: []string{"HOME=" + tt.home}}}}
+		if got := inv.wideFolderWarning(tt.root); !strings.Contains(got, tt.want) || tt.want == "" && got != "" {
 			t.Errorf("%s at home in %q: %q", tt.root, tt.home, got)
 		}
 	}

@@ -14,10 +14,10 @@ import (
 func spoken(t *testing.T, dir string, environ []string, args ...string) (out, err string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	env := FromOS()
+	env := NewEnv()
 	env.Args, env.Dir, env.Stdout, env.Stderr, env.Stdin = args, dir, &stdout, &stderr, strings.NewReader("")
 	env.Environ = append([]string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}, environ...)
-	env.Piped = func() bool { return false }
+	env.IsPiped = func() bool { return false }
 	env.Terminal = func() (in, out *os.File, ok bool) { return nil, nil, false }
 	Main(env)
 	return stdout.String(), stderr.String()
@@ -72,18 +72,18 @@ func TestThePersonIsSpokenToInTheirLanguage(t *testing.T) {
 
 func TestAQuestionOfSetUpKeepsItsWordsWhole(t *testing.T) {
 	const question = "用哪一个？名称（openai、anthropic、ollama…）或地址："
-	if got, want := foldedQuestion(question, 30), "用哪一个？名称（openai、\nanthropic、ollama…）或地址："; got != want {
+	if got, want := wrapQuestion(question, 30), "用哪一个？名称（openai、\nanthropic、ollama…）或地址："; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if got, want := foldedQuestion("Which one? A name or an address: ", 20), "Which one? A name or\nan address: "; got != want {
+	if got, want := wrapQuestion("Which one? A name or an address: ", 20), "Which one? A name or\nan address: "; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
 func TestWhoLooksOnSeesWordsWhole(t *testing.T) {
 	var out bytes.Buffer
-	p := replay{face: term.New(term.Options{Out: &out, Width: func() int { return 20 }})}
-	if err := p.echo("tidy up all of it in /a/very/long/path/of/files"); err != nil || out.String() != "> tidy up all of it\n  in /a/very/long/\n  path/of/files\n" {
+	p := replayFace{face: term.New(term.Options{Out: &out, Width: func() int { return 20 }})}
+	if err := p.showUserMessage("tidy up all of it in /a/very/long/path/of/files"); err != nil || out.String() != "> tidy up all of it\n  in /a/very/long/\n  path/of/files\n" {
 		t.Errorf("%v:\n%s", err, out.String())
 	}
 }

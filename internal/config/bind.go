@@ -17,35 +17,35 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// object applies v to the block f.
-func (y *layer) object(f *field, v hujson.Value) {
+// applyObject applies v to the block f.
+func (y *layer) applyObject(f *field, v hujson.Value) {
 	if f.path == "provider" && !y.untrusted {
-		y.turnTo(f, v)
+		y.switchPreset(f, v)
 	}
-	y.members(f.path, v, func(name string, m hujson.ObjectMember) {
-		kid := f.byName[name]
+	y.eachMember(f.path, v, func(name string, m hujson.ObjectMember) {
+		kid := f.childByName[name]
 		switch {
-		case kid != nil && kid.kind == object:
-			y.object(kid, m.Value)
-		case kid != nil && (kid.kind == named || kid.kind == foreign):
-			y.byName(kid, m.Value)
+		case kid != nil && kid.kind == kindObject:
+			y.applyObject(kid, m.Value)
+		case kid != nil && (kid.kind == kindTextMap || kid.kind == kindJSONMap):
+			y.applyEntries(kid, m.Value)
 		case kid != nil:
-			y.single(kid, m.Value)
-		case f.rest != nil:
-			y.rules(f, name, m.Value)
+			y.setValue(kid, m.Value)
+		case f.catchAll != nil:
+			y.applyRules(f, name, m.Value)
 		case f.path == "" && (name == "$schema" || name == formatKey || name == writerKey):
 		default:
-			path := Entry(f.path, name)
-			y.failAt(m.Name.StartOffset, path, fmt.Sprintf("unknown key %q%s", brief(path), y.root.suggest(f, name)))
+			path := EntryKey(f.path, name)
+			y.addErrorAt(m.Name.StartOffset, path, fmt.Sprintf("unknown key %q%s", shorten(path), y.root.suggestKey(f, name)))
 		}
 	})
 }
 
-// members passes each member of v to take, and reports duplicates.
-func (y *layer) members(path string, v hujson.Value, take func(name string, m hujson.ObjectMember)) {
-	o, err := asObject(v)
+// eachMember passes each member of v to take, and reports duplicates.
+func (y *layer) eachMember(path string, v hujson.Value, take func(name string, m hujson.ObjectMember)) {
+	o, err := toObject(v)
 	if err != nil {
-		y.mistake(v, path, err)
+		y.addValueError(v, path, err)
 		return
 	}
 	seen := make(map[string]bool, len(o.Members))
@@ -55,7 +55,7 @@ func (y *layer) members(path string, v hujson.Value, take func(name string, m hu
 		}
 		name := memberName(m)
 		if seen[name] {
-			y.failAt(m.Name.StartOffset, Entry(path, name), fmt.Sprintf("key %q appears twice", brief(Entry(path, name))))
+			y.addErrorAt(m.Name.StartOffset, EntryKey(path, name), fmt.Sprintf("key %q appears twice", shorten(EntryKey(path, name))))
 			continue
 		}
 		seen[name] = true
@@ -63,32 +63,32 @@ func (y *layer) members(path string, v hujson.Value, take func(name string, m hu
 	}
 }
 
-// mistake reports an error in the value v of the setting at path.
-func (y *layer) mistake(v hujson.Value, path string, err error) {
+// addValueError reports an error in the value v of the setting at path.
+func (y *layer) addValueError(v hujson.Value, path string, err error) {
 	what := err.Error()
 	if path != "" {
-		what = brief(path) + ": " + what
+		what = shorten(path) + ": " + what
 	}
-	y.failAt(v.StartOffset, path, what)
+	y.addErrorAt(v.StartOffset, path, what)
 }
 
-// single sets a setting that has one value.
-func (y *layer) single(f *field, v hujson.Value) {
-	if y.untrusted && !f.shell() {
+// setValue sets a setting that has one value.
+func (y *layer) setValue(f *field, v hujson.Value) {
+	if y.untrusted && !f.isShell() {
 		for x := range v.All() {
 			if lit, ok := x.Value.(hujson.Literal); ok && lit.Kind() == '"' && hasVariable(lit.String()) {
-				y.warn(v.StartOffset, f.path, "it names a variable")
+				y.addWarning(v.StartOffset, f.path, "it names a variable")
 				return
 			}
 		}
 	}
-	now, err := y.value(f, v)
+	now, err := y.decodeValue(f, v)
 	if err != nil {
-		y.mistake(v, f.path, err)
+		y.addValueError(v, f.path, err)
 		return
 	}
-	place := f.in(&y.cfg)
-	if f.project() == "adds" {
+	place := f.valueIn(&y.cfg)
+	if f.projectRule() == "adds" {
 		all := slices.Clone(place.Interface().([]string))
 		for _, s := range now.Interface().([]string) {
 			if !slices.Contains(all, s) {
@@ -97,116 +97,116 @@ func (y *layer) single(f *field, v hujson.Value) {
 		}
 		now = reflect.ValueOf(all)
 	}
-	if y.untrusted && f.kind == reach {
+	if y.untrusted && f.kind == kindNetwork {
 		var out []string
-		if now, out = narrower(place, now); len(out) > 0 {
-			y.warn(v.StartOffset, f.path, "the user's settings do not allow "+strings.Join(out, ", "))
+		if now, out = intersectNetworks(place, now); len(out) > 0 {
+			y.addWarning(v.StartOffset, f.path, "the user's settings do not allow "+strings.Join(out, ", "))
 		}
 	}
 	switch {
 	case y.untrusted && reflect.DeepEqual(place.Interface(), now.Interface()):
 		return
-	case y.untrusted && f.project() != "adds" && !f.mayBecome(place, now):
-		y.warn(v.StartOffset, f.path, "")
+	case y.untrusted && f.projectRule() != "adds" && !f.allowsChange(place, now):
+		y.addWarning(v.StartOffset, f.path, "")
 		return
-	case y.project && f.project() == "never":
+	case y.project && f.projectRule() == "never":
 		y.report.Warnings = append(y.report.Warnings, Warning{
-			Origin: y.origin(v.StartOffset), Key: f.path, Text: "ignored: a project may not choose: " + f.path,
+			Origin: y.originAt(v.StartOffset), Key: f.path, Text: "ignored: a project may not choose: " + f.path,
 		})
 		return
 	case y.project && f.path == "agents.default" && now.String() == "yolo":
 		y.report.Warnings = append(y.report.Warnings, Warning{
-			Origin: y.origin(v.StartOffset), Key: f.path, Text: "ignored: a project may not choose yolo: " + f.path,
+			Origin: y.originAt(v.StartOffset), Key: f.path, Text: "ignored: a project may not choose yolo: " + f.path,
 		})
 		return
 	}
 	if place.Set(now); f.path == "profile" {
-		y.chose = true
+		y.choseProfile = true
 	}
-	y.took(v.StartOffset, f.path)
+	y.recordOrigin(v.StartOffset, f.path)
 }
 
-// value reads v as f's Go type.
-func (y *layer) value(f *field, v hujson.Value) (reflect.Value, error) {
+// decodeValue reads v as f's Go type.
+func (y *layer) decodeValue(f *field, v hujson.Value) (reflect.Value, error) {
 	lit, isLiteral := v.Value.(hujson.Literal)
 	switch {
-	case f.kind == texts:
-		list, err := y.list(f, v)
+	case f.kind == kindTextList:
+		list, err := y.decodeList(f, v)
 		return reflect.ValueOf(list), err
-	case f.kind == reach && isLiteral && lit.Kind() == 't':
+	case f.kind == kindNetwork && isLiteral && lit.Kind() == 't':
 		return reflect.ValueOf(AllHosts), nil
-	case f.kind == reach && isLiteral && lit.Kind() == 'f':
+	case f.kind == kindNetwork && isLiteral && lit.Kind() == 'f':
 		return reflect.ValueOf(Network(nil)), nil
-	case f.kind == reach && !isLiteral:
-		list, err := y.list(f, v)
+	case f.kind == kindNetwork && !isLiteral:
+		list, err := y.decodeList(f, v)
 		if err == nil {
 			err = checkHosts(list)
 		}
 		return reflect.ValueOf(Network(list)), err
-	case f.kind == command && isLiteral && lit.Kind() == '"':
-		return reflect.ValueOf(shellLine(lit.String())), nil
-	case f.kind == command:
-		list, err := y.list(f, v)
+	case f.kind == kindCommand && isLiteral && lit.Kind() == '"':
+		return reflect.ValueOf(shellCommand(lit.String())), nil
+	case f.kind == kindCommand:
+		list, err := y.decodeList(f, v)
 		return reflect.ValueOf(Command(list)), err
 	case !isLiteral:
-	case f.kind == boolean && (lit.Kind() == 't' || lit.Kind() == 'f'):
+	case f.kind == kindBool && (lit.Kind() == 't' || lit.Kind() == 'f'):
 		return reflect.ValueOf(lit.Bool()), nil
-	case (f.kind == whole || f.kind == decimal) && lit.Kind() == '0':
+	case (f.kind == kindInt || f.kind == kindFloat) && lit.Kind() == '0':
 		const exact = 1 << 53 // 1.28e2 is also a whole number
 		n, err := strconv.ParseFloat(string(lit), 64)
-		least, most, limited := f.limits()
+		least, most, limited := f.valueRange()
 		switch whole64, notWhole := strconv.Atoi(string(lit)); {
 		case err != nil || limited && (n < least || n > most):
-		case f.kind == decimal:
+		case f.kind == kindFloat:
 			return reflect.ValueOf(n), nil
 		case notWhole == nil:
 			return reflect.ValueOf(whole64), nil
 		case n == math.Trunc(n) && math.Abs(n) <= exact:
 			return reflect.ValueOf(int(n)), nil
 		}
-	case f.kind == text && lit.Kind() == '"':
-		s, err := y.text(f, lit)
+	case f.kind == kindText && lit.Kind() == '"':
+		s, err := y.decodeText(f, lit)
 		return reflect.ValueOf(s), err
 	}
-	return reflect.Value{}, fmt.Errorf("expected %s, found %s", f.wanted(), found(v))
+	return reflect.Value{}, fmt.Errorf("expected %s, found %s", f.describeValues(), describeFound(v))
 }
 
-// shellLine returns the command that runs a shell line; an empty line gives an empty command.
-func shellLine(line string) Command {
+// shellCommand returns the command that runs a shell line; an empty line gives an empty command.
+func shellCommand(line string) Command {
 	if strings.TrimSpace(line) == "" {
 		return Command{}
 	}
 	return Command{"/bin/sh", "-c", line}
 }
 
-// text reads a string, with its variables expanded, and checks it.
-func (y *layer) text(f *field, lit hujson.Literal) (string, error) {
-	s, err := y.expanded(f, lit.String())
+// decodeText reads a string, with its variables expanded, and checks it.
+func (y *layer) decodeText(f *field, lit hujson.Literal) (string, error) {
+	s, err := y.expandText(f, lit.String())
 	if err != nil {
 		return "", err
 	}
 	if enum := f.enum(); enum != nil && !slices.Contains(enum, s) {
-		err := fmt.Sprintf("expected %s, found %q", oneOf(enum), brief(s))
-		if n := nearest.Of(s, enum); n != "" {
+		err := fmt.Sprintf("expected %s, found %q", listValues(enum), shorten(s))
+		if n := nearest.Find(s, enum); n != "" {
 			err += didYouMean(n)
 		}
 		return "", errors.New(err)
 	}
-	if f.address() && s != "" && !isAddress(s) {
-		return "", fmt.Errorf("expected an address such as https://host/v1, found %q", brief(maskAddress(s)))
+	if f.isAddress() && s != "" && !isAddress(s) {
+		return "", fmt.Errorf("expected an address such as https://host/v1, found %q", shorten(maskAddress(s)))
 	}
 	return s, nil
 }
 
-// expanded expands the variables in a trusted file's text. Text
+// expandText expands the variables in a trusted file's text. Text
 // from the environment or the command line stays unchanged.
-func (y *layer) expanded(f *field, s string) (string, error) {
-	if y.src == nil || y.untrusted || f.shell() {
+func (y *layer) expandText(f *field, s string) (string, error) {
+	if y.source == nil || y.untrusted || f.isShell() {
 		return s, nil
 	}
-	out, used, err := expand(s, y.getenv, y.withheld)
+	out, used, err := expandVars(s, y.getenv, y.isWithheld)
 	for _, name := range used {
-		if f.secret() || secretName(name) {
+		if f.isSecret() || isSecretName(name) {
 			y.report.secretVars = append(y.report.secretVars, name)
 		}
 	}
@@ -218,18 +218,18 @@ func isAddress(s string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
-func (y *layer) list(f *field, v hujson.Value) ([]string, error) {
+func (y *layer) decodeList(f *field, v hujson.Value) ([]string, error) {
 	a, ok := v.Value.(*hujson.Array)
 	if !ok {
-		return nil, fmt.Errorf("expected a list of strings, found %s", found(v))
+		return nil, fmt.Errorf("expected a list of strings, found %s", describeFound(v))
 	}
 	list := make([]string, 0, len(a.Elements))
 	for _, e := range a.Elements {
 		lit, ok := e.Value.(hujson.Literal)
 		if !ok || lit.Kind() != '"' {
-			return nil, fmt.Errorf("expected a list of strings, found %s in it", found(e))
+			return nil, fmt.Errorf("expected a list of strings, found %s in it", describeFound(e))
 		}
-		s, err := y.expanded(f, lit.String())
+		s, err := y.expandText(f, lit.String())
 		if err != nil {
 			return nil, err
 		}
@@ -238,82 +238,82 @@ func (y *layer) list(f *field, v hujson.Value) ([]string, error) {
 	return list, nil
 }
 
-// byName applies v to the entries of f, a setting with free names,
+// applyEntries applies v to the entries of f, a setting with free names,
 // entry by entry: text, or JSON whose objects are merged key by key.
-func (y *layer) byName(f *field, v hujson.Value) {
+func (y *layer) applyEntries(f *field, v hujson.Value) {
 	if y.untrusted {
 		if o, ok := v.Value.(*hujson.Object); !ok || len(o.Members) > 0 {
-			y.warn(v.StartOffset, f.path, "")
+			y.addWarning(v.StartOffset, f.path, "")
 		}
 		return
 	}
-	all := f.in(&y.cfg).Interface()
+	all := f.valueIn(&y.cfg).Interface()
 	if f.path == mcpServers && y.project { // a project's servers get none of the user's keys
 		held := *y
 		y = &held
-		y.withheld = func(name string) bool { return slices.Contains(KeyVariables(), name) }
+		y.isWithheld = func(name string) bool { return slices.Contains(KeyVariables(), name) }
 	}
-	y.members(f.path, v, func(name string, m hujson.ObjectMember) {
-		path := Entry(f.path, name)
+	y.eachMember(f.path, v, func(name string, m hujson.ObjectMember) {
+		path := EntryKey(f.path, name)
 		if f.path == "profiles" {
-			y.profiles[name] = append(y.profiles[name], profile{*y, m.Value})
-			y.noteSecrets(m.Value, false)
+			y.profiles[name] = append(y.profiles[name], profileLayer{*y, m.Value})
+			y.recordSecretVars(m.Value, false)
 		}
 		over := m.Value.Clone()
 		lit, ok := over.Value.(hujson.Literal)
-		err := y.expandAll(f, &over)
+		err := y.expandStrings(f, &over)
 		switch all := all.(type) {
 		case map[string]string:
 			if !ok || lit.Kind() != '"' {
-				err = fmt.Errorf("expected a string, found %s", found(m.Value))
+				err = fmt.Errorf("expected a string, found %s", describeFound(m.Value))
 			} else if err == nil {
 				all[name] = over.Value.(hujson.Literal).String()
 			}
 		case map[string]json.RawMessage:
-			if f.path == mcpServers && y.leavesOut(name, over, err, y.origin(m.Value.StartOffset)) {
+			if f.path == mcpServers && y.skipServer(name, over, err, y.originAt(m.Value.StartOffset)) {
 				return
 			}
 			if err != nil {
 				break
 			}
 			over.Minimize()
-			if f.joins() {
+			if f.joinsLayers() {
 				if y.report.Parts == nil {
 					y.report.Parts = make(map[string][]Part)
 				}
 				y.report.Parts[path] = append(y.report.Parts[path], Part{over.Pack(), y.project})
 				all[name] = joinLists(all[name], over.Pack())
 			} else {
-				all[name] = merge(all[name], over.Pack())
+				all[name] = mergeJSON(all[name], over.Pack())
 			}
 		}
 		if err != nil {
-			y.mistake(m.Value, path, err)
+			y.addValueError(m.Value, path, err)
 			return
 		}
-		y.took(m.Value.StartOffset, path)
+		y.recordOrigin(m.Value.StartOffset, path)
 	})
 }
 
-// expandAll expands the variables in every string in v, but not in names.
-func (y *layer) expandAll(f *field, v *hujson.Value) error {
+// expandStrings expands the variables in every string in v, but not in names.
+func (y *layer) expandStrings(f *field, v *hujson.Value) error {
 	switch x := v.Value.(type) {
 	case hujson.Literal:
 		if x.Kind() != '"' || !bytes.Contains(x, []byte("$")) {
 			return nil
 		}
-		s, err := y.expanded(f, x.String())
+		s, err := y.expandText(f, x.String())
 		v.Value = hujson.String(s)
 		return err
 	case *hujson.Object:
 		for i := range x.Members {
-			if err := y.expandAll(f, &x.Members[i].Value); err != nil {
+			if err := y.expandStrings(f, &x.Members[i].Value); err != nil {
 				return err
 			}
 		}
 	case *hujson.Array:
 		for i := range x.Elements {
-			if err := y.expandAll(f, &x.Elements[i]); err != nil {
+			if err := y.expandStrings(f, &x.Elements[i]); err != nil {
 				return err
 			}
 		}
@@ -334,14 +334,14 @@ func joinLists(under, over json.RawMessage) json.RawMessage {
 	return out
 }
 
-// merge applies over to under: objects key by key, other values as a whole.
-func merge(under, over json.RawMessage) json.RawMessage {
+// mergeJSON applies over to under: objects key by key, other values as a whole.
+func mergeJSON(under, over json.RawMessage) json.RawMessage {
 	var a, b map[string]json.RawMessage
 	if json.Unmarshal(under, &a) != nil || json.Unmarshal(over, &b) != nil || a == nil || b == nil {
 		return over
 	}
 	for k, v := range b {
-		a[k] = merge(a[k], v)
+		a[k] = mergeJSON(a[k], v)
 	}
 	out, err := json.Marshal(a)
 	if err != nil {
@@ -350,38 +350,38 @@ func merge(under, over json.RawMessage) json.RawMessage {
 	return out
 }
 
-// wanted describes f's valid values.
-func (f *field) wanted() string {
+// describeValues describes f's valid values.
+func (f *field) describeValues() string {
 	switch f.kind {
-	case boolean:
+	case kindBool:
 		return "true or false"
-	case whole, decimal:
+	case kindInt, kindFloat:
 		noun := "a number"
-		if f.kind == whole {
+		if f.kind == kindInt {
 			noun = "a whole number"
 		}
-		least, most, limited := f.limits()
+		least, most, limited := f.valueRange()
 		if !limited {
 			return noun
 		}
 		return fmt.Sprintf("%s from %s to %s", noun, strconv.FormatFloat(least, 'f', -1, 64), strconv.FormatFloat(most, 'f', -1, 64))
-	case text:
+	case kindText:
 		if f.enum() != nil {
-			return oneOf(f.enum())
+			return listValues(f.enum())
 		}
 		return "a string"
-	case texts:
+	case kindTextList:
 		return "a list of strings"
-	case reach:
+	case kindNetwork:
 		return "true, false or a list of hosts"
-	case command:
+	case kindCommand:
 		return "a list of words, or a shell line"
 	}
 	return "an object"
 }
 
-// oneOf lists the values of an enumeration.
-func oneOf(values []string) string {
+// listValues lists the values of an enumeration.
+func listValues(values []string) string {
 	names := slices.Clone(values)
 	for i, n := range names {
 		if n == "" {

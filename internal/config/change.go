@@ -11,25 +11,25 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// SetText is [Set] with the value as users type it: plain text,
+// SetText is [SetValue] with the value as users type it: plain text,
 // true or 5 as in a file, and lists as JSON or separated by commas.
 func SetText(content []byte, key, text string) ([]byte, error) {
-	v, err := Value(key, text)
+	v, err := ParseValue(key, text)
 	if err != nil {
 		return nil, err
 	}
-	return Set(content, key, v)
+	return SetValue(content, key, v)
 }
 
-// Value returns the value of a setting in text.
-func Value(key, text string) (any, error) {
-	root := fields()
+// ParseValue returns the value of a setting in text.
+func ParseValue(key, text string) (any, error) {
+	root := rootField()
 	f, words, ok := root.find(key)
 	if !ok {
-		return nil, errors.New(unknownKey(root, f, words, key))
+		return nil, errors.New(unknownKeyMessage(root, f, words, key))
 	}
-	v, err := literal(f, words, text)
-	if list := strings.TrimSpace(text); err == nil && strings.HasPrefix(list, "[") && (f.kind == texts || f.kind == command || f.kind == reach) {
+	v, err := toLiteral(f, words, text)
+	if list := strings.TrimSpace(text); err == nil && strings.HasPrefix(list, "[") && (f.kind == kindTextList || f.kind == kindCommand || f.kind == kindNetwork) {
 		v, err = hujson.Parse([]byte(list))
 	}
 	if err != nil {
@@ -39,29 +39,29 @@ func Value(key, text string) (any, error) {
 	return json.RawMessage(v.Pack()), nil
 }
 
-// Unset removes one key from the text of a settings file and leaves the rest
+// RemoveKey removes one key from the text of a settings file and leaves the rest
 // of it, including comments, unchanged. It reports whether the key existed.
-func Unset(content []byte, key string) (out []byte, was bool, err error) {
-	root := fields()
+func RemoveKey(content []byte, key string) (out []byte, was bool, err error) {
+	root := rootField()
 	if f, words, ok := root.find(key); !ok {
-		return nil, false, errors.New(unknownKey(root, f, words, key))
+		return nil, false, errors.New(unknownKeyMessage(root, f, words, key))
 	}
-	content, hadBOM := bytes.CutPrefix(content, bom)
-	src, err := parse("settings", content)
+	content, hadBOM := bytes.CutPrefix(content, utf8BOM)
+	src, err := parseSource("settings", content)
 	if err != nil {
 		return nil, false, err
 	}
 	e := &editor{content: content}
-	out, was = e.unset(src.root, split(key))
+	out, was = e.removeMember(src.root, splitKey(key))
 	if hadBOM {
-		out = append(bytes.Clone(bom), out...)
+		out = append(bytes.Clone(utf8BOM), out...)
 	}
 	return out, was, nil
 }
 
-// unset removes the member at words below v.
-func (e *editor) unset(v hujson.Value, words []string) ([]byte, bool) {
-	o, err := asObject(v)
+// removeMember removes the member at words below v.
+func (e *editor) removeMember(v hujson.Value, words []string) ([]byte, bool) {
+	o, err := toObject(v)
 	if err != nil {
 		return e.content, false
 	}
@@ -71,7 +71,7 @@ func (e *editor) unset(v hujson.Value, words []string) ([]byte, bool) {
 	}
 	m := o.Members[i]
 	if len(words) > 1 {
-		return e.unset(m.Value, words[1:])
+		return e.removeMember(m.Value, words[1:])
 	}
 	from, to := m.Name.StartOffset, m.Value.EndOffset
 	comma := to + len(m.Value.AfterExtra)
@@ -103,21 +103,21 @@ func (e *editor) unset(v hujson.Value, words []string) ([]byte, bool) {
 	return slices.Concat(text[:from], text[to:]), true
 }
 
-// ProjectMay returns an error if a project's settings must not set key to a value,
+// CheckProject returns an error if a project's settings must not set key to a value,
 // regardless of who writes them. For an untrusted project, the error says what would be ignored.
-func (r Report) ProjectMay(key string, value any, trusted bool) error {
+func (r Report) CheckProject(key string, value any, trusted bool) error {
 	l := newLoader(Options{})
 	l.cfg = r.cfg
 	f, words, ok := l.root.find(key)
 	if !ok {
-		return errors.New(unknownKey(l.root, f, words, key))
+		return errors.New(unknownKeyMessage(l.root, f, words, key))
 	}
-	v, err := literal(f, words, value)
+	v, err := toLiteral(f, words, value)
 	if err != nil {
 		return fmt.Errorf("%s: %w", key, err)
 	}
-	y := layer{loader: l, name: "value", project: true, untrusted: !trusted, floor: l.strictest()}
-	y.at(key, v)
+	y := layer{loader: l, name: "value", project: true, untrusted: !trusted, minRank: l.strictestRank()}
+	y.applyAt(key, v)
 	switch {
 	case len(l.errs) > 0:
 		return errors.Join(l.errs...)
@@ -128,39 +128,39 @@ func (r Report) ProjectMay(key string, value any, trusted bool) error {
 	return nil
 }
 
-// About describes a setting to the user.
-type About struct {
-	Key, Doc string
-	Wanted   string   // a description of its valid values
-	Values   []string // all valid values, if they are few
-	Secret   bool
+// SettingInfo describes a setting to the user.
+type SettingInfo struct {
+	Key, Doc    string
+	ValidValues string   // a description of its valid values
+	Values      []string // all valid values, if they are few
+	Secret      bool
 }
 
-// AboutKey describes the setting of a key, or of an entry in a setting.
-func AboutKey(key string) (About, error) {
-	root := fields()
+// DescribeKey describes the setting of a key, or of an entry in a setting.
+func DescribeKey(key string) (SettingInfo, error) {
+	root := rootField()
 	f, words, ok := root.find(key)
 	if !ok {
-		return About{}, errors.New(unknownKey(root, f, words, key))
+		return SettingInfo{}, errors.New(unknownKeyMessage(root, f, words, key))
 	}
-	a := About{Key: key, Doc: f.doc(), Wanted: f.wanted(), Values: f.enum(), Secret: f.secret()}
-	if f.kind == boolean {
+	a := SettingInfo{Key: key, Doc: f.doc(), ValidValues: f.describeValues(), Values: f.enum(), Secret: f.isSecret()}
+	if f.kind == kindBool {
 		a.Values = []string{"true", "false"}
 	}
-	if f.kind == rules {
-		a.Wanted = oneOf(f.enum())
+	if f.kind == kindRules {
+		a.ValidValues = listValues(f.enum())
 	}
 	return a, nil
 }
 
-// Written returns the settings in a file as written, without defaults.
-func Written(content []byte) (map[string]any, error) {
+// ParseWritten returns the settings in a file as written, without defaults.
+func ParseWritten(content []byte) (map[string]any, error) {
 	all := make(map[string]any)
-	content = bytes.TrimPrefix(content, bom)
+	content = bytes.TrimPrefix(content, utf8BOM)
 	if len(bytes.TrimSpace(content)) == 0 {
 		return all, nil
 	}
-	src, err := parse("settings", content)
+	src, err := parseSource("settings", content)
 	if err != nil {
 		return nil, err
 	}
@@ -168,5 +168,5 @@ func Written(content []byte) (map[string]any, error) {
 	return all, json.Unmarshal(src.root.Pack(), &all)
 }
 
-// Words returns the words of a key.
-func Words(key string) []string { return split(key) }
+// KeyWords returns the words of a key.
+func KeyWords(key string) []string { return splitKey(key) }

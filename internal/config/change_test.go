@@ -23,16 +23,16 @@ func TestUnsetRemovesOneKeyAndNothingElse(t *testing.T) {
 		"another kind of setting": {`{"ui": 5}`, "ui.lang", `{"ui": 5}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, was, err := config.Unset([]byte(tt.before), tt.key)
+			got, was, err := config.RemoveKey([]byte(tt.before), tt.key)
 			if err != nil || string(got) != tt.after || was != (tt.before != tt.after) {
 				t.Fatalf("got %v %v\n%q\nwant\n%q", was, err, got, tt.after)
 			}
-			if _, _, err := config.Unset(got, tt.key); err != nil {
+			if _, _, err := config.RemoveKey(got, tt.key); err != nil {
 				t.Errorf("what is left cannot be read: %v", err)
 			}
 		})
 	}
-	if _, _, err := config.Unset(nil, "ui.lagn"); err == nil || !strings.Contains(err.Error(), `did you mean "ui.lang"`) {
+	if _, _, err := config.RemoveKey(nil, "ui.lagn"); err == nil || !strings.Contains(err.Error(), `did you mean "ui.lang"`) {
 		t.Error(err)
 	}
 }
@@ -82,7 +82,7 @@ func TestWhatAProjectMayNotSetIsRefusedWithTheReason(t *testing.T) {
 		{"agents.default", "yolo", true, "a project may not choose yolo"},
 		{"ui.lagn", "en", true, `did you mean "ui.lang"`},
 	} {
-		err := r.ProjectMay(tt.key, tt.value, tt.trusted)
+		err := r.CheckProject(tt.key, tt.value, tt.trusted)
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s = %s, trusted %v: %v", tt.key, tt.value, tt.trusted, err)
 		}

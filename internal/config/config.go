@@ -270,7 +270,7 @@ func Default() Config {
 			SendReasoning:  true,
 		},
 		Profiles:  map[string]json.RawMessage{},
-		Discovery: Discovery{Local: localAddresses(), TimeoutMS: 200},
+		Discovery: Discovery{Local: localPresetAddresses(), TimeoutMS: 200},
 		Runtime:   Runtime{MaxSteps: 128, Tools: "auto"},
 		Safety: Safety{
 			CommandTimeoutMS: 120_000,

@@ -26,10 +26,10 @@ import (
 // its address, its kind, its key. With a provider.base_url, a vendor's key is used
 // only if the address is that vendor's: a key is never sent to another server.
 
-// variable maps a variable to a setting.
-type variable struct{ name, key string }
+// envVar maps a variable to a setting.
+type envVar struct{ name, key string }
 
-var variables = []variable{
+var envVars = []envVar{
 	{"CODER_PROFILE", "profile"},
 	{"CODER_PROVIDER", "provider.preset"},
 	{"CODER_BASE_URL", "provider.base_url"},
@@ -47,13 +47,13 @@ var variables = []variable{
 func KeyVariables() []string {
 	names := []string{"CODER_API_KEY", "AGENT_API_KEY"}
 	for _, p := range presets {
-		names = append(names, p.keys()...)
+		names = append(names, p.allKeyVars()...)
 	}
 	return names
 }
 
-// Endpoint returns the usual address of a kind of provider.
-func Endpoint(kind string) string {
+// DefaultEndpoint returns the usual address of a kind of provider.
+func DefaultEndpoint(kind string) string {
 	for _, p := range presets {
 		if slices.Contains(p.Kinds, kind) {
 			return p.Addresses[0]
@@ -62,21 +62,21 @@ func Endpoint(kind string) string {
 	return ""
 }
 
-func (l *loader) given(key string) bool {
+func (l *loader) isEnvSet(key string) bool {
 	_, ok := l.report.origins[key]
 	return ok
 }
 
-// reference is a variable in a text: ${NAME} or ${NAME:-default}.
-type reference struct {
-	name       string
-	def        string
-	hasDefault bool
+// varRef is a variable in a text: ${NAME} or ${NAME:-default}.
+type varRef struct {
+	name         string
+	defaultValue string
+	hasDefault   bool
 }
 
-// references splits s at its variables: texts has one more element than refs. $${
+// splitReferences splits s at its variables: texts has one more element than refs. $${
 // stands for ${, and text that is not in the form of a variable stays unchanged.
-func references(s string) (texts []string, refs []reference) {
+func splitReferences(s string) (texts []string, refs []varRef) {
 	var b strings.Builder
 	for {
 		before, after, ok := strings.Cut(s, "${")
@@ -90,9 +90,9 @@ func references(s string) (texts []string, refs []reference) {
 		}
 		b.WriteString(before)
 		inside, rest, closed := strings.Cut(after, "}")
-		var ref reference
-		ref.name, ref.def, ref.hasDefault = strings.Cut(inside, ":-")
-		if !closed || !isVariableName(ref.name) {
+		var ref varRef
+		ref.name, ref.defaultValue, ref.hasDefault = strings.Cut(inside, ":-")
+		if !closed || !isVarName(ref.name) {
 			b.WriteString("${")
 			s = after
 			continue
@@ -105,7 +105,7 @@ func references(s string) (texts []string, refs []reference) {
 	return append(texts, b.String()), refs
 }
 
-func isVariableName(s string) bool {
+func isVarName(s string) bool {
 	for i := range len(s) {
 		c := s[i]
 		letter := c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
@@ -118,14 +118,14 @@ func isVariableName(s string) bool {
 
 // hasVariable reports whether s contains a variable.
 func hasVariable(s string) bool {
-	_, refs := references(s)
+	_, refs := splitReferences(s)
 	return len(refs) > 0
 }
 
-// expand replaces variables by their values. A default replaces a variable that
+// expandVars replaces variables by their values. A default replaces a variable that
 // is missing, empty or withheld. expand also returns the names of the variables.
-func expand(s string, getenv func(string) string, withheld func(string) bool) (string, []string, error) {
-	texts, refs := references(s)
+func expandVars(s string, getenv func(string) string, withheld func(string) bool) (string, []string, error) {
+	texts, refs := splitReferences(s)
 	var (
 		b    strings.Builder
 		used []string
@@ -141,7 +141,7 @@ func expand(s string, getenv func(string) string, withheld func(string) bool) (s
 		if value == "" && !ref.hasDefault {
 			return "", nil, fmt.Errorf("variable %s is not set; set it, or write ${%s:-default}", ref.name, ref.name)
 		}
-		b.WriteString(cmp.Or(value, ref.def))
+		b.WriteString(cmp.Or(value, ref.defaultValue))
 		used = append(used, ref.name)
 	}
 	b.WriteString(texts[len(refs)])

@@ -14,17 +14,17 @@ import (
 type kind uint8
 
 const (
-	object kind = iota // a struct of settings
-	boolean
-	whole
-	decimal
-	text
-	texts   // a list of text
-	named   // text by name
-	foreign // JSON by name, not parsed
-	rules   // verdicts by tool and pattern
-	command // words, or a line for the shell
-	reach   // true, false, or a list of hosts
+	kindObject kind = iota // a struct of settings
+	kindBool
+	kindInt
+	kindFloat
+	kindText
+	kindTextList // a list of text
+	kindTextMap  // text by name
+	kindJSONMap  // JSON by name, not parsed
+	kindRules    // verdicts by tool and pattern
+	kindCommand  // words, or a line for the shell
+	kindNetwork  // true, false, or a list of hosts
 )
 
 // field is one setting, or a block of settings. Its tags are parsed on use: most never are.
@@ -34,17 +34,17 @@ type field struct {
 	tag   reflect.StructTag
 	index []int // index of the Go field, from the root
 
-	kids   []*field
-	byName map[string]*field
-	rest   *field // for keys that no kid has; nil if others are invalid
+	children    []*field
+	childByName map[string]*field
+	catchAll    *field // for keys that no kid has; nil if others are invalid
 }
 
-func (f *field) doc() string     { return f.tag.Get("doc") }
-func (f *field) project() string { return f.tag.Get("project") }
-func (f *field) shell() bool     { return f.tag.Get("shell") == "yes" }
-func (f *field) joins() bool     { return f.tag.Get("layers") == "join" }
-func (f *field) address() bool   { return f.tag.Get("form") == "address" }
-func (f *field) secret() bool    { return f.tag.Get("secret") == "yes" }
+func (f *field) doc() string         { return f.tag.Get("doc") }
+func (f *field) projectRule() string { return f.tag.Get("project") }
+func (f *field) isShell() bool       { return f.tag.Get("shell") == "yes" }
+func (f *field) joinsLayers() bool   { return f.tag.Get("layers") == "join" }
+func (f *field) isAddress() bool     { return f.tag.Get("form") == "address" }
+func (f *field) isSecret() bool      { return f.tag.Get("secret") == "yes" }
 
 // enum returns f's valid values, or nil if all are valid.
 func (f *field) enum() []string {
@@ -54,8 +54,8 @@ func (f *field) enum() []string {
 	return nil
 }
 
-// limits returns the smallest and the largest value of a number, if it has limits.
-func (f *field) limits() (least, most float64, ok bool) {
+// valueRange returns the smallest and the largest value of a number, if it has limits.
+func (f *field) valueRange() (least, most float64, ok bool) {
 	lo, hi, ok := strings.Cut(f.tag.Get("range"), "..")
 	if !ok {
 		return 0, 0, false
@@ -68,29 +68,29 @@ func (f *field) limits() (least, most float64, ok bool) {
 	return least, most, true
 }
 
-// fields returns the settings in Config, read from its tags.
-func fields() *field {
-	return describe(&field{kind: object}, reflect.TypeFor[Config]())
+// rootField returns the settings in Config, read from its tags.
+func rootField() *field {
+	return addFields(&field{kind: kindObject}, reflect.TypeFor[Config]())
 }
 
-// describe adds the settings in t to f.
-func describe(f *field, t reflect.Type) *field {
-	f.byName = make(map[string]*field, t.NumField())
+// addFields adds the settings in t to f.
+func addFields(f *field, t reflect.Type) *field {
+	f.childByName = make(map[string]*field, t.NumField())
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		name, inline, _ := strings.Cut(sf.Tag.Get("json"), ",")
-		kid := &field{path: Entry(f.path, name), kind: kindOf(sf.Type), tag: sf.Tag}
+		kid := &field{path: EntryKey(f.path, name), kind: kindOf(sf.Type), tag: sf.Tag}
 		kid.index = append(slices.Clone(f.index), i)
 		if inline == "inline" {
 			kid.path = f.path
-			f.rest = kid
+			f.catchAll = kid
 			continue
 		}
-		if kid.kind == object {
-			describe(kid, sf.Type)
+		if kid.kind == kindObject {
+			addFields(kid, sf.Type)
 		}
-		f.kids = append(f.kids, kid)
-		f.byName[name] = kid
+		f.children = append(f.children, kid)
+		f.childByName[name] = kid
 	}
 	return f
 }
@@ -98,85 +98,85 @@ func describe(f *field, t reflect.Type) *field {
 func kindOf(t reflect.Type) kind {
 	switch t.Kind() {
 	case reflect.Struct:
-		return object
+		return kindObject
 	case reflect.Bool:
-		return boolean
+		return kindBool
 	case reflect.Int:
-		return whole
+		return kindInt
 	case reflect.Float64:
-		return decimal
+		return kindFloat
 	case reflect.String:
-		return text
+		return kindText
 	case reflect.Slice:
 		if t == reflect.TypeFor[Command]() {
-			return command
+			return kindCommand
 		}
 		if t == reflect.TypeFor[Network]() {
-			return reach
+			return kindNetwork
 		}
-		return texts
+		return kindTextList
 	}
 	switch t {
 	case reflect.TypeFor[map[string]string]():
-		return named
+		return kindTextMap
 	case reflect.TypeFor[map[string]json.RawMessage]():
-		return foreign
+		return kindJSONMap
 	case reflect.TypeFor[map[string]Rules]():
-		return rules
+		return kindRules
 	}
 	panic("config: no kind of setting is a " + t.String())
 }
 
-// in returns f's value in c.
-func (f *field) in(c *Config) reflect.Value {
+// valueIn returns f's value in c.
+func (f *field) valueIn(c *Config) reflect.Value {
 	return reflect.ValueOf(c).Elem().FieldByIndex(f.index)
 }
 
 // name returns the last word of f's path.
 func (f *field) name() string {
-	words := split(f.path)
+	words := splitKey(f.path)
 	if len(words) == 0 {
 		return ""
 	}
 	return words[len(words)-1]
 }
 
-// all yields f's settings without blocks, in the order of their declaration.
-func (f *field) all(yield func(*field)) {
-	for _, k := range f.kids {
-		if k.kind == object {
-			k.all(yield)
+// walk yields f's settings without blocks, in the order of their declaration.
+func (f *field) walk(yield func(*field)) {
+	for _, k := range f.children {
+		if k.kind == kindObject {
+			k.walk(yield)
 			continue
 		}
 		yield(k)
 	}
-	if f.rest != nil {
-		yield(f.rest)
+	if f.catchAll != nil {
+		yield(f.catchAll)
 	}
 }
 
 // find follows path down from f. It returns the setting and the
 // remaining words, which name an entry in a setting with free names.
 func (f *field) find(path string) (*field, []string, bool) {
-	words := split(path)
+	words := splitKey(path)
 	for i, w := range words {
-		kid := f.byName[w]
+		kid := f.childByName[w]
 		switch {
-		case kid != nil && kid.kind == object:
+		case kid != nil && kid.kind == kindObject:
 			f = kid
 			continue
 		case kid != nil:
-			return kid, words[i+1:], i+1 == len(words) || kid.kind == named || kid.kind == foreign
-		case f.rest != nil:
-			return f.rest, words[i:], len(words[i:]) <= 2
+			return kid, words[i+1:], i+1 == len(words) || kid.kind == kindTextMap || kid.kind == kindJSONMap
+		case f.catchAll != nil:
+			return f.catchAll, words[i:], len(words[i:]) <= 2
 		}
 		return f, words[i:], false
 	}
 	return f, nil, false
 }
 
-// Entry returns the key for name in the block path. It quotes words that could be misread.
-func Entry(path, name string) string {
+// EntryKey returns the key for name in the block path. It quotes words that could be misread.
+func EntryKey(path, name string) string {
 	odd := func(c rune) bool {
 		return c != '_' && c != '-' && c != '$' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
 	}
@@ -189,8 +189,8 @@ func Entry(path, name string) string {
 	return path + "." + name
 }
 
-// split undoes Entry.
-func split(path string) []string {
+// splitKey undoes Entry.
+func splitKey(path string) []string {
 	var words []string
 	for path != "" {
 		var word string
@@ -205,18 +205,18 @@ func split(path string) []string {
 	return words
 }
 
-// suggest returns the key in block f that name probably means, as "; did you mean …?", or "".
-func (root *field) suggest(f *field, name string) string {
+// suggestKey returns the key in block f that name probably means, as "; did you mean …?", or "".
+func (root *field) suggestKey(f *field, name string) string {
 	var siblings []string
-	for _, k := range f.kids {
+	for _, k := range f.children {
 		siblings = append(siblings, k.name())
 	}
-	if n := nearest.Of(name, siblings); n != "" {
-		return didYouMean(Entry(f.path, n))
+	if n := nearest.Find(name, siblings); n != "" {
+		return didYouMean(EntryKey(f.path, n))
 	}
 	meant := ""
-	root.all(func(k *field) {
-		if meant == "" && k.name() == name && k.kind != rules {
+	root.walk(func(k *field) {
+		if meant == "" && k.name() == name && k.kind != kindRules {
 			meant = k.path
 		}
 	})

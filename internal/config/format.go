@@ -16,10 +16,10 @@ const (
 	writerKey = "written_by" // the version for which the file was written
 )
 
-// readable returns an error if the file's format is newer than [Format]. No
+// checkFormat returns an error if the file's format is newer than [Format]. No
 // other error is reported for such a file: its keys may have a new meaning.
-func (s *source) readable() error {
-	o, err := asObject(s.root)
+func (s *source) checkFormat() error {
+	o, err := toObject(s.root)
 	if err != nil {
 		return nil // reported when the settings are read
 	}
@@ -28,12 +28,12 @@ func (s *source) readable() error {
 		switch memberName(m) {
 		case formatKey:
 			at = m.Value.StartOffset
-			if err := json.Unmarshal(packed(m.Value), &format); err != nil || format < 1 {
-				found := brief(string(packed(m.Value)))
-				return s.error(at, formatKey, fmt.Sprintf("format: expected a whole number from 1, found %s", found))
+			if err := json.Unmarshal(toPlainJSON(m.Value), &format); err != nil || format < 1 {
+				found := shorten(string(toPlainJSON(m.Value)))
+				return s.errorAt(at, formatKey, fmt.Sprintf("format: expected a whole number from 1, found %s", found))
 			}
 		case writerKey:
-			_ = json.Unmarshal(packed(m.Value), &writer) // only to name the version
+			_ = json.Unmarshal(toPlainJSON(m.Value), &writer) // only to name the version
 		}
 	}
 	if format <= Format {
@@ -41,14 +41,14 @@ func (s *source) readable() error {
 	}
 	by := "a newer version of coder"
 	if writer != "" {
-		by = "coder " + brief(writer)
+		by = "coder " + shorten(writer)
 	}
 	const text = "these settings are in format %d, for %s; this version reads format %d"
-	return s.error(at, formatKey, fmt.Sprintf(text, format, by, Format))
+	return s.errorAt(at, formatKey, fmt.Sprintf(text, format, by, Format))
 }
 
-// packed returns v as plain JSON.
-func packed(v hujson.Value) []byte {
+// toPlainJSON returns v as plain JSON.
+func toPlainJSON(v hujson.Value) []byte {
 	v = v.Clone()
 	v.Standardize()
 	return bytes.TrimSpace(v.Pack())

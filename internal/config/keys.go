@@ -18,42 +18,42 @@ const KeysFile = "keys.json"
 // KeyBinding is one key binding in that file.
 type KeyBinding struct {
 	Key, Action string
-	src         *source
-	at          int // its offset in the file
+	source      *source
+	offset      int // its offset in the file
 }
 
-// Wrong returns an error about the binding.
-func (b KeyBinding) Wrong(what string) error { return b.src.error(b.at, b.Key, what) }
+// NewError returns an error about the binding.
+func (b KeyBinding) NewError(what string) error { return b.source.errorAt(b.offset, b.Key, what) }
 
-// Keys reads a file of key bindings: an object with an action for each key. A missing file has none.
-func Keys(path string) (all []KeyBinding, err error) {
-	data, err := repofile.Own(path, maxFileBytes)
+// LoadKeys reads a file of key bindings: an object with an action for each key. A missing file has none.
+func LoadKeys(path string) (all []KeyBinding, err error) {
+	data, err := repofile.ReadOwn(path, maxFileBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	src, err := parse(path, data)
+	src, err := parseSource(path, data)
 	if err != nil {
 		return nil, err
 	}
-	o, err := asObject(src.root)
+	o, err := toObject(src.root)
 	if err != nil {
-		return nil, src.error(src.root.StartOffset, "", err.Error())
+		return nil, src.errorAt(src.root.StartOffset, "", err.Error())
 	}
 	seen := make(map[string]bool)
 	for _, m := range o.Members {
-		b := KeyBinding{Key: strings.ToLower(memberName(m)), src: src, at: m.Name.StartOffset}
+		b := KeyBinding{Key: strings.ToLower(memberName(m)), source: src, offset: m.Name.StartOffset}
 		lit, ok := m.Value.Value.(hujson.Literal)
 		switch {
 		case b.Key == "$schema":
 			continue
 		case !ok || lit.Kind() != '"':
-			err = errors.Join(err, b.Wrong("expected the name of an action, found "+found(m.Value)))
+			err = errors.Join(err, b.NewError("expected the name of an action, found "+describeFound(m.Value)))
 			continue
 		case seen[b.Key]:
-			err = errors.Join(err, b.Wrong(fmt.Sprintf("key %q appears twice", brief(b.Key))))
+			err = errors.Join(err, b.NewError(fmt.Sprintf("key %q appears twice", shorten(b.Key))))
 			continue
 		}
 		b.Action, seen[b.Key] = lit.String(), true

@@ -21,7 +21,7 @@ import (
 type Options struct {
 	Home         string // folder with the user's own file
 	Project      string // the workspace, with its file in the folder .coder
-	File         string // a file from the user, which must exist; otherwise CODER_CONFIG may name one
+	ExtraFile    string // a file from the user, which must exist; otherwise CODER_CONFIG may name one
 	Getenv       func(string) string
 	ReadFile     func(string) ([]byte, error) // nil reads the real files
 	Flags        []Override
@@ -43,27 +43,27 @@ const fileName = "config.json"
 func Load(o Options) (Config, Report, error) {
 	l := newLoader(o)
 	for _, f := range o.files() {
-		l.file(f)
+		l.loadFile(f)
 	}
 	done := map[string]bool{}
-	for _, v := range variables {
+	for _, v := range envVars {
 		value := l.getenv(v.name)
 		if value == "" || done[v.key] {
 			continue
 		}
 		done[v.key] = true
 		y := layer{loader: l, name: "env " + v.name}
-		if v.name == "CODER_PROVIDER" && slices.Contains(l.root.byName["provider"].byName["kind"].enum(), value) {
-			y.override("provider.kind", value)
+		if v.name == "CODER_PROVIDER" && slices.Contains(l.root.childByName["provider"].childByName["kind"].enum(), value) {
+			y.setOverride("provider.kind", value)
 			continue
 		}
-		y.override(v.key, value)
+		y.setOverride(v.key, value)
 	}
 	for _, o := range o.Flags {
 		y := layer{loader: l, name: o.Name}
-		y.override(o.Key, o.Value)
+		y.setOverride(o.Key, o.Value)
 	}
-	l.manage(cmp.Or(o.Managed, ManagedDir))
+	l.applyManaged(cmp.Or(o.Managed, ManagedDir))
 	if len(l.errs) > 0 {
 		l.cfg = Default()
 		return l.cfg, l.report, errors.Join(l.errs...)
@@ -85,7 +85,7 @@ func (o Options) Files() []string {
 // file is a settings file with its trust.
 type file struct {
 	path      string
-	must      bool // the file must exist
+	required  bool // the file must exist
 	project   bool
 	untrusted bool
 }
@@ -97,22 +97,22 @@ func (o Options) files() []file {
 	}
 	if o.Project != "" {
 		p := file{path: filepath.Join(o.Project, ".coder", fileName), project: true, untrusted: !o.TrustProject}
-		if len(files) == 0 || !same(files[0].path, p.path) { // in the home folder, both are one file, which is trusted
+		if len(files) == 0 || !isSameFile(files[0].path, p.path) { // in the home folder, both are one file, which is trusted
 			files = append(files, p)
 		}
 	}
-	named := o.File
+	named := o.ExtraFile
 	if named == "" && o.Getenv != nil {
 		named = o.Getenv("CODER_CONFIG")
 	}
 	if named != "" {
-		files = append(files, file{path: named, must: true})
+		files = append(files, file{path: named, required: true})
 	}
 	return files
 }
 
-// same reports whether two paths lead to the same file.
-func same(a, b string) bool {
+// isSameFile reports whether two paths lead to the same file.
+func isSameFile(a, b string) bool {
 	if a == b {
 		return true
 	}
@@ -129,25 +129,25 @@ const maxErrors = 20
 
 // loader has the settings loaded so far.
 type loader struct {
-	cfg      Config
-	root     *field
-	report   Report
-	errs     []error
-	getenv   func(string) string
-	readFile func(string) ([]byte, error)
-	profiles map[string][]profile // by name, the weakest first
-	projects map[string]bool      // MCP servers from the project
+	cfg            Config
+	root           *field
+	report         Report
+	errs           []error
+	getenv         func(string) string
+	readFile       func(string) ([]byte, error)
+	profiles       map[string][]profileLayer // by name, the weakest first
+	projectServers map[string]bool           // MCP servers from the project
 }
 
 func newLoader(o Options) *loader {
 	l := &loader{
-		cfg:      Default(),
-		root:     fields(),
-		report:   Report{origins: map[string]Origin{}, locks: map[string]lock{}},
-		getenv:   o.Getenv,
-		readFile: o.ReadFile,
-		profiles: map[string][]profile{},
-		projects: map[string]bool{},
+		cfg:            Default(),
+		root:           rootField(),
+		report:         Report{origins: map[string]Origin{}, locks: map[string]managedLimit{}},
+		getenv:         o.Getenv,
+		readFile:       o.ReadFile,
+		profiles:       map[string][]profileLayer{},
+		projectServers: map[string]bool{},
 	}
 	if l.getenv == nil {
 		l.getenv = func(string) string { return "" }
@@ -155,96 +155,96 @@ func newLoader(o Options) *loader {
 	return l
 }
 
-func (l *loader) fail(err error) {
+func (l *loader) addError(err error) {
 	if len(l.errs) < maxErrors {
 		l.errs = append(l.errs, err)
 	}
 }
 
-func (l *loader) file(f file) {
+func (l *loader) loadFile(f file) {
 	var data []byte
 	var err error
 	switch dir, name := filepath.Split(f.path); {
 	case l.readFile != nil:
 		data, err = l.readFile(f.path)
 	case f.project: // a project's files are not the user's own
-		data, err = repofile.Below(filepath.Dir(filepath.Clean(dir))).Read(filepath.Join(filepath.Base(dir), name), maxFileBytes)
-	case f.must:
-		data, err = repofile.Named(f.path, maxFileBytes)
+		data, err = repofile.NewRoot(filepath.Dir(filepath.Clean(dir))).Read(filepath.Join(filepath.Base(dir), name), maxFileBytes)
+	case f.required:
+		data, err = repofile.ReadNamed(f.path, maxFileBytes)
 	default:
-		data, err = repofile.Own(f.path, maxFileBytes)
+		data, err = repofile.ReadOwn(f.path, maxFileBytes)
 	}
-	if (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)) && !f.must {
+	if (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)) && !f.required {
 		return
 	}
-	if f.project && repofile.Refused(err) {
-		l.report.Warnings = append(l.report.Warnings, Warning{Origin: Origin{Source: f.path}, Text: "ignored: " + repofile.Why(err)})
+	if f.project && repofile.IsRefused(err) {
+		l.report.Warnings = append(l.report.Warnings, Warning{Origin: Origin{Source: f.path}, Text: "ignored: " + repofile.Reason(err)})
 		return
 	}
 	if err != nil {
-		l.fail(fmt.Errorf("read settings: %w", err))
+		l.addError(fmt.Errorf("read settings: %w", err))
 		return
 	}
-	src, err := parse(f.path, data)
+	src, err := parseSource(f.path, data)
 	if err == nil {
-		err = src.readable()
+		err = src.checkFormat()
 	}
 	if err != nil {
-		l.fail(err)
+		l.addError(err)
 		return
 	}
 	l.report.Files = append(l.report.Files, f.path)
-	y := layer{loader: l, name: f.path, src: src, project: f.project, untrusted: f.untrusted, floor: l.strictest()}
-	y.object(l.root, src.root)
+	y := layer{loader: l, name: f.path, source: src, project: f.project, untrusted: f.untrusted, minRank: l.strictestRank()}
+	y.applyObject(l.root, src.root)
 	y.useProfile()
 }
 
 // layer is one source of settings, applied to the earlier ones.
 type layer struct {
 	*loader
-	name      string
-	src       *source // nil for a variable or a flag
-	project   bool
-	untrusted bool
-	floor     int  // rank of the strictest verdict in earlier layers
-	chose     bool // whether it chose a profile
-	// withheld, which may be nil, reports whether this layer must not use a variable.
-	withheld func(name string) bool
+	name         string
+	source       *source // nil for a variable or a flag
+	project      bool
+	untrusted    bool
+	minRank      int  // rank of the strictest verdict in earlier layers
+	choseProfile bool // whether it chose a profile
+	// isWithheld, which may be nil, reports whether this layer must not use a variable.
+	isWithheld func(name string) bool
 }
 
-// override sets one key.
-func (y *layer) override(key string, value any) {
+// setOverride sets one key.
+func (y *layer) setOverride(key string, value any) {
 	if s, ok := value.(string); ok && key == "provider.preset" && isAddress(s) { // an endpoint without a preset
-		y.leaveEndpoint()
+		y.resetEndpoint()
 		key = "provider.base_url"
 	}
 	f, words, ok := y.root.find(key)
 	if !ok {
-		y.failAt(0, key, unknownKey(y.root, f, words, key))
+		y.addErrorAt(0, key, unknownKeyMessage(y.root, f, words, key))
 		return
 	}
-	v, err := literal(f, words, value)
+	v, err := toLiteral(f, words, value)
 	if err != nil {
-		y.failAt(0, key, key+": "+err.Error())
+		y.addErrorAt(0, key, key+": "+err.Error())
 		return
 	}
-	y.at(key, v)
+	y.applyAt(key, v)
 	y.useProfile()
 }
 
-// at applies v to the value at key.
-func (y *layer) at(key string, v hujson.Value) {
-	for _, word := range slices.Backward(split(key)) {
+// applyAt applies v to the value at key.
+func (y *layer) applyAt(key string, v hujson.Value) {
+	for _, word := range slices.Backward(splitKey(key)) {
 		v = hujson.Value{Value: &hujson.Object{Members: []hujson.ObjectMember{{
 			Name:  hujson.Value{Value: hujson.String(word)},
 			Value: v,
 		}}}}
 	}
-	y.object(y.root, v)
+	y.applyObject(y.root, v)
 }
 
-// literal returns value as a file would contain it. Text is parsed, unless the setting is itself text.
-func literal(f *field, words []string, value any) (hujson.Value, error) {
+// toLiteral returns value as a file would contain it. Text is parsed, unless the setting is itself text.
+func toLiteral(f *field, words []string, value any) (hujson.Value, error) {
 	s, isText := value.(string)
 	switch {
 	case !isText:
@@ -253,9 +253,9 @@ func literal(f *field, words []string, value any) (hujson.Value, error) {
 			return hujson.Value{}, err
 		}
 		return hujson.Parse(data)
-	case f.kind == text, f.kind == command, len(words) > 0 && f.kind != foreign, f.kind == rules:
+	case f.kind == kindText, f.kind == kindCommand, len(words) > 0 && f.kind != kindJSONMap, f.kind == kindRules:
 		return hujson.Value{Value: hujson.String(s)}, nil
-	case f.kind == texts, f.kind == reach && s != "true" && s != "false":
+	case f.kind == kindTextList, f.kind == kindNetwork && s != "true" && s != "false":
 		list := &hujson.Array{}
 		for item := range strings.SplitSeq(s, ",") {
 			if item = strings.TrimSpace(item); item != "" {
@@ -263,56 +263,56 @@ func literal(f *field, words []string, value any) (hujson.Value, error) {
 			}
 		}
 		return hujson.Value{Value: list}, nil
-	case f.kind == boolean, f.kind == reach, f.kind == whole, f.kind == decimal:
+	case f.kind == kindBool, f.kind == kindNetwork, f.kind == kindInt, f.kind == kindFloat:
 		if lit := hujson.Literal(s); lit.IsValid() {
 			return hujson.Value{Value: lit}, nil
 		}
-		return hujson.Value{}, fmt.Errorf("expected %s, found %q", f.wanted(), brief(s))
+		return hujson.Value{}, fmt.Errorf("expected %s, found %q", f.describeValues(), shorten(s))
 	}
-	if tooDeep([]byte(s)) >= 0 {
+	if findTooDeep([]byte(s)) >= 0 {
 		return hujson.Value{}, errors.New("nested too deep")
 	}
 	return hujson.Parse([]byte(s))
 }
 
-func unknownKey(root, f *field, words []string, key string) string {
+func unknownKeyMessage(root, f *field, words []string, key string) string {
 	name := ""
 	if len(words) > 0 {
 		name = words[0]
 	}
-	return fmt.Sprintf("unknown key %q%s", brief(key), root.suggest(f, name))
+	return fmt.Sprintf("unknown key %q%s", shorten(key), root.suggestKey(f, name))
 }
 
-// failAt records an error at offset.
-func (y *layer) failAt(offset int, key, what string) {
-	if y.src == nil {
-		y.fail(&Error{Source: y.name, Key: key, Text: what})
+// addErrorAt records an error at offset.
+func (y *layer) addErrorAt(offset int, key, what string) {
+	if y.source == nil {
+		y.addError(&Error{Source: y.name, Key: key, Text: what})
 		return
 	}
-	y.fail(y.src.error(offset, key, what))
+	y.addError(y.source.errorAt(offset, key, what))
 }
 
-// warn records an ignored setting.
-func (y *layer) warn(offset int, key, why string) {
+// addWarning records an ignored setting.
+func (y *layer) addWarning(offset int, key, why string) {
 	if len(y.report.Warnings) >= maxWarnings {
 		return
 	}
-	w := Warning{Origin: y.origin(offset), Key: key, Text: "ignored in an untrusted project: " + key}
+	w := Warning{Origin: y.originAt(offset), Key: key, Text: "ignored in an untrusted project: " + key}
 	if why != "" {
 		w.Text += " (" + why + ")"
 	}
 	y.report.Warnings = append(y.report.Warnings, w)
 }
 
-func (y *layer) origin(offset int) Origin {
+func (y *layer) originAt(offset int) Origin {
 	o := Origin{Source: y.name, Project: y.project}
-	if y.src != nil {
-		o.Line = y.src.line(offset)
+	if y.source != nil {
+		o.Line = y.source.lineAt(offset)
 	}
 	return o
 }
 
-// took records the origin of key's value.
-func (y *layer) took(offset int, key string) {
-	y.report.origins[key] = y.origin(offset)
+// recordOrigin records the origin of key's value.
+func (y *layer) recordOrigin(offset int, key string) {
+	y.report.origins[key] = y.originAt(offset)
 }

@@ -107,7 +107,7 @@ func TestStrongerLayersWinKeyByKey(t *testing.T) {
 		projectFile: "{\n\"provider\": {\"model\": \"project\",\n\"headers\": {\"B\": \"project\"}, \"models\": [\"z\"]}}",
 		"/x.json":   `{"provider": {"model": "file", "headers": {"C": "file"}}, "ui": {"color": "never"}}`,
 	}
-	named := func(o *config.Options) { o.File = "/x.json" }
+	named := func(o *config.Options) { o.ExtraFile = "/x.json" }
 	model := func(e env, change ...func(*config.Options)) string {
 		t.Helper()
 		c, r := mustLoad(t, layers, e, change...)
@@ -193,7 +193,7 @@ func TestServersOfAPersonAreNotMixedWithThoseOfAProject(t *testing.T) {
 		t.Errorf("the servers are %v, want %v", got, want)
 	}
 	var left []string
-	for _, l := range r.LeftOut {
+	for _, l := range r.SkippedServers {
 		left = append(left, fmt.Sprint(l.Name, l.Project))
 	}
 	if want := []string{"gonefalse", "fstrue", "gonetrue"}; !slices.Equal(left, want) {
@@ -300,7 +300,7 @@ func TestUnreadableFiles(t *testing.T) {
 	if _, _, err := load(nil, nil, denied); !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), homeFile) {
 		t.Errorf("got %v", err)
 	}
-	missing := func(o *config.Options) { o.File = "/no/such.json" }
+	missing := func(o *config.Options) { o.ExtraFile = "/no/such.json" }
 	if _, _, err := load(nil, nil, missing); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a named file that is missing gives %v", err)
 	}

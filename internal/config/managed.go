@@ -24,9 +24,9 @@ import (
 // a machine: managed.json, and files in managed.d.
 const ManagedDir = "/etc/coder"
 
-// Limits are the limits that only managed settings can set, in one file. All files apply: a file
+// ManagedLimits are the limits that only managed settings can set, in one file. All files apply: a file
 // can only tighten the others' limits. A nil list means no limit; an empty one allows nothing.
-type Limits struct {
+type ManagedLimits struct {
 	Modes     []string `json:"modes" order:"only these" doc:"modes that may be used"`
 	Endpoints []string `json:"endpoints" order:"only these" doc:"hosts of model endpoints, such as llm.example.org, *.example.org or 127.0.0.1:8080"`
 	Models    []string `json:"models" order:"only these" doc:"models, as patterns such as qwen3-*"`
@@ -40,11 +40,11 @@ type Limits struct {
 	Origin    Origin   `json:"-"`
 }
 
-// lock is a limit on a setting from managed settings.
-type lock struct {
-	field *field
-	limit reflect.Value
-	from  Origin
+// managedLimit is a limit on a setting from managed settings.
+type managedLimit struct {
+	field  *field
+	limit  reflect.Value
+	origin Origin
 }
 
 // managedFiles returns the managed files in dir. Each file, and each folder on its path, must
@@ -75,7 +75,7 @@ func managedFiles(dir string) (names []string, err error) {
 				return nil, nil
 			}
 		}
-		err = cmp.Or(err, ownedBy(real, owner, top), ownedBy(filepath.Dir(name), owner, top))
+		err = cmp.Or(err, checkOwner(real, owner, top), checkOwner(filepath.Dir(name), owner, top))
 		if err != nil {
 			return nil, err
 		}
@@ -83,9 +83,9 @@ func managedFiles(dir string) (names []string, err error) {
 	return look, nil
 }
 
-// ownedBy returns an error unless path, and the folders on its
+// checkOwner returns an error unless path, and the folders on its
 // path from top, belong to owner and are writable by nobody else.
-func ownedBy(path string, owner int, top string) error {
+func checkOwner(path string, owner int, top string) error {
 	for at := path; ; at = filepath.Dir(at) {
 		info, err := os.Stat(at)
 		if err != nil {
@@ -103,104 +103,104 @@ func ownedBy(path string, owner int, top string) error {
 	}
 }
 
-// manage tightens the settings to the managed files' limits. An
+// applyManaged tightens the settings to the managed files' limits. An
 // unusable file is an error: an unreadable policy allows nothing.
-func (l *loader) manage(dir string) {
+func (l *loader) applyManaged(dir string) {
 	names, err := managedFiles(dir)
 	if err != nil {
-		l.fail(fmt.Errorf("managed settings: %w", err))
+		l.addError(fmt.Errorf("managed settings: %w", err))
 	}
 	for _, name := range names {
-		data, err := repofile.Own(name, maxFileBytes)
+		data, err := repofile.ReadOwn(name, maxFileBytes)
 		if err != nil {
-			l.fail(fmt.Errorf("managed settings: %w", err))
+			l.addError(fmt.Errorf("managed settings: %w", err))
 			continue
 		}
-		src, err := parse(name, data)
+		src, err := parseSource(name, data)
 		if err == nil {
-			err = src.readable()
+			err = src.checkFormat()
 		}
 		if err != nil {
-			l.fail(err)
+			l.addError(err)
 			continue
 		}
 		l.report.Files = append(l.report.Files, name)
-		y := layer{loader: l, name: name, src: src, untrusted: true} // no variables: users set them
-		y.tightenTo(l.root, src.root)
+		y := layer{loader: l, name: name, source: src, untrusted: true} // no variables: users set them
+		y.tightenBlock(l.root, src.root)
 	}
 }
 
-// tightenTo tightens the settings in a block.
-func (y *layer) tightenTo(f *field, v hujson.Value) {
-	y.members(f.path, v, func(name string, m hujson.ObjectMember) {
-		path, kid := Entry(f.path, name), f.byName[name]
+// tightenBlock tightens the settings in a block.
+func (y *layer) tightenBlock(f *field, v hujson.Value) {
+	y.eachMember(f.path, v, func(name string, m hujson.ObjectMember) {
+		path, kid := EntryKey(f.path, name), f.childByName[name]
 		switch {
 		case f.path == "" && name == "managed":
-			y.limits(m.Value)
+			y.readLimits(m.Value)
 		case f.path == "" && (name == "$schema" || name == formatKey || name == writerKey):
-		case kid == nil && f.rest == nil:
-			y.failAt(m.Name.StartOffset, path, fmt.Sprintf("unknown key %q%s", brief(path), y.root.suggest(f, name)))
-		case kid != nil && kid.kind == object:
-			y.tightenTo(kid, m.Value)
-		case kid == nil || kid.order() == "":
+		case kid == nil && f.catchAll == nil:
+			y.addErrorAt(m.Name.StartOffset, path, fmt.Sprintf("unknown key %q%s", shorten(path), y.root.suggestKey(f, name)))
+		case kid != nil && kid.kind == kindObject:
+			y.tightenBlock(kid, m.Value)
+		case kid == nil || kid.tightenOrder() == "":
 			err := errors.New("managed settings can only tighten, and this setting has no order")
 			if kid == nil {
 				err = fmt.Errorf("%w; managed.deny denies calls", err)
 			}
-			y.mistake(m.Value, path, err)
+			y.addValueError(m.Value, path, err)
 		default:
-			y.lock(kid, m.Value)
+			y.limitField(kid, m.Value)
 		}
 	})
 }
 
-// lock limits one setting.
-func (y *layer) lock(f *field, v hujson.Value) {
-	limit, err := y.value(f, v)
-	if err == nil && f.order() == "least" && limit.IsZero() {
+// limitField limits one setting.
+func (y *layer) limitField(f *field, v hujson.Value) {
+	limit, err := y.decodeValue(f, v)
+	if err == nil && f.tightenOrder() == "least" && limit.IsZero() {
 		err = errors.New("0 is no limit")
 	}
 	if err != nil {
-		y.mistake(v, f.path, err)
+		y.addValueError(v, f.path, err)
 		return
 	}
 	if old, twice := y.report.locks[f.path]; twice {
-		limit, _ = f.bound(old.limit, limit)
+		limit, _ = f.applyLimit(old.limit, limit)
 	}
-	y.report.locks[f.path] = lock{f, limit, y.origin(v.StartOffset)}
-	place := f.in(&y.cfg)
-	now, changed := f.bound(place, limit)
+	y.report.locks[f.path] = managedLimit{f, limit, y.originAt(v.StartOffset)}
+	place := f.valueIn(&y.cfg)
+	now, changed := f.applyLimit(place, limit)
 	place.Set(now)
 	if !changed {
 		return
 	}
 	if by := y.report.origins[f.path]; strings.HasPrefix(by.Source, "-") { // from a flag
-		text := fmt.Sprintf("%s is locked by %s", f.path, y.origin(v.StartOffset))
+		text := fmt.Sprintf("%s is locked by %s", f.path, y.originAt(v.StartOffset))
 		y.report.Warnings = append(y.report.Warnings, Warning{Origin: by, Key: f.path, Text: text})
 	}
-	y.took(v.StartOffset, f.path)
+	y.recordOrigin(v.StartOffset, f.path)
 }
 
-// limits reads the block managed.
-func (y *layer) limits(v hujson.Value) {
-	limits := Limits{Origin: y.origin(v.StartOffset)}
+// readLimits reads the block managed.
+func (y *layer) readLimits(v hujson.Value) {
+	limits := ManagedLimits{Origin: y.originAt(v.StartOffset)}
 	plain := v.Clone()
 	plain.Standardize()
 	d := json.NewDecoder(strings.NewReader(string(plain.Pack())))
 	d.DisallowUnknownFields()
 	err := d.Decode(&limits)
 	if err != nil {
-		err = jsonx.Misfit(err, limits)
+		err = jsonx.ExplainMismatch(err, limits)
 	}
 	for x := range v.All() {
 		if lit, ok := x.Value.(hujson.Literal); ok && lit.Kind() == 'n' && err == nil {
 			err = errors.New("null is no limit")
 		}
 	}
-	modes := y.root.byName["agents"].byName["default"].enum()
+	modes := y.root.childByName["agents"].childByName["default"].enum()
 	for _, name := range limits.Modes {
 		if !slices.Contains(modes, name) && err == nil {
-			err = fmt.Errorf("modes: expected %s, found %q", oneOf(modes), brief(name))
+			err = fmt.Errorf("modes: expected %s, found %q", listValues(modes), shorten(name))
 		}
 	}
 	if err == nil && (limits.KeepDays < 0 || limits.DayUSD < 0 || limits.DayTokens < 0) {
@@ -210,38 +210,38 @@ func (y *layer) limits(v hujson.Value) {
 		err = checkHosts(limits.Endpoints)
 	}
 	if err != nil {
-		y.mistake(v, "managed", err)
+		y.addValueError(v, "managed", err)
 		return
 	}
 	y.report.Limits = append(y.report.Limits, limits)
 }
 
-// order returns how managed settings limit f, or "" if they cannot: in
+// tightenOrder returns how managed settings limit f, or "" if they cannot: in
 // the way that an untrusted project may change f, unless f has its own.
-func (f *field) order() string {
+func (f *field) tightenOrder() string {
 	if own, ok := f.tag.Lookup("managed"); ok {
 		return own
 	}
-	if how := f.project(); how != "free" && how != "never" && f.kind != rules {
+	if how := f.projectRule(); how != "free" && how != "never" && f.kind != kindRules {
 		return how
 	}
 	return ""
 }
 
-// bound returns f's value under a limit, and whether the limit changes it.
-func (f *field) bound(value, limit reflect.Value) (now reflect.Value, changed bool) {
+// applyLimit returns f's value under a limit, and whether the limit changes it.
+func (f *field) applyLimit(value, limit reflect.Value) (now reflect.Value, changed bool) {
 	now = value
-	switch f.order() {
+	switch f.tightenOrder() {
 	case "stricter":
-		if f.rank(limit.String()) < f.rank(value.String()) {
+		if f.enumRank(limit.String()) < f.enumRank(value.String()) {
 			now = limit
 		}
 	case "off":
 		now = reflect.ValueOf(value.Bool() && limit.Bool())
 	case "lower", "least":
-		unlimited := f.order() == "least" && value.IsZero()
-		if f.kind == decimal && (unlimited || limit.Float() < value.Float()) ||
-			f.kind == whole && (unlimited || limit.Int() < value.Int()) {
+		unlimited := f.tightenOrder() == "least" && value.IsZero()
+		if f.kind == kindFloat && (unlimited || limit.Float() < value.Float()) ||
+			f.kind == kindInt && (unlimited || limit.Int() < value.Int()) {
 			now = limit
 		}
 	case "adds":
@@ -257,32 +257,32 @@ func (f *field) bound(value, limit reflect.Value) (now reflect.Value, changed bo
 		list := slices.Clone(value.Interface().([]string))
 		now = reflect.ValueOf(slices.DeleteFunc(list, func(s string) bool { return !slices.Contains(may, s) }))
 	case "narrower":
-		if value.Interface().(Network).All() {
+		if value.Interface().(Network).IsUnlimited() {
 			now = limit
 		} else {
-			now, _ = narrower(limit, value)
+			now, _ = intersectNetworks(limit, value)
 		}
 	}
 	return now, !reflect.DeepEqual(now.Interface(), value.Interface())
 }
 
-// Locked returns an error if managed settings would override a setting's value.
-func (r Report) Locked(key string, value any) error {
+// CheckLocked returns an error if managed settings would override a setting's value.
+func (r Report) CheckLocked(key string, value any) error {
 	held, ok := r.locks[key]
-	if !ok || held.field.order() == "adds" {
+	if !ok || held.field.tightenOrder() == "adds" {
 		return nil
 	}
-	v, err := literal(held.field, nil, value)
+	v, err := toLiteral(held.field, nil, value)
 	if err != nil {
 		return err
 	}
 	y := layer{loader: newLoader(Options{}), name: "value"}
-	given, err := y.value(held.field, v)
+	given, err := y.decodeValue(held.field, v)
 	if err != nil {
 		return err
 	}
-	if _, changed := held.field.bound(given, held.limit); changed {
-		return fmt.Errorf("%s is locked by %s: %s", key, held.from, jsonx.Must(held.limit.Interface()))
+	if _, changed := held.field.applyLimit(given, held.limit); changed {
+		return fmt.Errorf("%s is locked by %s: %s", key, held.origin, jsonx.MustMarshal(held.limit.Interface()))
 	}
 	return nil
 }
@@ -291,12 +291,12 @@ func (r Report) Locked(key string, value any) error {
 func (r Report) managedRows() (rows []Row) {
 	for _, l := range r.Limits {
 		var all map[string]json.RawMessage
-		if json.Unmarshal(jsonx.Must(l), &all) != nil {
+		if json.Unmarshal(jsonx.MustMarshal(l), &all) != nil {
 			continue
 		}
 		for _, name := range slices.Sorted(maps.Keys(all)) {
 			if text := string(all[name]); text != "null" && text != "0" {
-				rows = append(rows, Row{Key: Entry("managed", name), Value: text, Origin: l.Origin, Lock: l.Origin})
+				rows = append(rows, Row{Key: EntryKey("managed", name), Value: text, Origin: l.Origin, Lock: l.Origin})
 			}
 		}
 	}
@@ -312,8 +312,8 @@ func ManagedKeys() (keys []ManagedKey) {
 		"off": "false before true", "lower": "less", "least": "less; 0 is no limit",
 		"adds": "more", "fewer": "fewer entries", "narrower": "fewer hosts",
 	}
-	fields().all(func(f *field) {
-		order := f.order()
+	rootField().walk(func(f *field) {
+		order := f.tightenOrder()
 		if order == "" {
 			return
 		}
@@ -322,9 +322,9 @@ func ManagedKeys() (keys []ManagedKey) {
 		}
 		keys = append(keys, ManagedKey{f.path, words[order], f.doc()})
 	})
-	for f := range reflect.TypeFor[Limits]().Fields() {
+	for f := range reflect.TypeFor[ManagedLimits]().Fields() {
 		if name := f.Tag.Get("json"); name != "-" {
-			keys = append(keys, ManagedKey{Entry("managed", name), f.Tag.Get("order"), f.Tag.Get("doc")})
+			keys = append(keys, ManagedKey{EntryKey("managed", name), f.Tag.Get("order"), f.Tag.Get("doc")})
 		}
 	}
 	return keys

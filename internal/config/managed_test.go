@@ -69,8 +69,8 @@ func TestManagedSettingsOnlyTighten(t *testing.T) {
 			continue
 		}
 		for _, r := range report.Rows() {
-			if r.Key == tt.key && (r.Value != tt.want || !strings.HasPrefix(r.From(), "locked by "+dir)) {
-				t.Errorf("%s: %s under %s is %s (%s), want %s", tt.key, tt.user, tt.limit, r.Value, r.From(), tt.want)
+			if r.Key == tt.key && (r.Value != tt.want || !strings.HasPrefix(r.DisplayOrigin(), "locked by "+dir)) {
+				t.Errorf("%s: %s under %s is %s (%s), want %s", tt.key, tt.user, tt.limit, r.Value, r.DisplayOrigin(), tt.want)
 			}
 		}
 	}
@@ -105,7 +105,7 @@ func TestNoLayerGetsPastManagedSettings(t *testing.T) {
 		"runtime.max_steps": {"51": false, "50": true, "5": true}, "safety.sandbox": {"auto": false, "require": true}, "ui.theme": {"dark": true},
 	} {
 		for value, may := range values {
-			if err := report.Locked(key, value); (err == nil) != may {
+			if err := report.CheckLocked(key, value); (err == nil) != may {
 				t.Errorf("%s = %s: %v", key, value, err)
 			}
 		}
@@ -169,7 +169,7 @@ func TestManagedFilesBelongToRootAlone(t *testing.T) {
 			t.Errorf("%s was used", name)
 		}
 	}
-	if err := ownedBy("/", os.Geteuid()+1, "/"); err == nil {
+	if err := checkOwner("/", os.Geteuid()+1, "/"); err == nil {
 		t.Error("an owner other than the one expected is none")
 	}
 	if _, _, err := Load(Options{Managed: filepath.Join(t.TempDir(), "none")}); err != nil {
@@ -184,8 +184,8 @@ func TestEveryOrderIsKnown(t *testing.T) {
 			t.Errorf("%s has no order in words", k.Key)
 		}
 	}
-	fields().all(func(f *field) {
-		if f.order() == "stricter" && len(f.enum()) < 2 {
+	rootField().walk(func(f *field) {
+		if f.tightenOrder() == "stricter" && len(f.enum()) < 2 {
 			t.Errorf("%s has no values in order", f.path)
 		}
 	})

@@ -14,11 +14,11 @@ type Network []string
 // AllHosts is the unlimited network; in a file it is true.
 var AllHosts = Network{"*"}
 
-// All reports whether n is unlimited.
-func (n Network) All() bool { return len(n) == 1 && n[0] == AllHosts[0] }
+// IsUnlimited reports whether n is unlimited.
+func (n Network) IsUnlimited() bool { return len(n) == 1 && n[0] == AllHosts[0] }
 
-// Hosts returns the listed hosts; none for all or nothing.
-func (n Network) Hosts() (list []hosts.Pattern) {
+// HostPatterns returns the listed hosts; none for all or nothing.
+func (n Network) HostPatterns() (list []hosts.Pattern) {
 	for _, text := range n {
 		if p, err := hosts.Parse(text); err == nil { // a star alone is not a pattern
 			list = append(list, p)
@@ -29,8 +29,8 @@ func (n Network) Hosts() (list []hosts.Pattern) {
 
 // MarshalJSON writes the value as in a file.
 func (n Network) MarshalJSON() ([]byte, error) {
-	if len(n) == 0 || n.All() {
-		return json.Marshal(n.All())
+	if len(n) == 0 || n.IsUnlimited() {
+		return json.Marshal(n.IsUnlimited())
 	}
 	return json.Marshal([]string(n))
 }
@@ -39,26 +39,26 @@ func (n Network) MarshalJSON() ([]byte, error) {
 func checkHosts(list []string) error {
 	for _, text := range list {
 		if _, err := hosts.Parse(text); err != nil {
-			return fmt.Errorf("%q is not a host pattern: %w", brief(text), err)
+			return fmt.Errorf("%q is not a host pattern: %w", shorten(text), err)
 		}
 	}
 	return nil
 }
 
-// narrower returns what both values allow, and the hosts in the second that the first does not allow.
-func narrower(was, want reflect.Value) (both reflect.Value, refused []string) {
+// intersectNetworks returns what both values allow, and the hosts in the second that the first does not allow.
+func intersectNetworks(was, want reflect.Value) (both reflect.Value, refused []string) {
 	old, now := was.Interface().(Network), want.Interface().(Network)
 	switch {
-	case old.All():
+	case old.IsUnlimited():
 		return want, nil
-	case now.All():
+	case now.IsUnlimited():
 		return was, []string{"every host"}
 	}
 	var shared Network
-	for _, p := range now.Hosts() {
+	for _, p := range now.HostPatterns() {
 		found := false
-		for _, q := range old.Hosts() {
-			if both, ok := p.And(q); ok {
+		for _, q := range old.HostPatterns() {
+			if both, ok := p.Intersect(q); ok {
 				shared, found = append(shared, both.String()), true
 			}
 		}

@@ -55,7 +55,7 @@ func TestPresets(t *testing.T) {
 		if p.BaseURL != w[0] || p.Kind != w[1] || p.APIKey != key || p.KeyHeader != w[3] || len(p.Headers) != 0 || p.Model == "other" {
 			t.Errorf("%s is %+v", name, p)
 		}
-		if preset := config.PresetNamed(name); !preset.Local && name != "azure" && p.Model != preset.Model || preset.Local && preset.Raise == "" {
+		if preset := config.FindPreset(name); !preset.Local && name != "azure" && p.Model != preset.Model || preset.Local && preset.RaiseWindowHint == "" {
 			t.Errorf("%s uses %q: %+v", name, p.Model, preset)
 		}
 		if w[2] != "" && (!slices.Contains(r.SecretVariables(), w[2]) || r.Origin("provider.api_key").String() != "env "+w[2]) {
@@ -181,13 +181,13 @@ func TestTheSchemaListsThePresets(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range config.Presets() {
-		for _, told := range slices.Concat([]string{"| `" + p.Name + "` | " + strings.Join(p.Kinds, ", ") + " |", p.Token, p.Model}, p.Keys, p.Bases, p.Models) {
+		for _, told := range slices.Concat([]string{"| `" + p.Name + "` | " + strings.Join(p.Kinds, ", ") + " |", p.TokenVar, p.Model}, p.KeyVars, p.AddressVars, p.ModelVars) {
 			if !strings.Contains(string(page), told) {
 				t.Errorf("docs/reference/models.md does not tell %q of %s", told, p.Name)
 			}
 		}
 	}
-	if !strings.Contains(string(page), config.PresetsKnownAsOf) {
+	if !strings.Contains(string(page), config.PresetsCheckedIn) {
 		t.Error("docs/reference/models.md has another date")
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// profile is one layer's definition of a profile, with that layer.
-type profile struct {
-	told  layer
+// profileLayer is one layer's definition of a profile, with that layer.
+type profileLayer struct {
+	layer layer
 	value hujson.Value
 }
 
@@ -19,57 +19,57 @@ type profile struct {
 // so far. A profile is as strong as the layer that chooses it.
 func (y *layer) useProfile() {
 	name := y.cfg.Profile
-	if !y.chose || name == "" {
+	if !y.choseProfile || name == "" {
 		return
 	}
-	y.chose = false
+	y.choseProfile = false
 	told := y.profiles[name]
 	if len(told) == 0 {
-		why := fmt.Sprintf("unknown profile %q", brief(name))
+		why := fmt.Sprintf("unknown profile %q", shorten(name))
 		if names := slices.Sorted(maps.Keys(y.profiles)); len(names) > 0 {
-			why = fmt.Sprintf("unknown profile %q; use one of: %s", brief(name), strings.Join(names, ", "))
+			why = fmt.Sprintf("unknown profile %q; use one of: %s", shorten(name), strings.Join(names, ", "))
 		}
-		y.failAt(0, "profile", why)
+		y.addErrorAt(0, "profile", why)
 		return
 	}
-	f := y.root.byName["provider"]
-	if slices.ContainsFunc(told, func(p profile) bool { return names(p.value, "preset", "base_url", "kind") }) {
-		y.leaveEndpoint()
+	f := y.root.childByName["provider"]
+	if slices.ContainsFunc(told, func(p profileLayer) bool { return hasMember(p.value, "preset", "base_url", "kind") }) {
+		y.resetEndpoint()
 	}
 	for _, p := range told {
-		p.told.object(f, p.value)
+		p.layer.applyObject(f, p.value)
 	}
 }
 
-// noteSecrets records the variables in a profile that hold secrets, whether the profile is used or not.
-func (y *layer) noteSecrets(v hujson.Value, secret bool) {
+// recordSecretVars records the variables in a profile that hold secrets, whether the profile is used or not.
+func (y *layer) recordSecretVars(v hujson.Value, secret bool) {
 	switch x := v.Value.(type) {
 	case *hujson.Object:
 		for _, m := range x.Members {
-			y.noteSecrets(m.Value, secret || memberName(m) == "headers" || secretName(memberName(m)))
+			y.recordSecretVars(m.Value, secret || memberName(m) == "headers" || isSecretName(memberName(m)))
 		}
 	case hujson.Literal:
 		if x.Kind() != '"' {
 			return
 		}
-		_, refs := references(x.String())
+		_, refs := splitReferences(x.String())
 		for _, ref := range refs {
-			if secret || secretName(ref.name) {
+			if secret || isSecretName(ref.name) {
 				y.report.secretVars = append(y.report.secretVars, ref.name)
 			}
 		}
 	}
 }
 
-// names reports whether the object v has one of these members.
-func names(v hujson.Value, members ...string) bool {
-	o, err := asObject(v)
+// hasMember reports whether the object v has one of these members.
+func hasMember(v hujson.Value, members ...string) bool {
+	o, err := toObject(v)
 	return err == nil && slices.ContainsFunc(o.Members, func(m hujson.ObjectMember) bool { return slices.Contains(members, memberName(m)) })
 }
 
-// turnTo drops the earlier layers' endpoint if v, a value of the block f, names another preset.
-func (y *layer) turnTo(f *field, v hujson.Value) {
-	o, err := asObject(v)
+// switchPreset drops the earlier layers' endpoint if v, a value of the block f, names another preset.
+func (y *layer) switchPreset(f *field, v hujson.Value) {
+	o, err := toObject(v)
 	if err != nil {
 		return // the error is reported where v is read
 	}
@@ -78,20 +78,20 @@ func (y *layer) turnTo(f *field, v hujson.Value) {
 		if memberName(m) != "preset" || !ok || lit.Kind() != '"' {
 			continue
 		}
-		if s, err := y.expanded(f.byName["preset"], lit.String()); err == nil && s != y.cfg.Provider.Preset {
-			y.leaveEndpoint()
+		if s, err := y.expandText(f.childByName["preset"], lit.String()); err == nil && s != y.cfg.Provider.Preset {
+			y.resetEndpoint()
 		}
 	}
 }
 
-// leaveEndpoint resets the settings for one endpoint: its key and its models do not apply to another.
-func (l *loader) leaveEndpoint() {
+// resetEndpoint resets the settings for one endpoint: its key and its models do not apply to another.
+func (l *loader) resetEndpoint() {
 	fresh := Default()
-	l.root.byName["provider"].all(func(f *field) {
+	l.root.childByName["provider"].walk(func(f *field) {
 		if f.tag.Get("endpoint") != "yes" {
 			return
 		}
-		f.in(&l.cfg).Set(f.in(&fresh))
+		f.valueIn(&l.cfg).Set(f.valueIn(&fresh))
 		maps.DeleteFunc(l.report.origins, func(key string, _ Origin) bool { return key == f.path || strings.HasPrefix(key, f.path+".") })
 	})
 }
@@ -99,19 +99,19 @@ func (l *loader) leaveEndpoint() {
 // ForgetEndpoint resets a settings file's endpoint and profile to the defaults: no setting, above all no
 // key, may reach another endpoint. The rest of the file stays unchanged. gone lists the reset settings.
 func ForgetEndpoint(content []byte) (text []byte, gone []string, err error) {
-	src, err := parse("settings", content)
+	src, err := parseSource("settings", content)
 	if err != nil {
 		return nil, nil, err
 	}
-	fresh, root := Default(), fields()
+	fresh, root := Default(), rootField()
 	forget := func(f *field, in hujson.Value) {
-		if err == nil && names(in, f.name()) {
-			content, err = Set(content, f.path, f.in(&fresh).Interface())
+		if err == nil && hasMember(in, f.name()) {
+			content, err = SetValue(content, f.path, f.valueIn(&fresh).Interface())
 			gone = append(gone, f.path)
 		}
 	}
-	forget(root.byName["profile"], src.root)
-	o, notObject := asObject(src.root)
+	forget(root.childByName["profile"], src.root)
+	o, notObject := toObject(src.root)
 	if notObject != nil {
 		return nil, nil, notObject
 	}
@@ -119,7 +119,7 @@ func ForgetEndpoint(content []byte) (text []byte, gone []string, err error) {
 		if memberName(m) != "provider" {
 			continue
 		}
-		for _, f := range root.byName["provider"].kids {
+		for _, f := range root.childByName["provider"].children {
 			if f.tag.Get("endpoint") == "yes" {
 				forget(f, m.Value)
 			}

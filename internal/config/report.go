@@ -13,15 +13,15 @@ import (
 
 // Report says where settings came from and which were ignored.
 type Report struct {
-	Files    []string // the files read, the weakest first
-	Warnings []Warning
-	Parts    map[string][]Part // parts of settings with joined layers, by key
-	LeftOut  []LeftOut         // MCP servers that are unusable as written
-	Limits   []Limits          // from managed settings, one per file
+	Files          []string // the files read, the weakest first
+	Warnings       []Warning
+	Parts          map[string][]Part // parts of settings with joined layers, by key
+	SkippedServers []SkippedServer   // MCP servers that are unusable as written
+	Limits         []ManagedLimits   // from managed settings, one per file
 
 	cfg        Config
-	locks      map[string]lock   // from managed settings, by key
-	origins    map[string]Origin // by key; other keys have their defaults
+	locks      map[string]managedLimit // from managed settings, by key
+	origins    map[string]Origin       // by key; other keys have their defaults
 	secretVars []string
 }
 
@@ -31,8 +31,8 @@ type Part struct {
 	Project bool // the layer is the project's, which is trusted
 }
 
-// LeftOut is an MCP server in a file that is not used.
-type LeftOut struct {
+// SkippedServer is an MCP server in a file that is not used.
+type SkippedServer struct {
 	Skipped
 	Origin  Origin
 	Project bool // the file is the project's
@@ -67,18 +67,18 @@ func (o Origin) String() string {
 	return fmt.Sprintf("%s:%d", o.Source, o.Line)
 }
 
-// Shown returns the origin for display.
-func (o Origin) Shown() string {
+// DisplayText returns the origin for display.
+func (o Origin) DisplayText() string {
 	if name, ok := strings.CutPrefix(o.Source, "env "); ok {
 		return fmt.Sprintf("environment variable %s", name)
 	}
 	return o.String()
 }
 
-// OverFiles reports whether a value came from a variable that takes
+// OverridesFiles reports whether a value came from a variable that takes
 // precedence over files; vendors' variables only fill in unset settings.
-func (o Origin) OverFiles() bool {
-	return slices.ContainsFunc(variables, func(v variable) bool { return o.Source == "env "+v.name })
+func (o Origin) OverridesFiles() bool {
+	return slices.ContainsFunc(envVars, func(v envVar) bool { return o.Source == "env "+v.name })
 }
 
 // Origin returns the source of key's value.
@@ -95,33 +95,33 @@ type Row struct {
 	Lock   Origin // the managed settings that limit it; zero if none do
 }
 
-// From returns the source of the value, or of its lock, for display.
-func (r Row) From() string {
+// DisplayOrigin returns the source of the value, or of its lock, for display.
+func (r Row) DisplayOrigin() string {
 	if r.Lock.Source != "" {
 		return fmt.Sprintf("locked by %s", r.Lock)
 	}
-	return r.Origin.Shown()
+	return r.Origin.DisplayText()
 }
 
 // Rows lists every setting in the order of the documentation.
 func (r Report) Rows() []Row {
 	var rows []Row
-	fields().all(func(f *field) {
-		rows = append(rows, r.rows(f)...)
+	rootField().walk(func(f *field) {
+		rows = append(rows, r.fieldRows(f)...)
 	})
 	return append(rows, r.managedRows()...)
 }
 
-// rows lists f: one row, or one for each of its entries.
-func (r Report) rows(f *field) []Row {
+// fieldRows lists f: one row, or one for each of its entries.
+func (r Report) fieldRows(f *field) []Row {
 	entries := map[string]any{}
-	switch v := f.in(&r.cfg).Interface().(type) {
+	switch v := f.valueIn(&r.cfg).Interface().(type) {
 	case map[string]string:
 		for name, s := range v {
 			if f.path != "ui.colors" {
-				s = mask(s)
+				s = maskSecret(s)
 			}
-			entries[Entry(f.path, name)] = s
+			entries[EntryKey(f.path, name)] = s
 		}
 	case map[string]json.RawMessage:
 		for name, raw := range v {
@@ -129,7 +129,7 @@ func (r Report) rows(f *field) []Row {
 			if json.Unmarshal(raw, &v) != nil {
 				v = "****"
 			}
-			entries[Entry(f.path, name)] = maskUnder(v, false)
+			entries[EntryKey(f.path, name)] = maskValue(v, false)
 		}
 	case map[string]Rules:
 		for tool, rules := range v {
@@ -138,31 +138,31 @@ func (r Report) rows(f *field) []Row {
 			}
 		}
 	case string:
-		if f.secret() {
-			v = mask(v)
-		} else if f.address() {
+		if f.isSecret() {
+			v = maskSecret(v)
+		} else if f.isAddress() {
 			v = maskAddress(v)
 		}
 		entries[f.path] = v
 	default:
 		entries[f.path] = v
 	}
-	if len(entries) == 0 && f.kind != rules {
+	if len(entries) == 0 && f.kind != kindRules {
 		entries[f.path] = struct{}{}
 	}
 	var rows []Row
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
-		value, err := jsonx.JSON(entries[key])
+		value, err := jsonx.Marshal(entries[key])
 		if err != nil {
 			value = json.RawMessage("?")
 		}
-		rows = append(rows, Row{Key: key, Value: string(value), Origin: r.origins[key], Lock: r.locks[key].from})
+		rows = append(rows, Row{Key: key, Value: string(value), Origin: r.origins[key], Lock: r.locks[key].origin})
 	}
 	return rows
 }
 
-// mask hides a secret except for its end, by which its owner recognises it.
-func mask(s string) string {
+// maskSecret hides a secret except for its end, by which its owner recognises it.
+func maskSecret(s string) string {
 	const tail, enough = 4, 16
 	switch {
 	case s == "":
@@ -188,27 +188,27 @@ func maskAddress(s string) string {
 	return u.Redacted()
 }
 
-func maskUnder(v any, secret bool) any {
+func maskValue(v any, secret bool) any {
 	switch v := v.(type) {
 	case string:
 		if secret {
-			return mask(v)
+			return maskSecret(v)
 		}
 		return maskAddress(v)
 	case []any:
 		for i := range v {
-			v[i] = maskUnder(v[i], secret)
+			v[i] = maskValue(v[i], secret)
 		}
 	case map[string]any:
 		for k := range v {
-			v[k] = maskUnder(v[k], secret || k == "env" || k == "headers" || secretName(k))
+			v[k] = maskValue(v[k], secret || k == "env" || k == "headers" || isSecretName(k))
 		}
 	}
 	return v
 }
 
-// secretName reports whether a name suggests a secret: API_KEY, githubToken, Authorization.
-func secretName(name string) bool {
+// isSecretName reports whether a name suggests a secret: API_KEY, githubToken, Authorization.
+func isSecretName(name string) bool {
 	name = strings.TrimRight(strings.ToUpper(name), "_-0123456789")
 	ends := []string{"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "AUTHORIZATION", "COOKIE"}
 	return slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(name, end) })
@@ -222,56 +222,56 @@ func (r Report) SecretVariables() []string {
 	return slices.Compact(names)
 }
 
-// minSecret is the minimum length of a value that cannot be a common word.
-const minSecret = 8
+// minSecretLen is the minimum length of a value that cannot be a common word.
+const minSecretLen = 8
 
 // Secrets lists the values that must not be shown or logged: the keys in use, and
 // the values of [Report.SecretVariables] in environ, which has the form NAME=value.
 func (r Report) Secrets(environ []string) []string {
 	found := []string{strings.TrimSpace(r.cfg.Provider.APIKey)}
 	for name, v := range r.cfg.Provider.Headers {
-		if secretName(name) {
-			found = append(found, bare(v))
+		if isSecretName(name) {
+			found = append(found, stripScheme(v))
 		}
 	}
 	for _, blocks := range []map[string]json.RawMessage{r.cfg.MCPServers, r.cfg.Profiles} {
 		for _, raw := range blocks {
 			var v any
 			if json.Unmarshal(raw, &v) == nil {
-				found = append(found, secretsUnder(v, false)...)
+				found = append(found, collectSecrets(v, false)...)
 			}
 		}
 	}
 	vars := r.SecretVariables()
 	for _, e := range environ {
 		if name, value, _ := strings.Cut(e, "="); slices.Contains(vars, name) {
-			found = append(found, bare(strings.TrimSpace(value)))
+			found = append(found, stripScheme(strings.TrimSpace(value)))
 		}
 	}
-	found = slices.DeleteFunc(found, func(s string) bool { return len(s) < minSecret })
+	found = slices.DeleteFunc(found, func(s string) bool { return len(s) < minSecretLen })
 	slices.Sort(found)
 	return slices.Compact(found)
 }
 
-// bare returns the secret in a header's value such as "Bearer secret".
-func bare(s string) string {
+// stripScheme returns the secret in a header's value such as "Bearer secret".
+func stripScheme(s string) string {
 	return s[strings.LastIndexByte(s, ' ')+1:]
 }
 
-func secretsUnder(v any, secret bool) []string {
+func collectSecrets(v any, secret bool) []string {
 	var found []string
 	switch v := v.(type) {
 	case string:
 		if secret {
-			found = append(found, bare(v))
+			found = append(found, stripScheme(v))
 		}
 	case []any:
 		for _, e := range v {
-			found = append(found, secretsUnder(e, secret)...)
+			found = append(found, collectSecrets(e, secret)...)
 		}
 	case map[string]any:
 		for k, e := range v {
-			found = append(found, secretsUnder(e, secret || secretName(k))...)
+			found = append(found, collectSecrets(e, secret || isSecretName(k))...)
 		}
 	}
 	return found

@@ -21,7 +21,7 @@ type schema struct {
 // Schema describes a settings file: JSON Schema, draft 2020-12.
 func Schema() json.RawMessage {
 	def := Default()
-	s := objectSchema(fields(), &def)
+	s := objectSchema(rootField(), &def)
 	s.Dialect = "https://json-schema.org/draft/2020-12/schema"
 	s.Title = "coder settings"
 	s.Properties["$schema"] = &schema{Type: "string", Description: "address of this schema, for editors"}
@@ -37,13 +37,13 @@ func Schema() json.RawMessage {
 
 func objectSchema(f *field, def *Config) *schema {
 	s := &schema{Description: f.doc(), Type: "object", Properties: map[string]*schema{}, More: false}
-	for _, k := range f.kids {
+	for _, k := range f.children {
 		s.Properties[k.name()] = fieldSchema(k, def)
 	}
-	if f.rest != nil {
-		s.More = rulesSchema(f.rest, nil)
+	if f.catchAll != nil {
+		s.More = rulesSchema(f.catchAll, nil)
 		for tool, rules := range def.Permission.Tools {
-			s.Properties[tool] = rulesSchema(f.rest, rules)
+			s.Properties[tool] = rulesSchema(f.catchAll, rules)
 		}
 	}
 	return s
@@ -59,25 +59,25 @@ func rulesSchema(f *field, def Rules) *schema {
 }
 
 var schemaTypes = []string{
-	boolean: "boolean", whole: "integer", decimal: "number", text: "string", texts: "array", command: "array", reach: "", named: "object", foreign: "object",
+	kindBool: "boolean", kindInt: "integer", kindFloat: "number", kindText: "string", kindTextList: "array", kindCommand: "array", kindNetwork: "", kindTextMap: "object", kindJSONMap: "object",
 }
 
 func fieldSchema(f *field, def *Config) *schema {
-	if f.kind == object {
+	if f.kind == kindObject {
 		return objectSchema(f, def)
 	}
-	s := &schema{Description: f.doc(), Type: schemaTypes[f.kind], Enum: f.enum(), Default: f.in(def).Interface()}
-	if least, most, ok := f.limits(); ok {
+	s := &schema{Description: f.doc(), Type: schemaTypes[f.kind], Enum: f.enum(), Default: f.valueIn(def).Interface()}
+	if least, most, ok := f.valueRange(); ok {
 		s.Minimum, s.Maximum = &least, &most
 	}
 	switch f.kind {
-	case command:
+	case kindCommand:
 		s.Type, s.AnyOf = "", []*schema{{Type: "string"}, {Type: "array", Items: &schema{Type: "string"}}}
-	case reach:
+	case kindNetwork:
 		s.AnyOf = []*schema{{Type: "boolean"}, {Type: "array", Items: &schema{Type: "string"}}}
-	case texts:
+	case kindTextList:
 		s.Items = &schema{Type: "string"}
-	case named:
+	case kindTextMap:
 		s.More = &schema{Type: "string"}
 	}
 	return s

@@ -9,11 +9,11 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// Servers parses a file with MCP servers in the common form: an object mcpServers, by name, or
+// ParseServers parses a file with MCP servers in the common form: an object mcpServers, by name, or
 // only the content of that object. It expands variables, and returns a server with an unset
 // variable as skipped. It uses no variable for which withheld, which may be nil, returns true.
-func Servers(text []byte, getenv func(string) string, withheld func(string) bool) (servers map[string]json.RawMessage, skipped []Skipped, err error) {
-	src, err := parse(mcpServers, text)
+func ParseServers(text []byte, getenv func(string) string, withheld func(string) bool) (servers map[string]json.RawMessage, skipped []Skipped, err error) {
+	src, err := parseSource(mcpServers, text)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -27,11 +27,11 @@ func Servers(text []byte, getenv func(string) string, withheld func(string) bool
 			return nil, nil, errors.New("mcpServers: expected an object")
 		}
 	}
-	y := layer{loader: newLoader(Options{Getenv: getenv}), src: src, withheld: withheld}
+	y := layer{loader: newLoader(Options{Getenv: getenv}), source: src, isWithheld: withheld}
 	for _, name := range slices.Sorted(maps.Keys(file)) {
 		entry, err := hujson.Parse(file[name])
 		if err == nil {
-			err = y.expandAll(y.root.byName[mcpServers], &entry)
+			err = y.expandStrings(y.root.childByName[mcpServers], &entry)
 		}
 		if err != nil {
 			skipped = append(skipped, Skipped{name, err, isDisabled(entry)})
@@ -52,24 +52,24 @@ type Skipped struct {
 
 const mcpServers = "mcpServers"
 
-// leavesOut reports whether to skip an MCP server in this layer: it has a
+// skipServer reports whether to skip an MCP server in this layer: it has a
 // variable that it must not use, or it is a project's and the user has one
 // with the same name. The user's servers are never merged with a project's.
-func (y *layer) leavesOut(name string, entry hujson.Value, err error, at Origin) bool {
-	same := func(l LeftOut) bool { return l.Name == name && l.Project == y.projects[name] }
+func (y *layer) skipServer(name string, entry hujson.Value, err error, at Origin) bool {
+	same := func(l SkippedServer) bool { return l.Name == name && l.Project == y.projectServers[name] }
 	_, there := y.cfg.MCPServers[name]
-	if y.project && !y.projects[name] && (there || slices.ContainsFunc(y.report.LeftOut, same)) {
+	if y.project && !y.projectServers[name] && (there || slices.ContainsFunc(y.report.SkippedServers, same)) {
 		err = errors.New("you already have one of that name")
 	}
-	if !y.project && (err != nil || y.projects[name]) {
+	if !y.project && (err != nil || y.projectServers[name]) {
 		delete(y.cfg.MCPServers, name)
 	}
 	if err == nil {
-		y.projects[name] = y.project
-		y.report.LeftOut = slices.DeleteFunc(y.report.LeftOut, same)
+		y.projectServers[name] = y.project
+		y.report.SkippedServers = slices.DeleteFunc(y.report.SkippedServers, same)
 		return false
 	}
-	y.report.LeftOut = append(y.report.LeftOut, LeftOut{Skipped{name, err, isDisabled(entry)}, at, y.project})
+	y.report.SkippedServers = append(y.report.SkippedServers, SkippedServer{Skipped{name, err, isDisabled(entry)}, at, y.project})
 	return true
 }
 
@@ -81,14 +81,14 @@ func isDisabled(entry hujson.Value) bool {
 	return json.Unmarshal(standard.Pack(), &is) == nil && is.Disabled
 }
 
-// DropServer returns a file of settings, or of MCP servers, without one of
+// RemoveServer returns a file of settings, or of MCP servers, without one of
 // its servers. The rest is unchanged. It reports whether the server existed.
-func DropServer(content []byte, name string) (without []byte, found bool, err error) {
-	src, err := parse("settings", content)
+func RemoveServer(content []byte, name string) (without []byte, found bool, err error) {
+	src, err := parseSource("settings", content)
 	if err != nil {
 		return nil, false, err
 	}
-	file, err := asObject(src.root)
+	file, err := toObject(src.root)
 	if err != nil {
 		return nil, false, err
 	}

@@ -32,7 +32,7 @@ func TestSetChangesOneKeyAndNothingElse(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := config.Set([]byte(tt.before), tt.key, tt.value)
+			got, err := config.SetValue([]byte(tt.before), tt.key, tt.value)
 			if err != nil || string(got) != tt.after {
 				t.Errorf("got %v\n%q\nwant\n%q", err, got, tt.after)
 			}
@@ -56,7 +56,7 @@ func TestSetRefuses(t *testing.T) {
 		{"{}", "provider", map[string]string{}, "unknown key"},
 		{"{}", "ui.color", func() {}, "unsupported type"},
 	} {
-		if out, err := config.Set([]byte(tt.before), tt.key, tt.value); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if out, err := config.SetValue([]byte(tt.before), tt.key, tt.value); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("Set(%s, %s, %v) = %s, %v", tt.before, tt.key, tt.value, out, err)
 		}
 	}

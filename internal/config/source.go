@@ -35,31 +35,31 @@ func (e *Error) Error() string {
 
 // source is a parsed file.
 type source struct {
-	name   string
-	root   hujson.Value
-	starts []int // offset of each line's first byte
+	name       string
+	root       hujson.Value
+	lineStarts []int // offset of each line's first byte
 }
 
-var bom = []byte("\xef\xbb\xbf")
+var utf8BOM = []byte("\xef\xbb\xbf")
 
-// parse reads JSON with comments and trailing commas. An empty file is an empty object.
-func parse(name string, data []byte) (*source, error) {
-	data = bytes.TrimPrefix(data, bom)
-	s := &source{name: name, starts: []int{0}}
+// parseSource reads JSON with comments and trailing commas. An empty file is an empty object.
+func parseSource(name string, data []byte) (*source, error) {
+	data = bytes.TrimPrefix(data, utf8BOM)
+	s := &source{name: name, lineStarts: []int{0}}
 	for i, c := range data {
 		if c == '\n' {
-			s.starts = append(s.starts, i+1)
+			s.lineStarts = append(s.lineStarts, i+1)
 		}
 	}
 	if len(data) > maxFileBytes {
-		return nil, s.error(0, "", fmt.Sprintf("the file is larger than %d bytes", maxFileBytes))
+		return nil, s.errorAt(0, "", fmt.Sprintf("the file is larger than %d bytes", maxFileBytes))
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
 		s.root.Value = &hujson.Object{}
 		return s, nil
 	}
-	if at := tooDeep(data); at >= 0 {
-		return nil, s.error(at, "", fmt.Sprintf("brackets are nested more than %d levels deep", maxDepth))
+	if at := findTooDeep(data); at >= 0 {
+		return nil, s.errorAt(at, "", fmt.Sprintf("brackets are nested more than %d levels deep", maxDepth))
 	}
 	root, err := hujson.Parse(data)
 	if err == nil {
@@ -72,26 +72,26 @@ func parse(name string, data []byte) (*source, error) {
 		_, what, _ = strings.Cut(what, ": ")
 		place = ""
 	}
-	e.Text = "not JSON: " + brief(place+what)
+	e.Text = "not JSON: " + shorten(place+what)
 	return nil, e
 }
 
-// line returns the number of the line at offset.
-func (s *source) line(offset int) int {
-	i, found := slices.BinarySearch(s.starts, offset)
+// lineAt returns the number of the line at offset.
+func (s *source) lineAt(offset int) int {
+	i, found := slices.BinarySearch(s.lineStarts, offset)
 	if found {
 		return i + 1
 	}
 	return i
 }
 
-func (s *source) error(offset int, key, text string) *Error {
-	line := s.line(offset)
-	return &Error{Source: s.name, Line: line, Column: offset - s.starts[line-1] + 1, Key: key, Text: text}
+func (s *source) errorAt(offset int, key, text string) *Error {
+	line := s.lineAt(offset)
+	return &Error{Source: s.name, Line: line, Column: offset - s.lineStarts[line-1] + 1, Key: key, Text: text}
 }
 
-// tooDeep returns the offset of the bracket that is nested too deep, or -1.
-func tooDeep(data []byte) int {
+// findTooDeep returns the offset of the bracket that is nested too deep, or -1.
+func findTooDeep(data []byte) int {
 	depth := 0
 	for i := 0; i < len(data); i++ {
 		switch data[i] {
@@ -129,21 +129,21 @@ func commentEnd(data []byte, i int) int {
 	return i
 }
 
-// found describes a value for messages.
-func found(v hujson.Value) string {
+// describeFound describes a value for messages.
+func describeFound(v hujson.Value) string {
 	switch lit := v.Value.(type) {
 	case *hujson.Object:
 		return "an object"
 	case *hujson.Array:
 		return "a list"
 	case hujson.Literal:
-		return brief(string(lit))
+		return shorten(string(lit))
 	}
 	return "nothing"
 }
 
-// brief shortens a message to one line.
-func brief(s string) string {
+// shorten shortens a message to one line.
+func shorten(s string) string {
 	const most = 80
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -157,48 +157,48 @@ func brief(s string) string {
 	return s
 }
 
-// asObject returns the members of v, or an error if it is something else.
-func asObject(v hujson.Value) (*hujson.Object, error) {
+// toObject returns the members of v, or an error if it is something else.
+func toObject(v hujson.Value) (*hujson.Object, error) {
 	if o, ok := v.Value.(*hujson.Object); ok {
 		return o, nil
 	}
-	return nil, errors.New("expected an object, found " + found(v))
+	return nil, errors.New("expected an object, found " + describeFound(v))
 }
 
 func memberName(m hujson.ObjectMember) string {
 	return m.Name.Value.(hujson.Literal).String()
 }
 
-// Set changes one key in the text of a settings file and leaves the rest of it,
+// SetValue changes one key in the text of a settings file and leaves the rest of it,
 // including comments, byte for byte unchanged. Empty content becomes a file.
-func Set(content []byte, key string, value any) (out []byte, err error) {
+func SetValue(content []byte, key string, value any) (out []byte, err error) {
 	defer func() {
 		if err != nil {
 			out, err = nil, fmt.Errorf("set %s: %w", key, err)
 		}
 	}()
-	text, err := jsonx.JSON(value)
+	text, err := jsonx.Marshal(value)
 	if err != nil {
 		return nil, err
 	}
 	l := newLoader(Options{}) // check that the value is valid
 	f, words, ok := l.root.find(key)
 	if !ok {
-		return nil, errors.New(unknownKey(l.root, f, words, key))
+		return nil, errors.New(unknownKeyMessage(l.root, f, words, key))
 	}
-	src, err := parse("value", text)
+	src, err := parseSource("value", text)
 	if err != nil {
 		return nil, err
 	}
 	y := layer{loader: l, name: "value"}
-	if y.at(key, src.root); len(l.errs) > 0 {
+	if y.applyAt(key, src.root); len(l.errs) > 0 {
 		return nil, errors.Join(l.errs...)
 	}
-	content, hadBOM := bytes.CutPrefix(content, bom)
+	content, hadBOM := bytes.CutPrefix(content, utf8BOM)
 	if len(bytes.TrimSpace(content)) == 0 {
 		content = []byte("{}\n")
 	}
-	if src, err = parse("settings", content); err != nil {
+	if src, err = parseSource("settings", content); err != nil {
 		return nil, err
 	}
 	e := &editor{content: content, newline: "\n", unit: "  "}
@@ -211,9 +211,9 @@ func Set(content []byte, key string, value any) (out []byte, err error) {
 			break
 		}
 	}
-	out, err = e.set(src.root, split(key), string(text))
+	out, err = e.setMember(src.root, splitKey(key), string(text))
 	if hadBOM && err == nil {
-		out = append(bytes.Clone(bom), out...)
+		out = append(bytes.Clone(utf8BOM), out...)
 	}
 	return out, err
 }
@@ -229,9 +229,9 @@ func indentation(line []byte) string {
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
 }
 
-// set replaces the value at words below v.
-func (e *editor) set(v hujson.Value, words []string, text string) ([]byte, error) {
-	o, err := asObject(v)
+// setMember replaces the value at words below v.
+func (e *editor) setMember(v hujson.Value, words []string, text string) ([]byte, error) {
+	o, err := toObject(v)
 	if err != nil {
 		return nil, err
 	}
@@ -242,23 +242,23 @@ func (e *editor) set(v hujson.Value, words []string, text string) ([]byte, error
 		if len(words) == 1 {
 			return e.splice(m.Value.StartOffset, m.Value.EndOffset, text), nil
 		}
-		return e.set(m.Value, words[1:], text)
+		return e.setMember(m.Value, words[1:], text)
 	}
-	return e.add(v, o, words, text), nil
+	return e.addMember(v, o, words, text), nil
 }
 
 func (e *editor) splice(from, to int, text string) []byte {
 	return slices.Concat(e.content[:from], []byte(text), e.content[to:])
 }
 
-// add adds a member at the end of o, which is the value of v.
-func (e *editor) add(v hujson.Value, o *hujson.Object, words []string, text string) []byte {
+// addMember adds a member at the end of o, which is the value of v.
+func (e *editor) addMember(v hujson.Value, o *hujson.Object, words []string, text string) []byte {
 	brace := v.EndOffset - 1 // the brace that closes o
 	outer := e.lineIndent(v.StartOffset)
 	if len(o.Members) == 0 {
 		inner := outer + e.unit
-		body := e.newline + inner + e.member(words, text, inner) + e.newline + outer
-		return e.splice(e.trimBack(brace), brace, body)
+		body := e.newline + inner + e.renderMember(words, text, inner) + e.newline + outer
+		return e.splice(e.trimSpaceBefore(brace), brace, body)
 	}
 	last := o.Members[len(o.Members)-1]
 	comma := last.Value.EndOffset + len(last.Value.AfterExtra)
@@ -268,8 +268,8 @@ func (e *editor) add(v hujson.Value, o *hujson.Object, words []string, text stri
 		inner = e.lineIndent(last.Name.StartOffset)
 		lead = e.newline + inner
 	}
-	member := lead + e.member(words, text, inner)
-	at := e.trimBack(brace)
+	member := lead + e.renderMember(words, text, inner)
+	at := e.trimSpaceBefore(brace)
 	if trailing {
 		return e.splice(at, at, member+",")
 	}
@@ -277,14 +277,14 @@ func (e *editor) add(v hujson.Value, o *hujson.Object, words []string, text stri
 	return (&editor{content: out}).splice(last.Value.EndOffset, last.Value.EndOffset, ",")
 }
 
-// member writes "key": text, within as many objects as words require.
-func (e *editor) member(words []string, text, indent string) string {
+// renderMember writes "key": text, within as many objects as words require.
+func (e *editor) renderMember(words []string, text, indent string) string {
 	name := hujson.String(words[0])
 	if len(words) == 1 {
 		return string(name) + ": " + text
 	}
 	inner := indent + e.unit
-	return string(name) + ": {" + e.newline + inner + e.member(words[1:], text, inner) + e.newline + indent + "}"
+	return string(name) + ": {" + e.newline + inner + e.renderMember(words[1:], text, inner) + e.newline + indent + "}"
 }
 
 // lineIndent returns the indentation of the line at offset.
@@ -293,7 +293,7 @@ func (e *editor) lineIndent(offset int) string {
 	return indentation(e.content[start:offset])
 }
 
-// trimBack returns the offset after the last byte before offset that is not white space.
-func (e *editor) trimBack(offset int) int {
+// trimSpaceBefore returns the offset after the last byte before offset that is not white space.
+func (e *editor) trimSpaceBefore(offset int) int {
 	return len(bytes.TrimRight(e.content[:offset], " \t\r\n"))
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// mayBecome reports whether an untrusted project may change f from old to now.
-func (f *field) mayBecome(old, now reflect.Value) bool {
-	switch f.project() {
+// allowsChange reports whether an untrusted project may change f from old to now.
+func (f *field) allowsChange(old, now reflect.Value) bool {
+	switch f.projectRule() {
 	case "free":
 		return true
 	case "lower":
@@ -21,30 +21,30 @@ func (f *field) mayBecome(old, now reflect.Value) bool {
 	case "off":
 		return !now.Bool()
 	case "stricter":
-		return f.rank(now.String()) <= f.rank(old.String())
+		return f.enumRank(now.String()) <= f.enumRank(old.String())
 	}
 	return false
 }
 
-// rank returns the index of value in f's enum; 0 is the strictest.
-func (f *field) rank(value string) int { return slices.Index(f.enum(), value) }
+// enumRank returns the index of value in f's enum; 0 is the strictest.
+func (f *field) enumRank(value string) int { return slices.Index(f.enum(), value) }
 
-// verdict is one rule in a file.
-type verdict struct {
+// toolRule is one rule in a file.
+type toolRule struct {
 	pattern string
 	value   string
 	offset  int
 }
 
-// rules applies one tool's rules in the block f to its existing rules. A verdict
+// applyRules applies one tool's rules in the block f to its existing rules. A verdict
 // alone replaces them all; verdicts by pattern replace those with the same pattern.
-func (y *layer) rules(f *field, tool string, v hujson.Value) {
-	given, ok := y.verdicts(f, tool, v)
+func (y *layer) applyRules(f *field, tool string, v hujson.Value) {
+	given, ok := y.parseRules(f, tool, v)
 	if !ok {
 		return
 	}
 	if y.untrusted {
-		y.tighten(f.rest, tool, given)
+		y.applyStricter(f.catchAll, tool, given)
 		return
 	}
 	if _, alone := v.Value.(hujson.Literal); alone {
@@ -54,79 +54,79 @@ func (y *layer) rules(f *field, tool string, v hujson.Value) {
 		delete(y.cfg.Permission.Tools, tool)
 	}
 	for _, g := range given {
-		y.rule(tool, g)
+		y.applyRule(tool, g)
 	}
 }
 
-func (y *layer) rule(tool string, g verdict) {
+func (y *layer) applyRule(tool string, g toolRule) {
 	tools := y.cfg.Permission.Tools
 	if tools[tool] == nil {
 		tools[tool] = Rules{}
 	}
 	tools[tool][g.pattern] = g.value
-	y.took(g.offset, rulePath(tool, g.pattern))
+	y.recordOrigin(g.offset, rulePath(tool, g.pattern))
 }
 
 func rulePath(tool, pattern string) string {
-	return Entry(Entry("permission", tool), pattern)
+	return EntryKey(EntryKey("permission", tool), pattern)
 }
 
-// verdicts parses "ask", or {"pattern": "ask"}.
-func (y *layer) verdicts(f *field, tool string, v hujson.Value) (given []verdict, ok bool) {
-	path := Entry(f.path, tool)
+// parseRules parses "ask", or {"pattern": "ask"}.
+func (y *layer) parseRules(f *field, tool string, v hujson.Value) (given []toolRule, ok bool) {
+	path := EntryKey(f.path, tool)
 	one := func(path, pattern string, v hujson.Value) {
 		lit, _ := v.Value.(hujson.Literal)
-		if s := lit.String(); lit.Kind() == '"' && slices.Contains(f.rest.enum(), s) {
-			given = append(given, verdict{pattern, s, v.StartOffset})
+		if s := lit.String(); lit.Kind() == '"' && slices.Contains(f.catchAll.enum(), s) {
+			given = append(given, toolRule{pattern, s, v.StartOffset})
 			return
 		}
 		ok = false
-		y.mistake(v, path, fmt.Errorf("expected %s, found %s", oneOf(f.rest.enum()), found(v)))
+		y.addValueError(v, path, fmt.Errorf("expected %s, found %s", listValues(f.catchAll.enum()), describeFound(v)))
 	}
 	ok = true
 	switch v.Value.(type) {
 	case hujson.Literal:
 		one(path, "*", v)
 	case *hujson.Object:
-		y.members(path, v, func(pattern string, m hujson.ObjectMember) { one(Entry(path, pattern), pattern, m.Value) })
+		y.eachMember(path, v, func(pattern string, m hujson.ObjectMember) { one(EntryKey(path, pattern), pattern, m.Value) })
 	default:
-		y.mistake(v, path, fmt.Errorf("expected %s, or an object of them by pattern, found %s%s",
-			oneOf(f.rest.enum()), found(v), y.root.suggest(f, tool)))
+		y.addValueError(v, path, fmt.Errorf("expected %s, or an object of them by pattern, found %s%s",
+			listValues(f.catchAll.enum()), describeFound(v), y.root.suggestKey(f, tool)))
 		return nil, false
 	}
 	return given, ok
 }
 
-// tighten applies only those of the given rules that are stricter. It can lower
+// applyStricter applies only those of the given rules that are stricter. It can lower
 // a rule that the user has. A rule that the user does not have may override any
 // other, so it must be as strict as the strictest of the user's rules.
-func (y *layer) tighten(f *field, tool string, given []verdict) {
+func (y *layer) applyStricter(f *field, tool string, given []toolRule) {
 	had := maps.Clone(y.cfg.Permission.Tools[tool])
 	for _, g := range given {
 		old, known := had[g.pattern]
 		switch {
-		case known && f.rank(g.value) < f.rank(old), !known && f.rank(g.value) <= y.floor:
-			y.rule(tool, g)
+		case known && f.enumRank(g.value) < f.enumRank(old), !known && f.enumRank(g.value) <= y.minRank:
+			y.applyRule(tool, g)
 		case !known || old != g.value:
-			y.warn(g.offset, rulePath(tool, g.pattern), "it would loosen a rule")
+			y.addWarning(g.offset, rulePath(tool, g.pattern), "it would loosen a rule")
 		}
 		if g.pattern == "*" {
 			for pattern, value := range y.cfg.Permission.Tools[tool] {
-				if f.rank(g.value) < f.rank(value) {
-					y.rule(tool, verdict{pattern, g.value, g.offset})
+				if f.enumRank(g.value) < f.enumRank(value) {
+					y.applyRule(tool, toolRule{pattern, g.value, g.offset})
 				}
 			}
 		}
 	}
 }
 
-// strictest returns the rank of the strictest current verdict.
-func (l *loader) strictest() int {
-	p, f := l.cfg.Permission, l.root.byName["permission"].rest
-	least := f.rank(p.Default)
+// strictestRank returns the rank of the strictest current verdict.
+func (l *loader) strictestRank() int {
+	p, f := l.cfg.Permission, l.root.childByName["permission"].catchAll
+	least := f.enumRank(p.Default)
 	for _, rules := range p.Tools {
 		for _, v := range rules {
-			least = min(least, f.rank(v))
+			least = min(least, f.enumRank(v))
 		}
 	}
 	return least

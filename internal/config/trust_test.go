@@ -221,7 +221,7 @@ func FuzzLoad(f *testing.F) {
 				checkNoLooser(t, base, got)
 				r.Rows()
 			}
-			if out, err := config.Set([]byte(text), "provider.model", "new"); err == nil && len(text) < 1<<20 {
+			if out, err := config.SetValue([]byte(text), "provider.model", "new"); err == nil && len(text) < 1<<20 {
 				checkSet(t, text, out)
 			}
 		}

@@ -24,9 +24,9 @@ func TestWhatIsNoVerdictDenies(t *testing.T) {
 		"an error":               {broken, true},
 		"an unknown verdict":     {unknown, true},
 		"one among others":       {policy.All(says(policy.Allow), unknown, says(policy.Allow)), true},
-		"one let pass":           {policy.Unasked(unknown), true},
-		"one without fear":       {policy.Fearless(unknown), true},
-		"none let pass":          {policy.Fearless(nil), false},
+		"one let pass":           {policy.AutoApprove(unknown), true},
+		"one without fear":       {policy.AutoApproveRisks(unknown), true},
+		"none let pass":          {policy.AutoApproveRisks(nil), false},
 	} {
 		if o, err := policy.Judge(t.Context(), tt.in, policy.Case{}); o.Verdict != policy.Deny || (err != nil) != tt.failed {
 			t.Errorf("%s: %v, %v", name, o.Verdict, err)
@@ -62,7 +62,7 @@ func TestNoReasonIsNoneToWaive(t *testing.T) {
 		"risk": {policy.Opinion{Reasons: []policy.Reason{byRisk}}, false},
 		"both": {policy.Opinion{Reasons: []policy.Reason{byRisk, byRule}}, false},
 	} {
-		if tt.o.Waivable() != tt.want {
+		if tt.o.IsWaivable() != tt.want {
 			t.Errorf("%s: %v", name, !tt.want)
 		}
 	}

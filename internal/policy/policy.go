@@ -59,7 +59,7 @@ type Opinion struct {
 	Verdict  Verdict
 	Reasons  []Reason
 	ReadOnly bool
-	Unasked  event.Unasked // what it allows without a question
+	Unasked  event.AutoAllowance // what it allows without a question
 }
 
 // Reason is one reason. The user may waive a Lasting reason for good
@@ -87,8 +87,8 @@ func (o Opinion) String() string {
 	return strings.Join(why, "; ")
 }
 
-// Waivable reports whether every reason may be waived for good.
-func (o Opinion) Waivable() bool {
+// IsWaivable reports whether every reason may be waived for good.
+func (o Opinion) IsWaivable() bool {
 	for _, r := range o.Reasons {
 		if !r.Lasting {
 			return false
@@ -168,20 +168,20 @@ func All(ps ...Policy) Policy {
 	})
 }
 
-// Fearless wraps p for places without anything of value, such as a
+// AutoApproveRisks wraps p for places without anything of value, such as a
 // container for one run: it allows everything that p would ask about.
-func Fearless(p Policy) Policy {
-	return letting(p, func(Opinion) bool { return true }, Reason{By: "auto-approve", Text: "allowed without approval, risks included"}, event.RisksUnasked)
+func AutoApproveRisks(p Policy) Policy {
+	return approveAsks(p, func(Opinion) bool { return true }, Reason{By: "auto-approve", Text: "allowed without approval, risks included"}, event.AllowanceRisks)
 }
 
-// Unasked wraps p for runs with approval in advance: it allows what p would ask
+// AutoApprove wraps p for runs with approval in advance: it allows what p would ask
 // about, as long as every reason may be waived for good. A risk that needs
 // approval every time is still asked about, and a denial still denies.
-func Unasked(p Policy) Policy {
-	return letting(p, Opinion.Waivable, Reason{By: "auto-approve", Text: "allowed without approval", Lasting: true}, event.WaivableUnasked)
+func AutoApprove(p Policy) Policy {
+	return approveAsks(p, Opinion.IsWaivable, Reason{By: "auto-approve", Text: "allowed without approval", Lasting: true}, event.AllowanceWaivable)
 }
 
-func letting(p Policy, pass func(Opinion) bool, why Reason, unasked event.Unasked) Policy {
+func approveAsks(p Policy, pass func(Opinion) bool, why Reason, unasked event.AutoAllowance) Policy {
 	return Func(func(ctx context.Context, c Case) (Opinion, error) {
 		o, err := Judge(ctx, p, c)
 		if o.Verdict == Ask && pass(o) {

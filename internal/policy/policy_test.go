@@ -46,8 +46,8 @@ func TestAllTakesTheStrictestAndKeepsEveryReason(t *testing.T) {
 			if (err != nil) != tt.failed {
 				t.Fatalf("error %v, want failure %v", err, tt.failed)
 			}
-			if o.Verdict != tt.want || o.String() != tt.why || o.Waivable() != tt.waivable {
-				t.Errorf("got %v %q waivable=%v, want %v %q waivable=%v", o.Verdict, o, o.Waivable(), tt.want, tt.why, tt.waivable)
+			if o.Verdict != tt.want || o.String() != tt.why || o.IsWaivable() != tt.waivable {
+				t.Errorf("got %v %q waivable=%v, want %v %q waivable=%v", o.Verdict, o, o.IsWaivable(), tt.want, tt.why, tt.waivable)
 			}
 		})
 	}
@@ -67,18 +67,18 @@ func TestUnaskedPassesOnlyWhatMayBeWaived(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			o, err := policy.Unasked(tt.in).Judge(t.Context(), policy.Case{})
+			o, err := policy.AutoApprove(tt.in).Judge(t.Context(), policy.Case{})
 			if err != nil || o.Verdict != tt.want {
 				t.Errorf("got %v, %v; want %v", o.Verdict, err, tt.want)
 			}
 		})
 	}
 	for in, want := range map[policy.Verdict]policy.Verdict{policy.Ask: policy.Allow, policy.Deny: policy.Deny} {
-		if o, err := policy.Fearless(says(in, byRisk)).Judge(t.Context(), policy.Case{}); err != nil || o.Verdict != want {
+		if o, err := policy.AutoApproveRisks(says(in, byRisk)).Judge(t.Context(), policy.Case{}); err != nil || o.Verdict != want {
 			t.Errorf("fearless turns %v into %v, %v", in, o.Verdict, err)
 		}
 	}
-	if _, err := policy.Unasked(broken).Judge(t.Context(), policy.Case{}); err == nil {
+	if _, err := policy.AutoApprove(broken).Judge(t.Context(), policy.Case{}); err == nil {
 		t.Error("the error of a broken policy was swallowed")
 	}
 }

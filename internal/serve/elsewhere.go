@@ -17,39 +17,39 @@ import (
 )
 
 const (
-	// pollTime is the interval between checks for letters while a question is open.
-	pollTime = 100 * time.Millisecond
-	// askTime is how long a process may take from recording a question to waiting for its answer.
-	askTime = 3 * time.Second
-	// listenTime is the interval at which a turn checks for messages from other
+	// pollInterval is the interval between checks for letters while a question is open.
+	pollInterval = 100 * time.Millisecond
+	// askTimeout is how long a process may take from recording a question to waiting for its answer.
+	askTimeout = 3 * time.Second
+	// listenInterval is the interval at which a turn checks for messages from other
 	// processes, and the delay before the first check: a shorter turn needs no stopping.
-	listenTime = 500 * time.Millisecond
+	listenInterval = 500 * time.Millisecond
 )
 
-// ErrElsewhere reports that another process continues with an answer.
-var ErrElsewhere = errors.New("another process continues with the answer")
+// ErrAnsweredElsewhere reports that another process continues with an answer.
+var ErrAnsweredElsewhere = errors.New("another process continues with the answer")
 
 // Refusal says why the process that runs a session did not accept a message.
 type Refusal string
 
 func (r Refusal) Error() string { return string(r) }
 
-// HandOver sends the answer to q to the process that holds the session. The error is [ErrElsewhere]
+// ForwardAnswer sends the answer to q to the process that holds the session. The error is [ErrAnsweredElsewhere]
 // if it counted there. If that process ends first, nil means that the answer is recorded here.
-func HandOver(ctx context.Context, a *app.Workspace, session string, q uip.Request, answer uip.Response) error {
+func ForwardAnswer(ctx context.Context, a *app.Workspace, session string, q uip.Request, answer uip.Response) error {
 	from := fmt.Sprintf("coder respond, process %d", os.Getpid())
-	if answer.Via != "" {
+	if answer.AnsweredBy != "" {
 		from = fmt.Sprintf("coder web, process %d", os.Getpid())
 	}
-	poll := time.NewTicker(pollTime)
+	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()
-	tired := time.NewTimer(askTime)
+	tired := time.NewTimer(askTimeout)
 	defer tired.Stop()
 	var letter *inbox.Letter
 	for {
 		if letter == nil {
-			l, err := a.Store().Inbox().Post(inbox.Place{Root: a.Root, Session: session}, q, answer, from, app.NewID("a"))
-			if err != nil && !errors.Is(err, inbox.ErrNobodyWaits) {
+			l, err := a.Store().Inbox().Post(inbox.Origin{Root: a.Root, Session: session}, q, answer, from, app.NewID("a"))
+			if err != nil && !errors.Is(err, inbox.ErrNotWaiting) {
 				return err
 			}
 			if err == nil {
@@ -57,7 +57,7 @@ func HandOver(ctx context.Context, a *app.Workspace, session string, q uip.Reque
 				defer letter.Withdraw()
 			}
 		}
-		done, err := outcomeOf(ctx, a.Store().Records, session, answer, letter)
+		done, err := checkOutcome(ctx, a.Store().Supervisor, session, answer, letter)
 		if done {
 			return err
 		}
@@ -73,19 +73,19 @@ func HandOver(ctx context.Context, a *app.Workspace, session string, q uip.Reque
 	}
 }
 
-// outcomeOf checks once whether an answer has arrived.
-func outcomeOf(ctx context.Context, sup *supervisor.Supervisor, session string, a uip.Response, letter *inbox.Letter) (done bool, err error) {
-	err = sup.Answered(ctx, session, a.ID)
-	state := inbox.Late
+// checkOutcome checks once whether an answer has arrived.
+func checkOutcome(ctx context.Context, sup *supervisor.Supervisor, session string, a uip.Response, letter *inbox.Letter) (done bool, err error) {
+	err = sup.CheckAnswered(ctx, session, a.ID)
+	state := inbox.StateLate
 	if letter != nil {
 		state = letter.State()
 	}
 	switch {
-	case errors.Is(err, supervisor.ErrAnswered) && state == inbox.Taken:
-		return true, ErrElsewhere
+	case errors.Is(err, supervisor.ErrAnswered) && state == inbox.StateAccepted:
+		return true, ErrAnsweredElsewhere
 	case err != nil:
 		return true, err
-	case letter != nil && state == inbox.Refused:
+	case letter != nil && state == inbox.StateRefused:
 		return true, Refusal("the process that asked did not accept the answer; coder tasks shows its current question")
 	}
 	var claimed *event.ClaimedError
@@ -95,19 +95,19 @@ func outcomeOf(ctx context.Context, sup *supervisor.Supervisor, session string, 
 
 // What the user can send to a session that another process runs.
 const (
-	ToSay  = "say"
-	ToStop = "stop"
+	MessageSlot = "say"
+	StopSlot    = "stop"
 )
 
-// slotOf returns the question that is always open to the user in a running session: what
+// slotRequest returns the question that is always open to the user in a running session: what
 // to say, or whether to stop. The same letters as for any other question answer it.
-func slotOf(root, session, what string) uip.Request {
+func slotRequest(root, session, what string) uip.Request {
 	sum := sha256.Sum256([]byte(root + "\x00" + session))
-	return uip.Request{ID: what + "_" + hex.EncodeToString(sum[:16]), Kind: uip.Input, Purpose: uip.RequestInfo, Display: uip.Display{Title: what}}
+	return uip.Request{ID: what + "_" + hex.EncodeToString(sum[:16]), Kind: uip.KindInput, Purpose: uip.PurposeRequestInfo, Display: uip.Display{Title: what}}
 }
 
-// Remote is a message from the user in another process.
-type Remote struct {
+// RemoteMessage is a message from the user in another process.
+type RemoteMessage struct {
 	Text string
 	Stop bool
 	From string
@@ -128,17 +128,17 @@ func (l *Listener) Listen(a *app.Workspace, session string, to ...string) {
 	l.Close()
 	l.session, l.slots = session, make(map[string]*inbox.Slot)
 	for _, what := range to {
-		if slot, err := a.Store().Remote().Open(slotOf(a.Root, session, what), inbox.Place{Root: a.Root, Session: session}); err == nil { // otherwise only this process accepts messages
+		if slot, err := a.Store().RemoteInbox().Open(slotRequest(a.Root, session, what), inbox.Origin{Root: a.Root, Session: session}); err == nil { // otherwise only this process accepts messages
 			l.slots[what] = slot
 		}
 	}
 }
 
 // Next returns the next message, if any.
-func (l *Listener) Next() (said Remote, ok bool) {
+func (l *Listener) Next() (said RemoteMessage, ok bool) {
 	for what, slot := range l.slots {
-		if letter, ok := slot.Next(); ok {
-			return Remote{Text: letter.Answer.Input, Stop: what == ToStop, From: letter.From}, true
+		if letter, ok := slot.Accept(); ok {
+			return RemoteMessage{Text: letter.Answer.Input, Stop: what == StopSlot, From: letter.From}, true
 		}
 	}
 	return said, false
@@ -152,9 +152,9 @@ func (l *Listener) Close() {
 	*l = Listener{}
 }
 
-// Stoppable returns a context that ends when the user stops
+// WithRemoteStop returns a context that ends when the user stops
 // the turn from another process; over stops listening.
-func (h *Host) Stoppable(ctx context.Context, say func(string)) (turn context.Context, over func()) {
+func (h *Host) WithRemoteStop(ctx context.Context, say func(string)) (turn context.Context, over func()) {
 	turn, cancel := context.WithCancel(ctx)
 	session := h.ID() // the turn may switch sessions
 	ended := make(chan struct{})
@@ -162,7 +162,7 @@ func (h *Host) Stoppable(ctx context.Context, say func(string)) (turn context.Co
 		defer close(ended)
 		var l Listener
 		defer l.Close()
-		tick := time.NewTicker(listenTime)
+		tick := time.NewTicker(listenInterval)
 		defer tick.Stop()
 		for {
 			select {
@@ -170,7 +170,7 @@ func (h *Host) Stoppable(ctx context.Context, say func(string)) (turn context.Co
 				return
 			case <-tick.C:
 			}
-			l.Listen(h.App, session, ToStop)
+			l.Listen(h.App, session, StopSlot)
 			if said, ok := l.Next(); ok {
 				say(fmt.Sprintf("stopped elsewhere (%s)", said.From))
 				cancel()
@@ -180,34 +180,34 @@ func (h *Host) Stoppable(ctx context.Context, say func(string)) (turn context.Co
 	return turn, func() { cancel(); <-ended }
 }
 
-// Listens reports whether the process that runs a session accepts messages.
-func Listens(a *app.Workspace, session, what string) bool {
-	_, ok := a.Store().Remote().Where(slotOf(a.Root, session, what).ID)
+// AcceptsMessages reports whether the process that runs a session accepts messages.
+func AcceptsMessages(a *app.Workspace, session, what string) bool {
+	_, ok := a.Store().RemoteInbox().FindOrigin(slotRequest(a.Root, session, what).ID)
 	return ok
 }
 
-// Tell sends a message or a stop to the process that runs a session.
-func Tell(ctx context.Context, a *app.Workspace, session, what, words string) error {
-	q := slotOf(a.Root, session, what)
-	said := uip.Response{ID: q.ID, Input: words, Author: event.ActorUser, Via: "web"}
-	letter, err := a.Store().Remote().Post(inbox.Place{Root: a.Root, Session: session}, q, said, fmt.Sprintf("coder web, process %d", os.Getpid()), app.NewID("a"))
-	if errors.Is(err, inbox.ErrNobodyWaits) {
+// SendMessage sends a message or a stop to the process that runs a session.
+func SendMessage(ctx context.Context, a *app.Workspace, session, what, words string) error {
+	q := slotRequest(a.Root, session, what)
+	said := uip.Response{ID: q.ID, Input: words, Author: event.ActorUser, AnsweredBy: "web"}
+	letter, err := a.Store().RemoteInbox().Post(inbox.Origin{Root: a.Root, Session: session}, q, said, fmt.Sprintf("coder web, process %d", os.Getpid()), app.NewID("a"))
+	if errors.Is(err, inbox.ErrNotWaiting) {
 		return Refusal("the process running this session accepts only answers from here; send or stop it there. Nothing was changed")
 	}
 	if err != nil {
 		return err
 	}
 	defer letter.Withdraw()
-	poll := time.NewTicker(pollTime)
+	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()
-	tired := time.NewTimer(askTime)
+	tired := time.NewTimer(askTimeout)
 	defer tired.Stop()
 	notTaken := Refusal("the process running this session did not accept it; nothing was changed")
 	for {
 		switch letter.State() {
-		case inbox.Taken:
+		case inbox.StateAccepted:
 			return nil
-		case inbox.Refused:
+		case inbox.StateRefused:
 			return notTaken
 		}
 		select {

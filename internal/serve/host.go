@@ -18,20 +18,20 @@ import (
 // Options say how to run a session. The zero Options open a new one,
 // show it to nobody, and wait for answers from [Questions.Answer].
 type Options struct {
-	Which app.Which
+	Which app.SessionChoice
 	Sink  event.Sink // shows events
-	// Person answers questions.
-	Person uip.Interactor
+	// User answers questions.
+	User   uip.Interactor
 	Screen app.Screen // the person's terminal, if there is one
-	// Elsewhere lets the user's other processes answer, too. Said, if set, reports here that one did.
-	Elsewhere bool
-	Said      func(text string)
-	// Kept asks only recorded questions: others could not be answered later.
-	Kept bool
+	// RemoteAnswers lets the user's other processes answer, too. Said, if set, reports here that one did.
+	RemoteAnswers bool
+	Report        func(text string)
+	// RecordedOnly asks only recorded questions: others could not be answered later.
+	RecordedOnly bool
 }
 
 // Host is an open session with its input: its [drive.Queue]. A command may switch to
-// another session, which is then the open one. Use [Open], and close it after use.
+// another session, which is then the open one. Use [Current], and close it after use.
 type Host struct {
 	*drive.Queue
 	App       *app.Workspace
@@ -42,7 +42,7 @@ type Host struct {
 
 	mu      sync.Mutex // guards the fields below
 	session *supervisor.Session
-	over    bool
+	ended   bool
 }
 
 // Open opens a session in a workspace.
@@ -51,18 +51,18 @@ func Open(ctx context.Context, a *app.Workspace, o Options) (*Host, error) {
 	if h.sink == nil {
 		h.sink = event.Discard
 	}
-	if o.Said == nil {
-		o.Said = func(string) {}
+	if o.Report == nil {
+		o.Report = func(string) {}
 	}
 	h.Questions = &Questions{
-		app: a, id: h.ID, here: o.Person, said: o.Said, kept: o.Kept,
-		afar: o.Elsewhere && !a.Options.Ephemeral && a.Home != "", // without a record, another process could not find the question
+		app: a, id: h.ID, local: o.User, report: o.Report, recordedOnly: o.RecordedOnly,
+		remoteAnswers: o.RemoteAnswers && !a.Options.Ephemeral && a.Home != "", // without a record, another process could not find the question
 	}
-	h.sink = event.Tee(event.SinkFunc(h.Questions.note), h.sink)
-	h.sup = a.Supervise(h.Questions, o.Screen)
-	opened, err := a.Open(ctx, h.sup, o.Which, h.sink)
+	h.sink = event.Tee(event.SinkFunc(h.Questions.handleRecord), h.sink)
+	h.sup = a.NewSupervisor(h.Questions, o.Screen)
+	opened, err := a.OpenSession(ctx, h.sup, o.Which, h.sink)
 	if err != nil {
-		a.Store().Tidy()
+		a.Store().RemoveIfEmpty()
 		return nil, err
 	}
 	h.session = opened
@@ -82,103 +82,103 @@ func (h *Host) Inside() *app.Session { return h.sup.Opened() }
 // ID returns the session's id.
 func (h *Host) ID() string { return h.Session().ID }
 
-// Over reports whether the user has ended the work.
-func (h *Host) Over() bool {
+// Ended reports whether the user has ended the work.
+func (h *Host) Ended() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.over
+	return h.ended
 }
 
 // Outcome is the result of an input.
 type Outcome struct {
-	Text   string
-	Left   *Result // the previous session, if the input switched to another
-	Stayed error   // why it did not switch
+	Text      string
+	Previous  *CloseResult // the previous session, if the input switched to another
+	SwitchErr error        // why it did not switch
 }
 
-// Do runs one input, and switches sessions if it says so.
-func (h *Host) Do(ctx context.Context, said orchestrator.Said) (out Outcome, err error) {
-	done, err := h.Say(ctx, said, h.sink)
+// Run runs one input, and switches sessions if it says so.
+func (h *Host) Run(ctx context.Context, said orchestrator.Input) (out Outcome, err error) {
+	done, err := h.RunInput(ctx, said, h.sink)
 	out.Text = done.Text
-	if err == nil && done.Next != nil {
-		out.Left, out.Stayed = h.Follow(ctx, done.Next)
+	if err == nil && done.Destination != nil {
+		out.Previous, out.SwitchErr = h.SwitchTo(ctx, done.Destination)
 	}
 	return out, err
 }
 
-// Say runs one input, shown on out, and returns where it leads.
-func (h *Host) Say(ctx context.Context, said orchestrator.Said, out event.Sink) (orchestrator.Outcome, error) {
-	return h.Session().RunSaid(ctx, said, out)
+// RunInput runs one input, shown on out, and returns where it leads.
+func (h *Host) RunInput(ctx context.Context, said orchestrator.Input, out event.Sink) (orchestrator.Outcome, error) {
+	return h.Session().RunInput(ctx, said, out)
 }
 
-// Continue resumes the unfinished turn.
-func (h *Host) Continue(ctx context.Context) (answer string, err error) {
+// ResumeTurn resumes the unfinished turn.
+func (h *Host) ResumeTurn(ctx context.Context) (answer string, err error) {
 	return h.Session().Continue(ctx, h.sink)
 }
 
-// TakeUp asks the user about the unfinished turn. It returns
+// AskResume asks the user about the unfinished turn. It returns
 // any new prompt from the user for the caller to run.
-func (h *Host) TakeUp(ctx context.Context, out event.Sink) (answer, words string, err error) {
-	return h.Session().TakeUp(ctx, out)
+func (h *Host) AskResume(ctx context.Context, out event.Sink) (answer, words string, err error) {
+	return h.Session().AskResume(ctx, out)
 }
 
-// Serve runs the queued messages one after the other, until no more come or the user ends
+// RunQueue runs the queued messages one after the other, until no more come or the user ends
 // the work. The running turn may include messages early. An error from run ends the work.
-func (h *Host) Serve(ctx context.Context, run func(context.Context, drive.Message) error) error {
+func (h *Host) RunQueue(ctx context.Context, run func(context.Context, drive.Message) error) error {
 	return h.Queue.Serve(ctx, func(ctx context.Context, m drive.Message) error {
-		h.Session().Steer(h.Soon)
+		h.Session().SetSteering(h.TakeMidTurn)
 		err := run(ctx, m)
-		if h.Over() {
+		if h.Ended() {
 			h.Finish()
 		}
 		return err
 	})
 }
 
-// Follow switches to the user's next session. If that fails, the session stays open.
-func (h *Host) Follow(ctx context.Context, to *orchestrator.Next) (*Result, error) {
+// SwitchTo switches to the user's next session. If that fails, the session stays open.
+func (h *Host) SwitchTo(ctx context.Context, to *orchestrator.Destination) (*CloseResult, error) {
 	if to.Exit {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.over = true
+		h.ended = true
 		return nil, nil
 	}
 	was := h.Session()
-	other, err := h.App.Move(ctx, h.sup, to, was.ID, h.sink)
+	other, err := h.App.SwitchSession(ctx, h.sup, to, was.ID, h.sink)
 	if err != nil {
 		return nil, err
 	}
 	h.mu.Lock()
 	h.session = other
 	h.mu.Unlock()
-	left := h.end(was)
+	left := h.closeSession(was)
 	return &left, nil
 }
 
-// Result says how a session was closed.
-type Result struct {
-	ID     string
-	Unused bool  // nothing was asked or decided in it
-	Unkept error // why some of it is not saved; nil if all is
-	Err    error // what failed when closing it
+// CloseResult says how a session was closed.
+type CloseResult struct {
+	ID         string
+	Unused     bool  // nothing was asked or decided in it
+	UnsavedErr error // why some of it is not saved; nil if all is
+	Err        error // what failed when closing it
 }
 
 // Close closes the session and everything that runs in it, and repairs what killed processes left behind.
-func (h *Host) Close(ctx context.Context) Result {
-	done := h.end(h.Session())
-	h.App.Store().MendSnapshots(ctx, done.ID)
+func (h *Host) Close(ctx context.Context) CloseResult {
+	done := h.closeSession(h.Session())
+	h.App.Store().RepairSnapshots(ctx, done.ID)
 	return done
 }
 
-// end closes a session. An empty session leaves nothing behind.
-func (h *Host) end(s *supervisor.Session) Result {
-	done := Result{ID: s.ID}
+// closeSession closes a session. An empty session leaves nothing behind.
+func (h *Host) closeSession(s *supervisor.Session) CloseResult {
+	done := CloseResult{ID: s.ID}
 	if err := s.Close(); err != nil {
 		done.Err = fmt.Errorf("close the session: %w", err)
 	}
 	store := h.App.Store()
-	done.Unkept = store.Unkept()
-	store.Forget(s.ID)
-	done.Unused = store.Unused(s.ID)
+	done.UnsavedErr = store.UnsavedReason()
+	store.RemoveEmpty(s.ID)
+	done.Unused = store.IsUnused(s.ID)
 	return done
 }

@@ -18,97 +18,97 @@ import (
 // Questions holds a session's open question. The face, a page, a line from a
 // program, or another process of the user may answer it: the first answer counts.
 type Questions struct {
-	app   *app.Workspace
-	id    func() string  // the session's
-	here  uip.Interactor // nil: no face
-	said  func(text string)
-	kept  bool // ask only recorded questions
-	afar  bool // other processes may answer
-	mu    sync.Mutex
-	open  *question     // nil if there is none
-	last  string        // the id of the last one opened
-	ended bool          // no more answers
-	news  chan struct{} // closed when the next one opens; nil if nobody waits
+	app           *app.Workspace
+	id            func() string  // the session's
+	local         uip.Interactor // nil: no face
+	report        func(text string)
+	recordedOnly  bool // ask only recorded questions
+	remoteAnswers bool // other processes may answer
+	mu            sync.Mutex
+	current       *question     // nil if there is none
+	lastID        string        // the id of the last one opened
+	ended         bool          // no more answers
+	opened        chan struct{} // closed when the next one opens; nil if nobody waits
 }
 
 // question is an open question. It is open as soon as it is
 // shown, because its answer may come before anybody waits for it.
 type question struct {
 	uip.Request
-	reply    chan uip.Response // buffered for one answer
-	answered bool
-	from     string // the other process that answered, if any
+	reply      chan uip.Response // buffered for one answer
+	answered   bool
+	answeredBy string // the other process that answered, if any
 }
 
-// note opens a question when it is shown.
-func (s *Questions) note(_ context.Context, r event.Record) error {
+// handleRecord opens a question when it is shown.
+func (s *Questions) handleRecord(_ context.Context, r event.Record) error {
 	if e, ok := r.Event.(event.InteractionRequested); ok {
-		s.put(e.Request)
+		s.openQuestion(e.Request)
 	}
 	return nil
 }
 
-// put opens a question, unless it is already open.
-func (s *Questions) put(q uip.Request) *question {
+// openQuestion opens a question, unless it is already open.
+func (s *Questions) openQuestion(q uip.Request) *question {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open != nil && s.open.ID == q.ID {
-		return s.open
+	if s.current != nil && s.current.ID == q.ID {
+		return s.current
 	}
 	asked := &question{Request: q, reply: make(chan uip.Response, 1)}
-	s.open, s.last = asked, q.ID
-	if s.news != nil {
-		close(s.news)
-		s.news = nil
+	s.current, s.lastID = asked, q.ID
+	if s.opened != nil {
+		close(s.opened)
+		s.opened = nil
 	}
 	if s.ended {
-		asked.give(uip.NoAnswer(q), "")
+		asked.answer(uip.NoAnswer(q), "")
 	}
 	return asked
 }
 
-// give answers a question, and reports whether it was still unanswered.
-func (q *question) give(a uip.Response, from string) bool {
+// answer answers a question, and reports whether it was still unanswered.
+func (q *question) answer(a uip.Response, from string) bool {
 	if q.answered {
 		return false
 	}
-	q.answered, q.from = true, from
+	q.answered, q.answeredBy = true, from
 	q.reply <- a
 	return true
 }
 
-func (s *Questions) give(q *question, a uip.Response, from string) bool {
+func (s *Questions) answerQuestion(q *question, a uip.Response, from string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return q.give(a, from)
+	return q.answer(a, from)
 }
 
-// close discards a question that nobody waits for.
-func (s *Questions) close(q *question) {
+// discard discards a question that nobody waits for.
+func (s *Questions) discard(q *question) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open == q {
-		s.open = nil
+	if s.current == q {
+		s.current = nil
 	}
 }
 
-// Open returns the question that waits for an answer, if any.
-func (s *Questions) Open() (uip.Request, bool) {
+// Current returns the question that waits for an answer, if any.
+func (s *Questions) Current() (uip.Request, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.open == nil || s.open.answered {
+	if s.current == nil || s.current.answered {
 		return uip.Request{}, false
 	}
-	return s.open.Request, true
+	return s.current.Request, true
 }
 
 // Answer answers the question named in a, and reports whether it was unanswered.
 // A question is recorded a moment before it opens; Answer waits for that.
 func (s *Questions) Answer(ctx context.Context, a uip.Response) bool {
-	tired := time.NewTimer(askTime)
+	tired := time.NewTimer(askTimeout)
 	defer tired.Stop()
 	for {
-		done, news := s.offer(a)
+		done, news := s.tryAnswer(a)
 		if news == nil {
 			return done
 		}
@@ -122,20 +122,20 @@ func (s *Questions) Answer(ctx context.Context, a uip.Response) bool {
 	}
 }
 
-// offer is Answer without waiting: if the question is not open yet, news is closed when the next one opens.
-func (s *Questions) offer(a uip.Response) (done bool, news chan struct{}) {
+// tryAnswer is Answer without waiting: if the question is not open yet, news is closed when the next one opens.
+func (s *Questions) tryAnswer(a uip.Response) (done bool, news chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.open != nil && s.open.ID == a.ID:
-		return s.open.give(a, ""), nil
-	case s.last == a.ID:
+	case s.current != nil && s.current.ID == a.ID:
+		return s.current.answer(a, ""), nil
+	case s.lastID == a.ID:
 		return false, nil
 	}
-	if s.news == nil {
-		s.news = make(chan struct{})
+	if s.opened == nil {
+		s.opened = make(chan struct{})
 	}
-	return false, s.news
+	return false, s.opened
 }
 
 // End ends all questions without an answer.
@@ -143,16 +143,16 @@ func (s *Questions) End() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = true
-	if s.open != nil {
-		s.open.give(uip.NoAnswer(s.open.Request), "")
+	if s.current != nil {
+		s.current.answer(uip.NoAnswer(s.current.Request), "")
 	}
 }
 
 // Ask opens a question and waits for the first answer.
 func (s *Questions) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
-	asked := s.put(q)
-	defer s.close(asked)
-	if s.kept && !s.app.Store().OnRecord() {
+	asked := s.openQuestion(q)
+	defer s.discard(asked)
+	if s.recordedOnly && !s.app.Store().IsFullyRecorded() {
 		return uip.NoAnswer(q), nil
 	}
 	asking, withdraw := context.WithCancel(ctx)
@@ -160,26 +160,26 @@ func (s *Questions) Ask(ctx context.Context, q uip.Request) (uip.Response, error
 	ended := ctx.Done()
 	failed := make(chan error, 1)
 	var work sync.WaitGroup
-	if s.here != nil {
+	if s.local != nil {
 		ended = nil // the face decides how it ends
 		work.Go(func() {
-			if a, err := s.here.Ask(asking, q); err != nil {
+			if a, err := s.local.Ask(asking, q); err != nil {
 				failed <- err
 			} else {
-				s.give(asked, a, "")
+				s.answerQuestion(asked, a, "")
 			}
 		})
 	}
-	if s.afar {
-		work.Go(func() { s.takeLetters(asking, asked) })
+	if s.remoteAnswers {
+		work.Go(func() { s.receiveAnswer(asking, asked) })
 	}
 	var err error
 	select {
 	case a := <-asked.reply:
 		withdraw()
 		work.Wait()
-		if asked.from != "" {
-			s.said(fmt.Sprintf("answered elsewhere: %s (%s)", given(q, a), asked.from))
+		if asked.answeredBy != "" {
+			s.report(fmt.Sprintf("answered elsewhere: %s (%s)", answerLine(q, a), asked.answeredBy))
 		}
 		return a, nil
 	case err = <-failed:
@@ -196,14 +196,14 @@ func (s *Questions) Ask(ctx context.Context, q uip.Request) (uip.Response, error
 	}
 }
 
-// takeLetters accepts an answer from another process, until ctx ends.
-func (s *Questions) takeLetters(ctx context.Context, asked *question) {
-	slot, err := s.app.Store().Inbox().Open(s.app.AsKept(asked.Request), inbox.Place{Root: s.app.Root, Session: s.id()})
+// receiveAnswer accepts an answer from another process, until ctx ends.
+func (s *Questions) receiveAnswer(ctx context.Context, asked *question) {
+	slot, err := s.app.Store().Inbox().Open(s.app.MaskQuestion(asked.Request), inbox.Origin{Root: s.app.Root, Session: s.id()})
 	if err != nil {
 		return // answers here still work
 	}
 	defer slot.Close()
-	poll := time.NewTicker(pollTime)
+	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()
 	for {
 		select {
@@ -211,16 +211,16 @@ func (s *Questions) takeLetters(ctx context.Context, asked *question) {
 			return
 		case <-poll.C:
 		}
-		letter, ok := slot.Next()
+		letter, ok := slot.Accept()
 		switch {
 		case !ok:
-		case uip.Check(asked.Request, letter.Answer) != nil:
-			letter.Refuse()
+		case uip.CheckResponse(asked.Request, letter.Answer) != nil:
+			letter.MarkRefused()
 		case ctx.Err() != nil:
-			letter.PutBack() // for the next process that asks
+			letter.Requeue() // for the next process that asks
 			return
-		case !s.give(asked, letter.Answer, letter.From):
-			letter.Late()
+		case !s.answerQuestion(asked, letter.Answer, letter.From):
+			letter.MarkLate()
 			return
 		default:
 			return
@@ -228,22 +228,22 @@ func (s *Questions) takeLetters(ctx context.Context, asked *question) {
 	}
 }
 
-// maxGiven limits the length of an answer on a line.
-const maxGiven = 400
+// maxAnswerLine limits the length of an answer on a line.
+const maxAnswerLine = 400
 
-// given returns an answer as one line.
-func given(q uip.Request, a uip.Response) string {
+// answerLine returns an answer as one line.
+func answerLine(q uip.Request, a uip.Response) string {
 	if a.Option == "" && len(a.Parts) > 0 {
 		var parts []string
 		for _, part := range q.Parts {
-			parts = append(parts, given(part, a.Part(part)))
+			parts = append(parts, answerLine(part, a.PartAnswer(part)))
 		}
 		return strings.Join(parts, ", ")
 	}
 	for _, o := range q.Options {
 		if o.ID == a.Option && o.Label != "" {
-			return sanitize.Line(o.Label, maxGiven)
+			return sanitize.Line(o.Label, maxAnswerLine)
 		}
 	}
-	return sanitize.Line(cmp.Or(a.Option, a.Input), maxGiven)
+	return sanitize.Line(cmp.Or(a.Option, a.Input), maxAnswerLine)
 }

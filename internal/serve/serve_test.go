@@ -56,7 +56,9 @@ func open(t *testing.T, a *app.Workspace, o serve.Options) *serve.Host {
 	return h
 }
 
-func words(text string) orchestrator.Said { return orchestrator.Say(chat.From(chat.Typed, text)) }
+func words(text string) orchestrator.Input {
+	return orchestrator.TextInput(chat.NewUserText(chat.OriginTyped, text))
+}
 
 // edits asks whether a file may be written.
 const edits = `call write {"path":"a.txt","content":"a"}
@@ -87,12 +89,12 @@ func never(ctx context.Context, _ uip.Request) (uip.Response, error) {
 }
 
 func TestTheFirstAnswerCountsWhoeverGivesIt(t *testing.T) {
-	for name, person := range map[string]uip.Interactor{"nobody is here": nil, "the one here is slow": uip.Func(never)} {
+	for name, person := range map[string]uip.Interactor{"nobody is here": nil, "the one here is slow": uip.InteractorFunc(never)} {
 		t.Run(name, func(t *testing.T) {
 			a := room(t, edits)
 			asked := make(chan uip.Request, 1)
-			h := open(t, a, serve.Options{Sink: shown(asked), Person: person})
-			if _, open := h.Questions.Open(); open {
+			h := open(t, a, serve.Options{Sink: shown(asked), User: person})
+			if _, open := h.Questions.Current(); open {
 				t.Error("a question is open before any was asked")
 			}
 			var first, second bool
@@ -102,7 +104,7 @@ func TestTheFirstAnswerCountsWhoeverGivesIt(t *testing.T) {
 				second = h.Questions.Answer(t.Context(), uip.Response{ID: q.ID, Option: "deny"})
 				asked <- q
 			}()
-			out, err := h.Do(t.Context(), words("write it"))
+			out, err := h.Run(t.Context(), words("write it"))
 			<-asked
 			if err != nil || out.Text != "done" || !first || second {
 				t.Errorf("came to %+v, %v; answers counted: %t, %t", out, err, first, second)
@@ -117,17 +119,17 @@ func TestTheFirstAnswerCountsWhoeverGivesIt(t *testing.T) {
 func TestAnAnswerFromAnotherProcessCounts(t *testing.T) {
 	a := room(t, edits)
 	asked, told := make(chan uip.Request, 1), make(chan string, 1)
-	h := open(t, a, serve.Options{Sink: shown(asked), Person: uip.Func(never), Elsewhere: true, Kept: true, Said: func(text string) { told <- text }})
+	h := open(t, a, serve.Options{Sink: shown(asked), User: uip.InteractorFunc(never), RemoteAnswers: true, RecordedOnly: true, Report: func(text string) { told <- text }})
 	handed := make(chan error, 1)
 	go func() {
 		q := <-asked
-		handed <- serve.HandOver(t.Context(), a, h.ID(), q, approved(q))
+		handed <- serve.ForwardAnswer(t.Context(), a, h.ID(), q, approved(q))
 	}()
-	out, err := h.Do(t.Context(), words("write it"))
+	out, err := h.Run(t.Context(), words("write it"))
 	if err != nil || out.Text != "done" {
 		t.Errorf("came to %+v, %v", out, err)
 	}
-	if err := <-handed; !errors.Is(err, serve.ErrElsewhere) {
+	if err := <-handed; !errors.Is(err, serve.ErrAnsweredElsewhere) {
 		t.Errorf("handed over: %v", err)
 	}
 	if text := <-told; !strings.Contains(text, "coder respond") {
@@ -140,7 +142,7 @@ func TestWhereNobodyAnswersAnyMoreNothingIsWaitedFor(t *testing.T) {
 	h.Questions.End()
 	done := make(chan error, 1)
 	go func() {
-		_, err := h.Do(t.Context(), words("write it"))
+		_, err := h.Run(t.Context(), words("write it"))
 		done <- err
 	}()
 	if err := <-done; err != nil {
@@ -156,10 +158,10 @@ func TestAQuestionOfATurnThatIsStoppedIsOpenToNobody(t *testing.T) {
 	h := open(t, room(t, edits), serve.Options{Sink: shown(asked)})
 	ctx, stop := context.WithCancel(t.Context())
 	go func() { <-asked; stop() }()
-	if _, err := h.Do(ctx, words("write it")); err == nil {
+	if _, err := h.Run(ctx, words("write it")); err == nil {
 		t.Error("the turn ended well")
 	}
-	if q, open := h.Questions.Open(); open {
+	if q, open := h.Questions.Current(); open {
 		t.Errorf("%s is open", q.ID)
 	}
 }
@@ -167,37 +169,37 @@ func TestAQuestionOfATurnThatIsStoppedIsOpenToNobody(t *testing.T) {
 func TestMessagesRunOneAfterTheOtherUntilThePersonIsDone(t *testing.T) {
 	h := open(t, room(t, "say one\n---\nsay two\n"), serve.Options{})
 	for _, text := range []string{"first", "/exit", "never run"} {
-		h.Add(drive.Message{Said: words(text)})
+		h.Add(drive.Message{Input: words(text)})
 	}
 	var answers []string
-	err := h.Serve(t.Context(), func(ctx context.Context, m drive.Message) error {
-		if h.Over() {
+	err := h.RunQueue(t.Context(), func(ctx context.Context, m drive.Message) error {
+		if h.Ended() {
 			return errors.New("it went on after the person was done")
 		}
-		out, err := h.Do(ctx, m.Said)
+		out, err := h.Run(ctx, m.Input)
 		if m.Text() == "/exit" {
-			h.Drop()
+			h.TakeAll()
 		} else {
 			answers = append(answers, out.Text)
 		}
 		return err
 	})
-	if err != nil || !h.Over() || !slices.Equal(answers, []string{"one"}) {
-		t.Errorf("answers %q, over %t, %v", answers, h.Over(), err)
+	if err != nil || !h.Ended() || !slices.Equal(answers, []string{"one"}) {
+		t.Errorf("answers %q, over %t, %v", answers, h.Ended(), err)
 	}
 }
 
 func TestACommandLeadsToAnotherSession(t *testing.T) {
 	h := open(t, room(t, "say one\n---\nsay two\n"), serve.Options{})
-	if _, err := h.Do(t.Context(), words("first")); err != nil {
+	if _, err := h.Run(t.Context(), words("first")); err != nil {
 		t.Fatal(err)
 	}
 	was := h.ID()
-	out, err := h.Do(t.Context(), words("/new"))
-	if err != nil || out.Stayed != nil || out.Left == nil || out.Left.ID != was || out.Left.Unused || h.ID() == was {
+	out, err := h.Run(t.Context(), words("/new"))
+	if err != nil || out.SwitchErr != nil || out.Previous == nil || out.Previous.ID != was || out.Previous.Unused || h.ID() == was {
 		t.Errorf("came to %+v, %v, now in %s, was in %s", out, err, h.ID(), was)
 	}
-	if out, err = h.Do(t.Context(), words("/resume "+was)); err != nil || h.ID() != was {
+	if out, err = h.Run(t.Context(), words("/resume "+was)); err != nil || h.ID() != was {
 		t.Errorf("came to %+v, %v, now in %s", out, err, h.ID())
 	}
 }
@@ -208,7 +210,7 @@ func TestASessionInWhichNothingWasSaidLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if done := h.Close(t.Context()); !done.Unused || done.Err != nil || done.Unkept != nil {
+	if done := h.Close(t.Context()); !done.Unused || done.Err != nil || done.UnsavedErr != nil {
 		t.Errorf("closed with %+v", done)
 	}
 	if left, err := os.ReadDir(a.Root); err != nil || len(left) > 0 {
@@ -218,7 +220,7 @@ func TestASessionInWhichNothingWasSaidLeavesNothing(t *testing.T) {
 
 func TestASessionThatCannotBeOpenedLeavesNothing(t *testing.T) {
 	a := room(t, "say one\n")
-	if _, err := serve.Open(t.Context(), a, serve.Options{Which: app.Which{Resume: "nowhere"}}); err == nil {
+	if _, err := serve.Open(t.Context(), a, serve.Options{Which: app.SessionChoice{ResumeID: "nowhere"}}); err == nil {
 		t.Fatal("a session was opened that is not there")
 	}
 	if left, err := os.ReadDir(a.Root); err != nil || len(left) > 0 {
@@ -229,21 +231,21 @@ func TestASessionThatCannotBeOpenedLeavesNothing(t *testing.T) {
 func TestATurnIsStoppedFromAnotherProcess(t *testing.T) {
 	a := room(t, edits)
 	asked, told := make(chan uip.Request, 1), make(chan string, 1)
-	h := open(t, a, serve.Options{Sink: shown(asked), Person: uip.Func(never)})
-	if refusal := serve.Refusal(""); serve.Listens(a, h.ID(), serve.ToStop) || !errors.As(serve.Tell(t.Context(), a, h.ID(), serve.ToStop, ""), &refusal) {
+	h := open(t, a, serve.Options{Sink: shown(asked), User: uip.InteractorFunc(never)})
+	if refusal := serve.Refusal(""); serve.AcceptsMessages(a, h.ID(), serve.StopSlot) || !errors.As(serve.SendMessage(t.Context(), a, h.ID(), serve.StopSlot, ""), &refusal) {
 		t.Error("it is listened for what is said elsewhere while no turn runs")
 	}
-	turn, over := h.Stoppable(t.Context(), func(text string) { told <- text })
+	turn, over := h.WithRemoteStop(t.Context(), func(text string) { told <- text })
 	defer over()
 	stopped := make(chan error, 1)
 	go func() {
 		<-asked
-		for !serve.Listens(a, h.ID(), serve.ToStop) {
+		for !serve.AcceptsMessages(a, h.ID(), serve.StopSlot) {
 			runtime.Gosched()
 		}
-		stopped <- serve.Tell(t.Context(), a, h.ID(), serve.ToStop, "")
+		stopped <- serve.SendMessage(t.Context(), a, h.ID(), serve.StopSlot, "")
 	}()
-	if _, err := h.Do(turn, words("write it")); err == nil {
+	if _, err := h.Run(turn, words("write it")); err == nil {
 		t.Error("the turn ended well")
 	}
 	if err := <-stopped; err != nil {
@@ -261,10 +263,10 @@ func TestWhatIsSaidElsewhereIsHeardInItsSession(t *testing.T) {
 	if _, ok := l.Next(); ok {
 		t.Error("something was said before anybody listened")
 	}
-	l.Listen(a, h.ID(), serve.ToSay, serve.ToStop)
+	l.Listen(a, h.ID(), serve.MessageSlot, serve.StopSlot)
 	defer l.Close()
 	sent := make(chan error, 1)
-	go func() { sent <- serve.Tell(t.Context(), a, h.ID(), serve.ToSay, "go on") }()
+	go func() { sent <- serve.SendMessage(t.Context(), a, h.ID(), serve.MessageSlot, "go on") }()
 	for {
 		said, ok := l.Next()
 		if !ok {

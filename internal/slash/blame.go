@@ -14,18 +14,18 @@ import (
 // Blame shows the session or commit that each line of a file comes from.
 func Blame(trace func(ctx context.Context, file string, line int) (*Provenance, error)) Command {
 	return Command{
-		Name: "blame", Reads: true, Args: "FILE", Help: "show which session or commit each line of a file comes from",
+		Name: "blame", IsReadOnly: true, Args: "FILE", Help: "show which session or commit each line of a file comes from",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			if c.Args == "" {
-				return wrong("/blame needs a file: /blame FILE")
+				return usageError("/blame needs a file: /blame FILE")
 			}
 			file, _, err := SplitLine(c.Args)
 			if err != nil {
-				return wrong("%v", err)
+				return usageError("%v", err)
 			}
 			p, err := trace(ctx, file, 0)
 			if err != nil {
-				return wrong("%v", err)
+				return usageError("%v", err)
 			}
 			return show(p.Blame())
 		},
@@ -46,41 +46,41 @@ func (p *Provenance) Blame() display.Block {
 	return t
 }
 
-// hitsShown is the most sessions that a search shows.
-const hitsShown = 30
+// maxHits is the most sessions that a search shows.
+const maxHits = 30
 
 // Search searches all sessions of all projects.
-func Search(find func(ctx context.Context, words []string) ([]fulltext.Found, error)) Command {
+func Search(find func(ctx context.Context, words []string) ([]fulltext.Result, error)) Command {
 	return Command{
-		Name: "search", Reads: true, Args: "WORDS", Help: "search all sessions of all projects",
+		Name: "search", IsReadOnly: true, Args: "WORDS", Help: "search all sessions of all projects",
 		Run: func(ctx context.Context, c call) (outcome, error) {
-			words := fulltext.Words(c.Args)
+			words := fulltext.SplitQuery(c.Args)
 			if len(words) == 0 {
-				return wrong("/search needs words to search for")
+				return usageError("/search needs words to search for")
 			}
 			all, err := find(ctx, words)
 			if err != nil {
 				return outcome{}, err
 			}
-			return show(Hits(all, words)...)
+			return show(HitBlocks(all, words)...)
 		},
 	}
 }
 
-// Hits returns the sessions that match a search.
-func Hits(all []fulltext.Found, words []string) (blocks []display.Block) {
+// HitBlocks returns the sessions that match a search.
+func HitBlocks(all []fulltext.Result, words []string) (blocks []display.Block) {
 	if len(all) == 0 {
 		return []display.Block{display.Text("no session contains all of these words")}
 	}
-	for _, f := range all[:min(len(all), hitsShown)] {
-		line := []string{when(f.Updated), sanitize.Line(f.Project, 400), f.Session, sanitize.Line(f.Title, 400)}
-		blocks = append(blocks, display.Table{Rows: [][]display.Cell{display.Data(line...)}})
+	for _, f := range all[:min(len(all), maxHits)] {
+		line := []string{formatTime(f.Updated), sanitize.Line(f.Project, 400), f.Session, sanitize.Line(f.Title, 400)}
+		blocks = append(blocks, display.Table{Rows: [][]display.Cell{display.DataCells(line...)}})
 		if f.Line != "" {
-			hit := []display.Cell{{}, {Text: string(f.Kind), Words: true}, {Text: fulltext.Mark(sanitize.Line(f.Line, 400), words, "**", "**")}}
+			hit := []display.Cell{{}, {Text: string(f.Kind), Words: true}, {Text: fulltext.Highlight(sanitize.Line(f.Line, 400), words, "**", "**")}}
 			blocks = append(blocks, display.Table{Rows: [][]display.Cell{hit}})
 		}
 	}
-	if more := len(all) - hitsShown; more > 0 {
+	if more := len(all) - maxHits; more > 0 {
 		blocks = append(blocks, display.Text(fmt.Sprintf("and %d older", more)))
 	}
 	return blocks

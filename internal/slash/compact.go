@@ -15,14 +15,14 @@ func Compact() Command {
 		Name: "compact", Args: "[FOCUS|undo]", Help: "summarize the conversation, or undo that",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			if c.Args == "undo" {
-				was, err := c.Uncompact(ctx)
-				dropped, shortened := compact.Compare(was.Hidden, was.By)
+				was, err := c.UndoCompact(ctx)
+				dropped, shortened := compact.CompareMessages(was.Hidden, was.By)
 				var said []string
 				if dropped > 0 || shortened == 0 {
-					said = append(said, fmt.Sprintf(display.Form(dropped, "%d message restored", "%d messages restored"), dropped))
+					said = append(said, fmt.Sprintf(display.Plural(dropped, "%d message restored", "%d messages restored"), dropped))
 				}
 				if shortened > 0 {
-					said = append(said, fmt.Sprintf(display.Form(shortened, "%d message restored in full", "%d messages restored in full"), shortened))
+					said = append(said, fmt.Sprintf(display.Plural(shortened, "%d message restored in full", "%d messages restored in full"), shortened))
 				}
 				return outcome{Text: strings.Join(said, "\n")}, err
 			}
@@ -30,7 +30,7 @@ func Compact() Command {
 			if err != nil {
 				return outcome{}, err
 			}
-			return outcome{Text: summary, Blocks: display.Blocks{display.Code{Lang: display.Markdown, Source: summary}}}, nil
+			return outcome{Text: summary, Blocks: display.Blocks{display.Code{Lang: display.LangMarkdown, Source: summary}}}, nil
 		},
 	}
 }

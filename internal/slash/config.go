@@ -21,39 +21,39 @@ type Preferences interface {
 // Config shows the settings and the source of each, secrets masked, and changes one.
 func Config(p Preferences) Command {
 	return Command{
-		Name: "config", Looks: true, Args: "[KEY [VALUE]|unset KEY]", Help: "show the settings, or change one",
+		Name: "config", ShowsOnly: true, Args: "[KEY [VALUE]|unset KEY]", Help: "show the settings, or change one",
 		Run: func(_ context.Context, c call) (outcome, error) {
 			first, rest, _ := strings.Cut(strings.TrimSpace(c.Args), " ")
 			rest = strings.TrimSpace(rest)
 			switch {
 			case first == "unset" && rest != "":
-				return changed(p, rest, "", true)
+				return changeSetting(p, rest, "", true)
 			case rest != "":
-				return changed(p, first, rest, false)
+				return changeSetting(p, first, rest, false)
 			}
-			return shown(p.Rows(), first)
+			return showSettings(p.Rows(), first)
 		},
 	}
 }
 
-func changed(p Preferences, key, value string, unset bool) (outcome, error) {
+func changeSetting(p Preferences, key, value string, unset bool) (outcome, error) {
 	said, err := p.Change(key, value, unset)
 	if err != nil {
-		return wrong("%v", err)
+		return usageError("%v", err)
 	}
 	if unset {
-		return say(said)
+		return showText(said)
 	}
-	if about, err := config.AboutKey(key); err == nil && about.Secret {
+	if about, err := config.DescribeKey(key); err == nil && about.Secret {
 		value = "****"
 	}
-	return say(fmt.Sprintf("%s = %s: %s", key, sanitize.Line(sanitize.Mask(value), 200), said))
+	return showText(fmt.Sprintf("%s = %s: %s", key, sanitize.Line(sanitize.Mask(value), 200), said))
 }
 
-// shown returns the settings of a section, or with these letters in their names. A single setting is
+// showSettings returns the settings of a section, or with these letters in their names. A single setting is
 // shown with its description.
-func shown(rows []config.Row, words string) (outcome, error) {
-	t := display.Table{Head: display.Words("setting", "value", "from")}
+func showSettings(rows []config.Row, words string) (outcome, error) {
+	t := display.Table{Header: display.TextCells("setting", "value", "from")}
 	matches := func(key string) bool { return strings.Contains(key, words) }
 	section := func(key string) bool { return strings.HasPrefix(key, words+".") }
 	switch {
@@ -64,16 +64,16 @@ func shown(rows []config.Row, words string) (outcome, error) {
 	}
 	for _, r := range rows {
 		if matches(r.Key) {
-			t.Rows = append(t.Rows, slices.Concat(display.Data(r.Key, sanitize.Line(r.Value, 400)), display.Words(r.From())))
+			t.Rows = append(t.Rows, slices.Concat(display.DataCells(r.Key, sanitize.Line(r.Value, 400)), display.TextCells(r.DisplayOrigin())))
 		}
 	}
-	about, err := config.AboutKey(words)
+	about, err := config.DescribeKey(words)
 	switch {
 	case len(t.Rows) == 0 && err != nil:
-		return wrong("%v", err)
+		return usageError("%v", err)
 	case len(t.Rows) == 0, len(t.Rows) == 1 && t.Rows[0][0].Text != words || err != nil:
 		return show(t)
 	}
-	t.Rows = append(t.Rows, display.Data(""), display.Data(about.Doc))
-	return show(t, display.Text(fmt.Sprintf("Change it with: /config %s VALUE (%s)", words, about.Wanted)))
+	t.Rows = append(t.Rows, display.DataCells(""), display.DataCells(about.Doc))
+	return show(t, display.Text(fmt.Sprintf("Change it with: /config %s VALUE (%s)", words, about.ValidValues)))
 }

@@ -13,12 +13,12 @@ import (
 
 // Copy puts an answer of the model into the clipboard; clipboard does so and says how.
 func Copy(clipboard func(ctx context.Context, text string) (how string, err error)) Command {
-	return Command{Name: "copy", Args: "[N]", Help: "copy the last answer, or the Nth last, to the clipboard", Reads: true, Run: func(ctx context.Context, c call) (outcome, error) {
+	return Command{Name: "copy", Args: "[N]", Help: "copy the last answer, or the Nth last, to the clipboard", IsReadOnly: true, Run: func(ctx context.Context, c call) (outcome, error) {
 		n := 1
 		if c.Args != "" {
 			var err error
 			if n, err = strconv.Atoi(c.Args); err != nil || n < 1 {
-				return wrong("/copy takes a number such as 2, not %s", c.Args)
+				return usageError("/copy takes a number such as 2, not %s", c.Args)
 			}
 		}
 		answer, left := "", n
@@ -31,12 +31,12 @@ func Copy(clipboard func(ctx context.Context, text string) (how string, err erro
 			}
 		}
 		if answer == "" {
-			return wrong("there is no answer %d in this conversation", n)
+			return usageError("there is no answer %d in this conversation", n)
 		}
 		how, err := clipboard(ctx, answer+"\n")
 		if err != nil {
-			return wrong("%v", err)
+			return usageError("%v", err)
 		}
-		return say(fmt.Sprintf("copied %s %s", tool.Count(strings.Count(answer, "\n")+1, "line", "lines"), how))
+		return showText(fmt.Sprintf("copied %s %s", tool.FormatCount(strings.Count(answer, "\n")+1, "line", "lines"), how))
 	}}
 }

@@ -15,8 +15,8 @@ import (
 	"coder/internal/core/sanitize"
 )
 
-// turnsShown is how many of the last turns /cost lists one by one.
-const turnsShown = 20
+// maxTurns is how many of the last turns /cost lists one by one.
+const maxTurns = 20
 
 // Spending is the cost of one model's replies to one agent in one turn.
 type Spending struct {
@@ -25,13 +25,13 @@ type Spending struct {
 	Title string
 	Model string
 	chat.Usage
-	Priced bool // the price of some of it is known
+	HasPrice bool // the price of some of it is known
 }
 
-// Ledger adds up a session's spending by turn, agent and model. It is safe for concurrent use.
-type Ledger struct {
-	// Priced returns a usage with its cost, if known.
-	Priced func(model string, u chat.Usage) chat.Usage
+// CostTally adds up a session's spending by turn, agent and model. It is safe for concurrent use.
+type CostTally struct {
+	// WithCost returns a usage with its cost, if known.
+	WithCost func(model string, u chat.Usage) chat.Usage
 
 	mu     sync.Mutex        // guards the fields below
 	turns  map[string]int    // by task; a subtask counts with its parent
@@ -41,11 +41,11 @@ type Ledger struct {
 }
 
 // Add adds a record.
-func (l *Ledger) Add(r event.Record) {
+func (l *CostTally) Add(r event.Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if model, used, ok := event.Used(r.Event); ok {
-		l.spend(r.Task, model, used)
+	if model, used, ok := event.UsageOf(r.Event); ok {
+		l.addUsage(r.Task, model, used)
 	}
 	if e, ok := r.Event.(event.TaskCreated); ok {
 		if l.turns == nil {
@@ -60,44 +60,44 @@ func (l *Ledger) Add(r event.Record) {
 	}
 }
 
-// spend adds to the row of a turn, agent and model, which is one of the last.
-func (l *Ledger) spend(task, model string, u chat.Usage) {
+// addUsage adds to the row of a turn, agent and model, which is one of the last.
+func (l *CostTally) addUsage(task, model string, u chat.Usage) {
 	turn, agent := l.turns[task], l.agents[task]
-	u = l.Priced(model, u)
+	u = l.WithCost(model, u)
 	for i := len(l.rows) - 1; i >= 0 && l.rows[i].Turn == turn; i-- {
 		if row := &l.rows[i]; row.Model == model && row.Agent == agent {
-			row.Usage, row.Priced = row.Add(u), row.Priced || !u.Unpriced
+			row.Usage, row.HasPrice = row.Add(u), row.HasPrice || !u.Unpriced
 			return
 		}
 	}
-	row := Spending{Turn: turn, Agent: sanitize.Line(agent, 40), Model: model, Usage: u, Priced: !u.Unpriced}
+	row := Spending{Turn: turn, Agent: sanitize.Line(agent, 40), Model: model, Usage: u, HasPrice: !u.Unpriced}
 	if 0 < turn && turn <= len(l.names) {
 		row.Title = sanitize.Line(l.names[turn-1], 400)
 	}
 	l.rows = append(l.rows, row)
 }
 
-// Spent returns the spending, oldest first, with known prices.
-func (l *Ledger) Spent() []Spending {
+// Rows returns the spending, oldest first, with known prices.
+func (l *CostTally) Rows() []Spending {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.rows)
 }
 
 // Cost shows tokens and cost.
-func Cost(ledger *Ledger) Command {
-	return Command{Name: "cost", Looks: true, Help: "show tokens and cost, by turn and model", Run: func(_ context.Context, c call) (outcome, error) {
-		all := ledger.Spent()
+func Cost(ledger *CostTally) Command {
+	return Command{Name: "cost", ShowsOnly: true, Help: "show tokens and cost, by turn and model", Run: func(_ context.Context, c call) (outcome, error) {
+		all := ledger.Rows()
 		switch {
 		case len(all) > 0:
-		case replied(c.Conversation().Messages()):
-			return say("the provider did not report the token usage of this session")
-		case awaited(c.Conversation().Messages()):
-			return say("the usage is known when the first reply ends")
+		case hasReplied(c.Conversation().Messages()):
+			return showText("the provider did not report the token usage of this session")
+		case awaitsReply(c.Conversation().Messages()):
+			return showText("the usage is known when the first reply ends")
 		default:
-			return say("nothing was spent in this session")
+			return showText("nothing was spent in this session")
 		}
-		blocks := []display.Block{turnsTable(all), display.Text(""), modelsTable(all)}
+		blocks := []display.Block{spendingByTurn(all), display.Text(""), spendingByModel(all)}
 		if slices.ContainsFunc(all, func(s Spending) bool { return s.Estimated }) {
 			blocks = append(blocks, display.Text("~ marks an estimate: the provider did not report the usage of a cut-off reply"))
 		}
@@ -108,8 +108,8 @@ func Cost(ledger *Ledger) Command {
 	}}
 }
 
-// awaited reports whether the last message waits for a reply of the model.
-func awaited(said []chat.Message) bool {
+// awaitsReply reports whether the last message waits for a reply of the model.
+func awaitsReply(said []chat.Message) bool {
 	return len(said) > 0 && said[len(said)-1].Role == chat.User && !isOwnCommand(said[len(said)-1])
 }
 
@@ -119,9 +119,9 @@ func isOwnCommand(m chat.Message) bool {
 	return m.Role == chat.User && strings.HasPrefix(strings.TrimSpace(m.Text()), "!")
 }
 
-// replied reports whether the model has replied in this session. The output of the user's own command is
+// hasReplied reports whether the model has replied in this session. The output of the user's own command is
 // not a reply.
-func replied(said []chat.Message) bool {
+func hasReplied(said []chat.Message) bool {
 	own := false
 	for _, m := range said {
 		if m.Role == chat.Assistant && !own {
@@ -132,27 +132,27 @@ func replied(said []chat.Message) bool {
 	return false
 }
 
-// turnsTable shows the last turns, and the earlier ones on one line.
-func turnsTable(all []Spending) display.Table {
-	t := display.Table{Head: display.Words("turn", "model", "in", "cached", "out", "cost", "about")}
-	early := max(len(all)-turnsShown, 0)
+// spendingByTurn shows the last turns, and the earlier ones on one line.
+func spendingByTurn(all []Spending) display.Table {
+	t := display.Table{Header: display.TextCells("turn", "model", "in", "cached", "out", "cost", "about")}
+	early := max(len(all)-maxTurns, 0)
 	if early > 0 {
-		sum := total(all[:early])
-		t.Rows = append(t.Rows, spent("before", sum, ""))
+		sum := totalSpending(all[:early])
+		t.Rows = append(t.Rows, spendingRow("before", sum, ""))
 	}
 	for _, s := range all[early:] {
 		turn := strings.TrimSpace(strconv.Itoa(s.Turn) + " " + s.Agent)
 		if s.Turn == 0 {
 			turn = cmp.Or(s.Agent, "outside turns") // such as a requested summary
 		}
-		t.Rows = append(t.Rows, spent(turn, s, s.Title))
+		t.Rows = append(t.Rows, spendingRow(turn, s, s.Title))
 	}
 	return t
 }
 
-// modelsTable shows the sums by model, and the total.
-func modelsTable(all []Spending) display.Table {
-	t := display.Table{Head: display.Words("", "model", "in", "cached", "out", "cost")}
+// spendingByModel shows the sums by model, and the total.
+func spendingByModel(all []Spending) display.Table {
+	t := display.Table{Header: display.TextCells("", "model", "in", "cached", "out", "cost")}
 	var names []string
 	for _, s := range all {
 		if !slices.Contains(names, s.Model) {
@@ -160,35 +160,35 @@ func modelsTable(all []Spending) display.Table {
 		}
 	}
 	for _, name := range names {
-		of := total(slices.DeleteFunc(slices.Clone(all), func(s Spending) bool { return s.Model != name }))
+		of := totalSpending(slices.DeleteFunc(slices.Clone(all), func(s Spending) bool { return s.Model != name }))
 		of.Model = name
-		t.Rows = append(t.Rows, spent("sum", of, ""))
+		t.Rows = append(t.Rows, spendingRow("sum", of, ""))
 	}
 	if len(names) > 1 {
-		t.Rows = append(t.Rows, spent("all", total(all), ""))
+		t.Rows = append(t.Rows, spendingRow("all", totalSpending(all), ""))
 	}
 	return t
 }
 
-// total returns the sum. Its price is known if any part's is.
-func total(all []Spending) (sum Spending) {
+// totalSpending returns the sum. Its price is known if any part's is.
+func totalSpending(all []Spending) (sum Spending) {
 	for _, s := range all {
 		sum.Usage = sum.Add(s.Usage)
-		sum.Priced = sum.Priced || s.Priced
+		sum.HasPrice = sum.HasPrice || s.HasPrice
 	}
 	return sum
 }
 
-// spent returns a table row. A name that is not a number is one of coder's own words.
-func spent(name string, s Spending, title string) []display.Cell {
-	cost := display.Words("unknown")
-	if s.Priced {
-		cost = display.Data(fmt.Sprintf("$%.4f", s.Cost))
+// spendingRow returns a table row. A name that is not a number is one of coder's own words.
+func spendingRow(name string, s Spending, title string) []display.Cell {
+	cost := display.TextCells("unknown")
+	if s.HasPrice {
+		cost = display.DataCells(fmt.Sprintf("$%.4f", s.Cost))
 	}
 	about := ""
 	if s.Estimated {
 		about = "~"
 	}
-	figures := display.Data(s.Model, about+strconv.Itoa(s.In), strconv.Itoa(s.Cached), about+strconv.Itoa(s.Out))
-	return slices.Concat(display.Words(name), figures, cost, display.Data(title))
+	figures := display.DataCells(s.Model, about+strconv.Itoa(s.In), strconv.Itoa(s.Cached), about+strconv.Itoa(s.Out))
+	return slices.Concat(display.TextCells(name), figures, cost, display.DataCells(title))
 }

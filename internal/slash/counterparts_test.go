@@ -9,7 +9,7 @@ import (
 
 func TestCounterpartsAreCommandsThatAreThere(t *testing.T) {
 	names := make(map[string]bool)
-	for _, c := range slash.All(slash.Work{}) {
+	for _, c := range slash.All(slash.Deps{}) {
 		names[c.Name] = true
 	}
 	for other, ours := range slash.Counterparts {

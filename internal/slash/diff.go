@@ -20,18 +20,18 @@ import (
 )
 
 const (
-	// MaxCompared is the longest file that is compared line by line.
-	MaxCompared = 1 << 20
+	// MaxCompareSize is the longest file that is compared line by line.
+	MaxCompareSize = 1 << 20
 	// maxDiff is how much of a diff is shown, in bytes.
 	maxDiff = 64 << 10
-	// filesListed is the most files that a summary lists.
-	filesListed = 200
+	// maxFiles is the most files that a summary lists.
+	maxFiles = 200
 )
 
 // Diff shows the changes in the workspace: with "full" line by line, with a path only below that path.
 func Diff(changes *Changes) Command {
 	return Command{
-		Name: "diff", Reads: true, Args: "[full|PATH]", Help: "show what changed in the workspace",
+		Name: "diff", IsReadOnly: true, Args: "[full|PATH]", Help: "show what changed in the workspace",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			path := c.Args
 			if rest, ok := strings.CutPrefix(path+" ", "full "); ok {
@@ -39,7 +39,7 @@ func Diff(changes *Changes) Command {
 			}
 			blocks, err := changes.diff(ctx, path, c.Args != "")
 			if err != nil {
-				return wrong("%v", err)
+				return usageError("%v", err)
 			}
 			return show(blocks...)
 		},
@@ -49,12 +49,12 @@ func Diff(changes *Changes) Command {
 // Changes finds the changed files of a workspace. It is safe for concurrent use.
 type Changes struct {
 	Git git.Options
-	// Kept returns the saved content of an overwritten file by its hash, up to a limit.
-	Kept func(hash string, limit int64) ([]byte, error)
+	// ReadSaved returns the saved content of an overwritten file by its hash, up to a limit.
+	ReadSaved func(hash string, limit int64) ([]byte, error)
 
-	mu     sync.Mutex                 // guards the fields below
-	names  []string                   // files changed by calls of this session, in order of their first change
-	before map[string]event.FileState // their state before
+	mu            sync.Mutex                 // guards the fields below
+	names         []string                   // files changed by calls of this session, in order of their first change
+	initialStates map[string]event.FileState // their state before
 }
 
 // Add adds a record.
@@ -67,13 +67,13 @@ func (d *Changes) Add(r event.Record) {
 	defer d.mu.Unlock()
 	for _, c := range e.Changes {
 		name := cmp.Or(c.Before.Path, c.After.Path)
-		if _, known := d.before[name]; known || name == "" {
+		if _, known := d.initialStates[name]; known || name == "" {
 			continue
 		}
-		if d.before == nil {
-			d.before = make(map[string]event.FileState)
+		if d.initialStates == nil {
+			d.initialStates = make(map[string]event.FileState)
 		}
-		d.names, d.before[name] = append(d.names, name), c.Before
+		d.names, d.initialStates[name] = append(d.names, name), c.Before
 	}
 }
 
@@ -82,7 +82,7 @@ func (d *Changes) diff(ctx context.Context, path string, full bool) ([]display.B
 	c, err := git.ListChanges(ctx, d.Git, path)
 	switch {
 	case errors.Is(err, git.ErrNoRepository):
-		return d.inSession(path, full), nil
+		return d.sessionDiff(path, full), nil
 	case err != nil:
 		return nil, err
 	}
@@ -93,9 +93,9 @@ func (d *Changes) diff(ctx context.Context, path string, full bool) ([]display.B
 		return []display.Block{display.Text(fmt.Sprintf("nothing in %s changed since the last commit", sanitize.Line(path, 200)))}, nil
 	}
 	if !full {
-		return summary(c), nil
+		return summarizeFiles(c), nil
 	}
-	text, cut, err := git.Hunks(ctx, d.Git, path)
+	text, cut, err := git.WorkingDiff(ctx, d.Git, path)
 	if err != nil {
 		return nil, err
 	}
@@ -106,92 +106,92 @@ func (d *Changes) diff(ctx context.Context, path string, full bool) ([]display.B
 		}
 	}
 	if text == "" && !cut {
-		return summary(c), nil
+		return summarizeFiles(c), nil
 	}
-	blocks := []display.Block{display.Counted(strings.TrimRight(text, "\n"))}
+	blocks := []display.Block{display.NewDiff(strings.TrimRight(text, "\n"))}
 	if n := len(c.Untracked); n > 0 && path == "" {
-		blocks = append(blocks, display.Text(""), display.Text(fmt.Sprintf(display.Form(n, "%d untracked file not shown; /diff PATH shows it", "%d untracked files not shown; /diff PATH shows one"), n)))
+		blocks = append(blocks, display.Text(""), display.Text(fmt.Sprintf(display.Plural(n, "%d untracked file not shown; /diff PATH shows it", "%d untracked files not shown; /diff PATH shows one"), n)))
 	}
 	if cut {
-		blocks = append(blocks, display.Text(""), display.Text(moreToCompare))
+		blocks = append(blocks, display.Text(""), display.Text(moreChangesText))
 	}
 	return blocks, nil
 }
 
-const moreToCompare = "more changes not shown; /diff PATH shows one file"
+const moreChangesText = "more changes not shown; /diff PATH shows one file"
 
 // Change is the change to a file.
 type Change struct {
 	Name           string
 	Added, Deleted int
-	Mark           string // what is to be said besides, in words; "" if nothing
-	counted        bool   // its lines were compared
+	Note           string // what is to be said besides, in words; "" if nothing
+	hasCounts      bool   // its lines were compared
 }
 
 // Marks of changes.
 const (
-	isNew       = "(new)"
-	isGone      = "(deleted)"
-	isBinary    = "(binary)"
-	untracked   = "(untracked)"
-	notKept     = "(changed, not saved for comparison)"
-	notCompared = "(changed; cannot be compared)"
+	noteNew         = "(new)"
+	noteDeleted     = "(deleted)"
+	noteBinary      = "(binary)"
+	noteUntracked   = "(untracked)"
+	noteUnsaved     = "(changed, not saved for comparison)"
+	noteNotCompared = "(changed; cannot be compared)"
 )
 
-// NotKept returns the change of a file whose earlier content was not saved.
-func NotKept(name string) Change {
-	return Change{Name: sanitize.Line(event.ShownName(name), 200), Mark: notKept}
+// UnsavedChange returns the change of a file whose earlier content was not saved.
+func UnsavedChange(name string) Change {
+	return Change{Name: sanitize.Line(event.DisplayName(name), 200), Note: noteUnsaved}
 }
 
 // String returns the change on one line in any language, with git's status letter.
 func (c Change) String() string {
 	letter := "M"
-	switch c.Mark {
-	case isNew:
+	switch c.Note {
+	case noteNew:
 		letter = "A"
-	case isGone:
+	case noteDeleted:
 		letter = "D"
 	}
-	return strings.TrimSpace(letter + " " + c.Name + " " + c.count())
+	return strings.TrimSpace(letter + " " + c.Name + " " + c.countText())
 }
 
-func (c Change) count() string {
-	if !c.counted {
+func (c Change) countText() string {
+	if !c.hasCounts {
 		return ""
 	}
 	return fmt.Sprintf("+%d -%d", c.Added, c.Deleted)
 }
 
-func (c Change) row() []display.Cell {
-	return append(display.Data("  "+c.Name, c.count()), display.Words(c.Mark)...)
+func (c Change) tableRow() []display.Cell {
+	return append(display.DataCells("  "+c.Name, c.countText()), display.TextCells(c.Note)...)
 }
 
-// summary lists the changed files.
-func summary(c git.Changes) []display.Block {
+// summarizeFiles lists the changed files.
+func summarizeFiles(c git.Changes) []display.Block {
 	var all []Change
 	added, deleted := 0, 0
 	for _, f := range c.Files {
-		one := Change{Name: f.Path, Added: f.Added, Deleted: f.Deleted, counted: !f.Binary}
+		one := Change{Name: f.Path, Added: f.Added, Deleted: f.Deleted, hasCounts: !f.Binary}
 		if f.Binary {
-			one.Mark = isBinary
+			one.Note = noteBinary
 		}
 		all = append(all, one)
 		added, deleted = added+f.Added, deleted+f.Deleted
 	}
 	for _, name := range c.Untracked {
-		all = append(all, Change{Name: name, Mark: untracked})
+		all = append(all, Change{Name: name, Note: noteUntracked})
 	}
 	switch {
-	case len(all) == 0 && c.First:
+	case len(all) == 0 && c.NoCommits:
 		return []display.Block{display.Text("no commit yet, and no file to show")}
 	case len(all) == 0:
 		return []display.Block{display.Text("nothing changed since the last commit")}
 	}
 	head := fmt.Sprintf("since the last commit: %d changed (+%d -%d), %d untracked", len(c.Files), added, deleted, len(c.Untracked))
-	if c.First {
+	if c.NoCommits {
 		head = fmt.Sprintf("no commit yet: %d staged (+%d -%d), %d untracked", len(c.Files), added, deleted, len(c.Untracked))
 	}
-	blocks := append([]display.Block{display.Text(head)}, fileList(all, c.Cut)...)
+	blocks := append([]display.Block{display.Text(head)}, fileList(all, c.Truncated)...)
 	if c.Note != "" {
 		blocks = append(blocks, display.Text(c.Note))
 	}
@@ -200,12 +200,12 @@ func summary(c git.Changes) []display.Block {
 
 // fileList lists changes up to a limit.
 func fileList(all []Change, more bool) []display.Block {
-	if len(all) > filesListed {
-		all, more = all[:filesListed], true
+	if len(all) > maxFiles {
+		all, more = all[:maxFiles], true
 	}
 	var t display.Table
 	for _, c := range all {
-		t.Rows = append(t.Rows, c.row())
+		t.Rows = append(t.Rows, c.tableRow())
 	}
 	if more {
 		return []display.Block{t, display.Text("  and more")}
@@ -213,8 +213,8 @@ func fileList(all []Change, more bool) []display.Block {
 	return []display.Block{t}
 }
 
-// inSession returns this session's changes, as far as its calls' records show them.
-func (d *Changes) inSession(path string, full bool) []display.Block {
+// sessionDiff returns this session's changes, as far as its calls' records show them.
+func (d *Changes) sessionDiff(path string, full bool) []display.Block {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var (
@@ -226,13 +226,13 @@ func (d *Changes) inSession(path string, full bool) []display.Block {
 		if dir != "." && name != dir && !strings.HasPrefix(name, dir+"/") {
 			continue
 		}
-		before := d.before[name]
-		text, change := "", NotKept(name)
-		if before.Link == "" && !before.Lost && before.Size <= MaxCompared {
+		before := d.initialStates[name]
+		text, change := "", UnsavedChange(name)
+		if before.Link == "" && !before.ContentLost && before.Size <= MaxCompareSize {
 			var old []byte
 			var err error
 			if before.Hash != "" {
-				old, err = d.Kept(before.Hash, MaxCompared)
+				old, err = d.ReadSaved(before.Hash, MaxCompareSize)
 			}
 			if err == nil {
 				text, change = d.Compare(name, old)
@@ -253,9 +253,9 @@ func (d *Changes) inSession(path string, full bool) []display.Block {
 		if cut {
 			text = text[:strings.LastIndexByte(text[:maxDiff], '\n')+1]
 		}
-		blocks := []display.Block{display.Counted(strings.TrimRight(text, "\n"))}
+		blocks := []display.Block{display.NewDiff(strings.TrimRight(text, "\n"))}
 		if cut {
-			blocks = append(blocks, display.Text(moreToCompare))
+			blocks = append(blocks, display.Text(moreChangesText))
 		}
 		return blocks
 	}
@@ -265,33 +265,33 @@ func (d *Changes) inSession(path string, full bool) []display.Block {
 // Compare compares a file's current content with old; nil means that it did not exist. An unchanged file
 // has no change.
 func (d *Changes) Compare(name string, old []byte) (diff string, c Change) {
-	now, _, err := d.Git.Workspace.ReadFile(name, MaxCompared)
+	now, _, err := d.Git.Workspace.ReadFile(name, MaxCompareSize)
 	gone := errors.Is(err, fs.ErrNotExist)
-	c.Name = sanitize.Line(event.ShownName(name), 200)
+	c.Name = sanitize.Line(event.DisplayName(name), 200)
 	switch {
 	case gone && old == nil:
 		return "", Change{}
 	case err != nil && !gone:
-		c.Mark = notCompared
+		c.Note = noteNotCompared
 		return "", c
 	case !gone && old != nil && bytes.Equal(old, now):
 		return "", Change{}
 	case bytes.IndexByte(old, 0) >= 0 || bytes.IndexByte(now, 0) >= 0:
-		c.Mark = isBinary
+		c.Note = noteBinary
 		return "", c
 	case old == nil:
-		c.Mark = isNew
+		c.Note = noteNew
 	case gone:
-		c.Mark = isGone
+		c.Note = noteDeleted
 	}
 	diff, c.Added, c.Deleted = patch.Unified(name, old, now)
-	c.counted = true
+	c.hasCounts = true
 	return sanitize.Text(diff), c
 }
 
-// Lines counts the changed lines of a file whose content was old, nil if it did not exist.
-func (d *Changes) Lines(name string, old []byte) (added, deleted int, same bool) {
-	now, _, err := d.Git.Workspace.ReadFile(name, MaxCompared)
+// CountLines counts the changed lines of a file whose content was old, nil if it did not exist.
+func (d *Changes) CountLines(name string, old []byte) (added, deleted int, same bool) {
+	now, _, err := d.Git.Workspace.ReadFile(name, MaxCompareSize)
 	gone := errors.Is(err, fs.ErrNotExist)
 	switch {
 	case err != nil && !gone:

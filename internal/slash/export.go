@@ -28,14 +28,14 @@ func Export(archive Archive, current, root, own string) Command {
 		Name: "export", Args: "[FORMAT] [FILE]", Help: "export this session as json, md or html",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			args, force := strings.CutSuffix(c.Args, " force")
-			format, path, err := readExport(args)
+			format, path, err := parseExportArgs(args)
 			if err != nil {
-				return wrong("%v", err)
+				return usageError("%v", err)
 			}
 			if path == "" {
 				path = current + "." + format
 				if _, err := os.Lstat(filepath.Join(root, path)); !errors.Is(err, fs.ErrNotExist) {
-					return wrong("%s already exists; name a file: /export %s FILE", path, format)
+					return usageError("%s already exists; name a file: /export %s FILE", path, format)
 				}
 			}
 			at := path
@@ -44,32 +44,32 @@ func Export(archive Archive, current, root, own string) Command {
 			}
 			switch info, err := os.Stat(at); {
 			case err == nil && info.IsDir():
-				return wrong("%s is a folder", path)
+				return usageError("%s is a folder", path)
 			case err == nil && info.Size() > 0 && !force:
-				return wrong("%s already exists; /export %s force overwrites it", path, args)
+				return usageError("%s already exists; /export %s force overwrites it", path, args)
 			}
 			if _, err := os.Stat(filepath.Dir(at)); errors.Is(err, fs.ErrNotExist) {
-				return wrong("folder %s does not exist", filepath.Dir(path))
+				return usageError("folder %s does not exist", filepath.Dir(path))
 			}
 			var b bytes.Buffer
-			if err := archive.Write(ctx, &b, current, format); err != nil {
-				return wrong("%v", err)
+			if err := archive.Export(ctx, &b, current, format); err != nil {
+				return usageError("%v", err)
 			}
 			const mode = 0o600 // a conversation may contain secrets
 			if err := atomicfile.WriteFrom(own, at, b.Bytes(), mode); err != nil {
 				err = atomicfile.Write(at, b.Bytes(), mode)
 				if err != nil {
-					return wrong("%v", err)
+					return usageError("%v", err)
 				}
 			}
-			return say("written: " + path)
+			return showText("written: " + path)
 		},
 	}
 }
 
-// readExport parses a format, a path, or a format and a path. A word with a separator or an extension
+// parseExportArgs parses a format, a path, or a format and a path. A word with a separator or an extension
 // begins a path.
-func readExport(args string) (format, path string, err error) {
+func parseExportArgs(args string) (format, path string, err error) {
 	first, rest, _ := strings.Cut(args, " ")
 	switch {
 	case slices.Contains(formats, first):

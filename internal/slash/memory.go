@@ -15,82 +15,82 @@ import (
 // Memory is what the user wants sessions to remember.
 type Memory interface {
 	Entries() ([]notes.Entry, []frontmatter.Warning)
-	Remember(ctx context.Context, c undo.Call, text string, own bool) (display.Diff, error)
-	Forget(ctx context.Context, c undo.Call, e notes.Entry) (display.Diff, error)
+	Remember(ctx context.Context, c undo.Request, text string, own bool) (display.Diff, error)
+	Forget(ctx context.Context, c undo.Request, e notes.Entry) (display.Diff, error)
 	Edit(ctx context.Context, e notes.Entry) error
 }
 
-// ownFlag puts an entry in the user's memory for all projects.
-const ownFlag = "--user"
+// allProjectsFlag puts an entry in the user's memory for all projects.
+const allProjectsFlag = "--user"
 
 // Remember saves an entry in the memory.
 func Remember(m Memory) Command {
 	return Command{
 		Name: "remember", Args: "[--user] TEXT", Help: "save a note for later sessions here, or in all projects",
 		Run: func(ctx context.Context, c call) (outcome, error) {
-			text, own := strings.CutPrefix(c.Args+" ", ownFlag+" ")
+			text, own := strings.CutPrefix(c.Args+" ", allProjectsFlag+" ")
 			if text = strings.TrimSpace(text); text == "" {
-				return wrong("/remember needs a text: /remember [--user] TEXT")
+				return usageError("/remember needs a text: /remember [--user] TEXT")
 			}
-			diff, err := m.Remember(ctx, asCall(c), text, own)
+			diff, err := m.Remember(ctx, undoCall(c), text, own)
 			if err != nil {
-				return wrong("%v", err)
+				return usageError("%v", err)
 			}
 			return show(display.Text("Saved."), diff)
 		},
 	}
 }
 
-// asCall returns the record of a memory change.
-func asCall(c call) undo.Call {
-	return undo.Call{NewID: func() string { return c.NewID("memory") }, Emit: c.Emit}
+// undoCall returns the record of a memory change.
+func undoCall(c call) undo.Request {
+	return undo.Request{NewID: func() string { return c.NewID("memory") }, Emit: c.Emit}
 }
 
-// MemoryOf lists the memory, and shows, edits or removes an entry.
-func MemoryOf(m Memory) Command {
+// MemoryCommand lists the memory, and shows, edits or removes an entry.
+func MemoryCommand(m Memory) Command {
 	return Command{
-		Name: "memory", Looks: true, Args: "[NAME|edit NAME|forget NAME]", Help: "list what sessions remember, or show, edit or forget it",
+		Name: "memory", ShowsOnly: true, Args: "[NAME|edit NAME|forget NAME]", Help: "list what sessions remember, or show, edit or forget it",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			entries, bad := m.Entries()
 			verb, name, found := strings.Cut(strings.TrimSpace(c.Args), " ")
 			if verb == "" {
-				return show(memoryList(entries, bad)...)
+				return show(listMemory(entries, bad)...)
 			}
 			if !found {
 				verb, name = "show", verb
 			}
 			i := slices.IndexFunc(entries, func(e notes.Entry) bool { return e.Name == strings.TrimSpace(name) })
 			if i < 0 {
-				return wrong("unknown entry %q; /memory lists the entries", name)
+				return usageError("unknown entry %q; /memory lists the entries", name)
 			}
 			switch verb {
 			case "show":
 				return show(display.Text(entries[i].Path), display.Text(entries[i].Text))
 			case "edit":
 				if err := m.Edit(ctx, entries[i]); err != nil {
-					return wrong("%v", err)
+					return usageError("%v", err)
 				}
-				return say("edited: " + entries[i].Path)
+				return showText("edited: " + entries[i].Path)
 			case "forget":
-				diff, err := m.Forget(ctx, asCall(c), entries[i])
+				diff, err := m.Forget(ctx, undoCall(c), entries[i])
 				if err != nil {
-					return wrong("%v", err)
+					return usageError("%v", err)
 				}
 				return show(display.Text("Removed."), diff)
 			}
-			return wrong("/memory takes edit NAME and forget NAME, not %q", c.Args)
+			return usageError("/memory takes edit NAME and forget NAME, not %q", c.Args)
 		},
 	}
 }
 
-func memoryList(entries []notes.Entry, bad []frontmatter.Warning) (blocks []display.Block) {
-	t := display.Table{Head: display.Words("name", "says", "file")}
+func listMemory(entries []notes.Entry, bad []frontmatter.Warning) (blocks []display.Block) {
+	t := display.Table{Header: display.TextCells("name", "says", "file")}
 	for _, e := range entries {
-		line, more := e.Line()
+		line, more := e.Summary()
 		if more {
 			line += fmt.Sprintf(" (+%d)", strings.Count(e.Text, "\n"))
 		}
-		t.Rows = append(t.Rows, display.Data(e.Name, line, e.Path))
+		t.Rows = append(t.Rows, display.DataCells(e.Name, line, e.Path))
 	}
 	if len(entries) == 0 {
 		blocks = append(blocks, display.Text("no memory; /remember TEXT saves a note for later sessions"))

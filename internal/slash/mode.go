@@ -11,14 +11,14 @@ import (
 // Mode shows the mode, or switches to another.
 func Mode() Command {
 	return Command{
-		Name: "mode", Looks: true, Args: "[" + strings.Join(mode.Names(), "|") + "]", Help: "show the mode, or switch to another",
+		Name: "mode", ShowsOnly: true, Args: "[" + strings.Join(mode.Names(), "|") + "]", Help: "show the mode, or switch to another",
 		Mode: strings.TrimSpace,
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			if c.Args == "" {
 				now, preset := c.Mode()
-				return say(fmt.Sprintf("mode: %s, permissions: %s, checks: %s", now.Name, preset, now.Verify))
+				return showText(fmt.Sprintf("mode: %s, permissions: %s, checks: %s", now.Name, preset, now.Verify))
 			}
-			return toMode(ctx, c, c.Args)
+			return switchMode(ctx, c, c.Args)
 		},
 	}
 }
@@ -28,16 +28,16 @@ func Modes() (all []Command) {
 	for _, name := range mode.Names() {
 		all = append(all, Command{
 			Name: name, Help: "switch to " + name + " mode", Mode: func(string) string { return name },
-			Run: func(ctx context.Context, c call) (outcome, error) { return toMode(ctx, c, name) },
+			Run: func(ctx context.Context, c call) (outcome, error) { return switchMode(ctx, c, name) },
 		})
 	}
 	return all
 }
 
-func toMode(ctx context.Context, c call, name string) (outcome, error) {
+func switchMode(ctx context.Context, c call, name string) (outcome, error) {
 	if err := c.SwitchMode(ctx, strings.TrimSpace(name)); err != nil {
 		return outcome{}, err
 	}
 	now, _ := c.Mode()
-	return say("mode: " + now.Name)
+	return showText("mode: " + now.Name)
 }

@@ -21,7 +21,7 @@ type Models interface {
 // Model lists the models, or switches to another. A choice that cannot be saved is used anyway.
 func Model(models Models) Command {
 	return Command{
-		Name: "model", Looks: true, Args: "[NAME [force]]", Help: "list the models, or switch to another",
+		Name: "model", ShowsOnly: true, Args: "[NAME [force]]", Help: "list the models, or switch to another",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			if c.Args == "" {
 				blocks := []display.Block{display.Text("model: " + c.Settings().Model)}
@@ -37,18 +37,18 @@ func Model(models Models) Command {
 			}
 			name, force := strings.CutSuffix(c.Args, " force")
 			if strings.ContainsFunc(name, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
-				return wrong("a model name is one word")
+				return usageError("a model name is one word")
 			}
 			notice, err := models.Switch(ctx, name, force)
 			if err != nil {
-				return wrong("%v", err)
+				return usageError("%v", err)
 			}
 			if notice != "" {
 				if err := c.Warn(ctx, notice); err != nil {
 					return outcome{}, err
 				}
 			}
-			set, err := c.SettingsChanged(ctx)
+			set, err := c.ReportSettingsChange(ctx)
 			return outcome{Text: "model: " + set.Model}, err
 		},
 	}

@@ -22,14 +22,14 @@ func OutputStyle(s Styles) Command {
 		Name: "output-style", Args: "[NAME]", Help: "list the output styles, or use another",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			if name := strings.TrimSpace(c.Args); name != "" {
-				out, err := changed(s, "ui.output_style", name, false)
+				out, err := changeSetting(s, "ui.output_style", name, false)
 				if err == nil {
-					_, err = c.SettingsChanged(ctx)
+					_, err = c.ReportSettingsChange(ctx)
 				}
 				return out, err
 			}
 			all, now, bad := s.Styles()
-			t := display.Table{Head: display.Words("", "style", "use", "file")}
+			t := display.Table{Header: display.TextCells("", "style", "use", "file")}
 			for _, style := range all {
 				mark := ""
 				if style.Name == now {

@@ -14,32 +14,32 @@ import (
 // all. revoke may be nil: no grants are saved.
 func Permissions(list func() display.Table, revoke func(which string) (string, error)) Command {
 	return Command{
-		Name: "permissions", Looks: true, Args: "[PRESET | revoke N | revoke all]",
+		Name: "permissions", ShowsOnly: true, Args: "[PRESET | revoke N | revoke all]",
 		Help: "show what is allowed, revoke a permission, or set a preset: " + strings.Join(mode.Presets(), ", "),
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			if which, ok := strings.CutPrefix(c.Args+" ", "revoke "); ok {
 				if which = strings.TrimSpace(which); revoke == nil {
-					return wrong("answers are not remembered here")
+					return usageError("answers are not remembered here")
 				} else if which == "" {
-					return wrong("use /permissions revoke N, with a number from the list, or /permissions revoke all")
+					return usageError("use /permissions revoke N, with a number from the list, or /permissions revoke all")
 				}
 				text, err := revoke(which)
 				if err != nil {
-					return wrong("%v", err)
+					return usageError("%v", err)
 				}
-				return say(text)
+				return showText(text)
 			}
 			if c.Args != "" {
 				if !slices.Contains(mode.Presets(), strings.ToLower(c.Args)) {
-					return wrong("unknown preset %q; use one of %s; /permissions revoke N removes a permission", c.Args, strings.Join(mode.Presets(), ", "))
+					return usageError("unknown preset %q; use one of %s; /permissions revoke N removes a permission", c.Args, strings.Join(mode.Presets(), ", "))
 				}
-				if err := c.TakePreset(ctx, c.Args); err != nil {
+				if err := c.SetPreset(ctx, c.Args); err != nil {
 					return outcome{}, err
 				}
 			}
 			now, preset := c.Mode()
 			blocks := []display.Block{display.Text(fmt.Sprintf("mode: %s, permissions: %s", now.Name, preset)), list()}
-			if t, _ := blocks[1].(display.Table); slices.ContainsFunc(t.Rows, numbered) {
+			if t, _ := blocks[1].(display.Table); slices.ContainsFunc(t.Rows, isNumbered) {
 				blocks = append(blocks, display.Text("/permissions revoke N removes the permission with that number"))
 			}
 			return show(blocks...)
@@ -47,7 +47,7 @@ func Permissions(list func() display.Table, revoke func(which string) (string, e
 	}
 }
 
-// numbered reports whether a row begins with a number.
-func numbered(row []display.Cell) bool {
+// isNumbered reports whether a row begins with a number.
+func isNumbered(row []display.Cell) bool {
 	return len(row) > 0 && row[0].Text != "" && strings.ContainsRune("0123456789", rune(row[0].Text[0]))
 }

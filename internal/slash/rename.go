@@ -11,16 +11,16 @@ import (
 // Rename gives the session a title.
 func Rename(archive Archive, current string) Command {
 	return Command{
-		Name: "rename", Looks: true, Args: "TITLE", Help: "give this session a title",
+		Name: "rename", ShowsOnly: true, Args: "TITLE", Help: "give this session a title",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			title := strings.TrimSpace(c.Args)
 			if title == "" {
-				return wrong("/rename needs a title: /rename TITLE")
+				return usageError("/rename needs a title: /rename TITLE")
 			}
 			if err := archive.Rename(ctx, current, title); err != nil {
-				return wrong("%v", err)
+				return usageError("%v", err)
 			}
-			return say(fmt.Sprintf("renamed: %s", sanitize.Line(title, 200)))
+			return showText(fmt.Sprintf("renamed: %s", sanitize.Line(title, 200)))
 		},
 	}
 }

@@ -11,19 +11,19 @@ import (
 )
 
 // Restore restores files to a record.
-func Restore(do func(ctx context.Context, at uint64, c undo.Call) (undo.Plan, error)) Command {
+func Restore(do func(ctx context.Context, at uint64, c undo.Request) (undo.Plan, error)) Command {
 	return Command{
 		Name: "restore", Args: "RECORD [dry] [force]", Help: "restore files to a record of the session; /undo reverts that",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			words := strings.Fields(c.Args)
 			if len(words) == 0 {
-				return wrong("/restore needs a record number; coder replay and coder web show them")
+				return usageError("/restore needs a record number; coder replay and coder web show them")
 			}
 			at, err := strconv.ParseUint(strings.TrimPrefix(words[0], "#"), 10, 32)
 			if err != nil || at == 0 {
-				return wrong("/restore needs a record number, not %q", words[0])
+				return usageError("/restore needs a record number, not %q", words[0])
 			}
-			what := undo.Call{NewID: func() string { return c.NewID("restore") }, Emit: c.Emit}
+			what := undo.Request{NewID: func() string { return c.NewID("restore") }, Emit: c.Emit}
 			for _, word := range words[1:] {
 				switch word {
 				case "dry":
@@ -31,12 +31,12 @@ func Restore(do func(ctx context.Context, at uint64, c undo.Call) (undo.Plan, er
 				case "force":
 					what.Force = true
 				default:
-					return wrong("/restore takes dry and force, not %q", word)
+					return usageError("/restore takes dry and force, not %q", word)
 				}
 			}
 			plan, err := do(ctx, at, what)
 			if err != nil {
-				return wrong("%v", err)
+				return usageError("%v", err)
 			}
 			return show(RestorePlan(plan, at, fmt.Sprintf("/restore %d force", at)))
 		},
@@ -55,8 +55,8 @@ func RestorePlan(plan undo.Plan, at uint64, force string) display.Block {
 		head = "No file had to change for record %d."
 	case plan.DryRun:
 		head = "Files would match record %d."
-	case len(plan.Kept)+len(plan.Lost)+len(plan.Failed) > 0:
+	case len(plan.Unchanged)+len(plan.Lost)+len(plan.Failed) > 0:
 		head = "Files match record %d, except for some:"
 	}
-	return display.Text(joined(append([]string{fmt.Sprintf(head, at)}, plan.Lines(force)...)))
+	return display.Text(joinLines(append([]string{fmt.Sprintf(head, at)}, plan.Describe(force)...)))
 }

@@ -16,12 +16,12 @@ func Resume(archive Archive, current string, now func() time.Time) Command {
 			case "":
 				return listSessions(ctx, archive, current, now())
 			case current:
-				return say("already in session " + current)
+				return showText("already in session " + current)
 			}
-			if err := archive.Free(ctx, c.Args); err != nil {
-				return wrong("%v", err)
+			if err := archive.CheckFree(ctx, c.Args); err != nil {
+				return usageError("%v", err)
 			}
-			return outcome{Text: "opening session " + c.Args, Next: &orchestrator.Next{Session: c.Args}}, nil
+			return outcome{Text: "opening session " + c.Args, Destination: &orchestrator.Destination{Session: c.Args}}, nil
 		},
 	}
 }

@@ -57,36 +57,36 @@ func (w *world) Switch(_ context.Context, name string, _ bool) (string, error) {
 }
 
 func (w *world) List(context.Context) (display.Table, error) {
-	return display.Table{Rows: [][]display.Cell{display.Data("*", "m")}}, errors.New("boom")
+	return display.Table{Rows: [][]display.Cell{display.DataCells("*", "m")}}, errors.New("boom")
 }
 
-func (w *world) Heads(context.Context) ([]session.Head, error) {
+func (w *world) ListHeads(context.Context) ([]session.Head, error) {
 	return []session.Head{{ID: "old", Updated: time.Unix(0, 0)}}, nil
 }
 
-func (w *world) Free(_ context.Context, id string) error {
+func (w *world) CheckFree(_ context.Context, id string) error {
 	if id != "old" {
 		return fmt.Errorf("unknown session %s", id)
 	}
 	return nil
 }
 
-func (w *world) Write(_ context.Context, out io.Writer, id, format string) error {
+func (w *world) Export(_ context.Context, out io.Writer, id, format string) error {
 	w.note("write %s %s", id, format)
 	_, err := io.WriteString(out, "written")
 	return err
 }
 
-func (w *world) revert(name string) Revert {
-	return func(ctx context.Context, c undo.Call) (undo.Plan, error) {
+func (w *world) revert(name string) RevertFunc {
+	return func(ctx context.Context, c undo.Request) (undo.Plan, error) {
 		w.note("%s all=%v force=%v dry=%v", name, c.All, c.Force, c.DryRun)
 		if name == "redo" {
-			return undo.Plan{}, undo.ErrNothingUndone
+			return undo.Plan{}, undo.ErrNothingToRedo
 		}
 		err := c.Emit(ctx, event.ToolCallRequested{CallID: c.NewID(), Tool: "undo"})
 		return undo.Plan{
-			Turn: undo.Turn{Title: "the turn"}, Restored: []string{"a", "p"}, Partly: []string{"p"}, Removed: []string{"b"},
-			Kept: []undo.Note{{Path: "k", Why: "changed", Force: undo.Overwrites}}, Lost: []undo.Note{{Path: "l", Why: "too large"}},
+			Turn: undo.Turn{Title: "the turn"}, Restored: []string{"a", "p"}, PartlyRestored: []string{"p"}, Removed: []string{"b"},
+			Unchanged: []undo.Note{{Path: "k", Why: "changed", Force: undo.ForceOverwrite}}, Lost: []undo.Note{{Path: "l", Why: "too large"}},
 			NotUndone: []string{"n"}, Commands: []string{"make", "make"},
 		}, err
 	}
@@ -127,7 +127,7 @@ func open(t *testing.T) (*orchestrator.Orchestrator, *world) {
 		t.Fatal(err)
 	}
 	w.seen = scripted.New(script, scripted.Options{})
-	ledger := &Ledger{Priced: func(model string, u chat.Usage) chat.Usage {
+	ledger := &CostTally{WithCost: func(model string, u chat.Usage) chat.Usage {
 		u.Unpriced = model != "a"
 		if !u.Unpriced {
 			u.Cost = float64(u.In) / 20
@@ -140,35 +140,35 @@ func open(t *testing.T) (*orchestrator.Orchestrator, *world) {
 		ledger.Add(event.Record{Task: task, Event: event.MessageAdded{Model: model, Usage: &chat.Usage{In: 10 * (i + 1), Out: i + 1}}})
 	}
 	now := func() time.Time { return time.Unix(0, 0) }
-	changes := &Changes{Git: git.Options{Workspace: ws, Door: program.Outside(os.Environ(), ws.Root())}, Kept: func(string, int64) ([]byte, error) { return []byte("old\n"), nil }}
+	changes := &Changes{Git: git.Options{Workspace: ws, Launcher: program.NewOutside(os.Environ(), ws.Root())}, ReadSaved: func(string, int64) ([]byte, error) { return []byte("old\n"), nil }}
 	changes.Add(event.Record{Event: event.ToolCallCompleted{Changes: []event.FileChange{{Before: event.FileState{Path: "a.txt", Hash: "h", Size: 4}}}}})
 	if err := os.WriteFile(filepath.Join(w.dir, "a.txt"), []byte("new\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	book := trust.Book{Path: filepath.Join(w.dir, "trust.json"), Now: now}
-	commands := All(Work{
-		Session: "here", Root: w.dir, Own: w.dir + "/.coder", Now: now, NewID: func() string { return "fresh" },
-		Records: Records{Archive: w, Book: func(context.Context, string, uint64) (*window.Book, error) { return window.New(nil), nil }},
+	book := trust.Registry{Path: filepath.Join(w.dir, "trust.json"), Now: now}
+	commands := All(Deps{
+		Session: "here", Root: w.dir, DataDir: w.dir + "/.coder", Now: now, NewID: func() string { return "fresh" },
+		Records: Records{Archive: w, Ledger: func(context.Context, string, uint64) (*window.Ledger, error) { return window.New(nil), nil }},
 		Files:   Files{Changes: changes, Undo: w.revert("undo"), Redo: w.revert("redo")},
-		Spent:   ledger, Models: w, Skills: skills.New(), Settings: preferences{report.Rows}, Trust: book,
-		Permissions: func() display.Table { return display.Table{Rows: [][]display.Cell{display.Data("bash", "ask")}} },
+		Costs:   ledger, Models: w, Skills: skills.New(), Settings: preferences{report.Rows}, Trust: book,
+		Permissions: func() display.Table { return display.Table{Rows: [][]display.Cell{display.DataCells("bash", "ask")}} },
 		Revoke:      func(which string) (string, error) { w.note("revoke %s", which); return "gone", nil },
 		Agents: func() ([]Item, []string) {
-			return []Item{{Name: "helper", About: "helps\nwith much"}}, []string{"bad.md: no name"}
+			return []Item{{Name: "helper", Description: "helps\nwith much"}}, []string{"bad.md: no name"}
 		},
 		Todos: func() []event.Todo {
 			return []event.Todo{{Content: "x", Status: event.TodoCompleted}, {Content: "y", Status: event.TodoPending}}
 		},
 		Jobs: func() []Job {
 			zero := 0
-			return []Job{{ID: "job-1", State: "running", Runs: "3s", Command: "serve"}, {ID: "job-2", State: "ended", Exit: &zero, Command: "make", Log: "runs/2.log"}}
+			return []Job{{ID: "job-1", State: "running", Elapsed: "3s", Command: "serve"}, {ID: "job-2", State: "ended", ExitCode: &zero, Command: "make", Log: "runs/2.log"}}
 		},
 		Tasks: func(context.Context) ([]Task, error) {
-			return []Task{{Title: "look", Status: "running", Sub: true, Created: now()}, {Title: "go", Status: "waiting for you", Created: now(), Waits: display.Cell{Text: "edit a.txt"}}}, nil
+			return []Task{{Title: "look", Status: "running", IsSubagent: true, Created: now()}, {Title: "go", Status: "waiting for you", Created: now(), Question: display.Cell{Text: "edit a.txt"}}}, nil
 		},
-		Status: func(context.Context) [][]display.Cell { return [][]display.Cell{display.Data("version", "9")} },
-		Entrusts: func() ([][]display.Cell, func() error, error) {
-			return nil, func() error { return book.Give(w.dir) }, nil
+		Status: func(context.Context) [][]display.Cell { return [][]display.Cell{display.DataCells("version", "9")} },
+		PreviewTrust: func() ([][]display.Cell, func() error, error) {
+			return nil, func() error { return book.Trust(w.dir) }, nil
 		},
 	})
 	o := orchestrator.New(orchestrator.Config{
@@ -179,7 +179,7 @@ func open(t *testing.T) (*orchestrator.Orchestrator, *world) {
 				return orchestrator.Settings{Model: w.model, Mode: m.Name, System: "be good", Tools: set, MaxSteps: 4, ContextLimit: 1000}
 			},
 		},
-		Talk: &w.talk, Through: func(out event.Sink) event.Sink { return out }, Person: broker.New(uip.Nobody).On,
+		Conversation: &w.talk, RecordingSink: func(out event.Sink) event.Sink { return out }, NewInteractor: broker.New(uip.NoInteractor).WithSink,
 		Save:  func(context.Context) error { return nil },
 		NewID: func(prefix string) string { return prefix }, Now: now,
 	})
@@ -229,14 +229,14 @@ func TestCommandsAnswerWithoutTheModel(t *testing.T) {
 		{"/permissions revoke 2", "gone", "revoke 2"},
 	} {
 		o, w := open(t)
-		got, err := o.RunInput(t.Context(), tt.input, w)
+		got, err := o.RunText(t.Context(), tt.input, w)
 		if err != nil || !strings.Contains(got.Text, tt.want) {
 			t.Errorf("%s: got %q, %v; want %q", tt.input, got.Text, err, tt.want)
 		}
 		if got := strings.Join(w.asked, " "); got != tt.asked {
 			t.Errorf("%s: asked for %q, want %q", tt.input, got, tt.asked)
 		}
-		if len(w.kept) != 1 || w.kept[0].Output != got.Text || len(w.seen.Seen()) != 0 {
+		if len(w.kept) != 1 || w.kept[0].Output != got.Text || len(w.seen.Requests()) != 0 {
 			t.Errorf("%s: on record: %+v", tt.input, w.kept)
 		}
 	}
@@ -245,9 +245,9 @@ func TestCommandsAnswerWithoutTheModel(t *testing.T) {
 // Of a conversation that was made shorter /context tells what was done to it, and
 // /compact undo what it brings back; the figures add up to the window.
 func TestContextTellsWhatWasDone(t *testing.T) {
-	long := chat.Answer(chat.ToolResult{CallID: "1", Name: "look", Text: strings.Repeat("line\n", 1000)})
+	long := chat.ToolMessage(chat.ToolResult{CallID: "1", Name: "look", Text: strings.Repeat("line\n", 1000)})
 	calls := chat.Message{Role: chat.Assistant, Parts: []chat.Part{chat.ToolCall{ID: "1", Name: "look", Args: json.RawMessage("{}")}}}
-	view := []chat.Message{chat.Say(chat.User, "first"), calls, long, chat.Say(chat.Assistant, "seen")}
+	view := []chat.Message{chat.TextMessage(chat.User, "first"), calls, long, chat.TextMessage(chat.Assistant, "seen")}
 	pruned, _ := compact.Prune(view, 1)
 	for _, tt := range []struct {
 		name       string
@@ -255,11 +255,11 @@ func TestContextTellsWhatWasDone(t *testing.T) {
 		tells, not string
 		back       string
 	}{
-		{"pruned", event.ContextReplaced{Reason: event.Compacted, Messages: pruned[:3], Keep: 1, Done: "old output was pruned"},
+		{"pruned", event.ContextReplaced{Reason: event.ReplaceCompacted, Messages: pruned[:3], Keep: 1, Description: "old output was pruned"},
 			"\n1 message was shortened; /compact undo restores it in full\nlast: old output was pruned", "a summary replaces", "1 message restored in full"},
-		{"summarised", event.ContextReplaced{Reason: event.Compacted, Messages: []chat.Message{compact.Message("it looked", compact.Keep{}, 500)}, Keep: 1},
+		{"summarised", event.ContextReplaced{Reason: event.ReplaceCompacted, Messages: []chat.Message{compact.NewMessage("it looked", compact.Carryover{}, 500)}, Keep: 1},
 			"\na summary replaces 3 earlier messages; /compact undo restores them\n  first", "shortened", "3 messages restored"},
-		{"another mode", event.ContextReplaced{Reason: event.ModeSwitched},
+		{"another mode", event.ContextReplaced{Reason: event.ReplaceModeSwitched},
 			"\nthe mode changed, and the model no longer sees 4 earlier messages; /compact undo restores them\n  first", "a summary replaces", "4 messages restored"},
 	} {
 		o, w := open(t)
@@ -267,7 +267,7 @@ func TestContextTellsWhatWasDone(t *testing.T) {
 			w.talk.Add(event.Record{Seq: uint64(i), Event: event.MessageAdded{Message: m, Usage: &chat.Usage{In: 500, Out: 5}}})
 		}
 		w.talk.Add(event.Record{Seq: 9, Event: tt.done})
-		got, err := o.RunInput(t.Context(), "/context", w)
+		got, err := o.RunText(t.Context(), "/context", w)
 		if err != nil || !strings.Contains(got.Text, tt.tells) || strings.Contains(got.Text, tt.not) {
 			t.Errorf("%s: %v\n%s", tt.name, err, got.Text)
 		}
@@ -282,7 +282,7 @@ func TestContextTellsWhatWasDone(t *testing.T) {
 		if sum != max(1000, used) || used == 0 {
 			t.Errorf("%s: the parts come to %d:\n%s", tt.name, sum, got.Text)
 		}
-		if got, err := o.RunInput(t.Context(), "/compact undo", w); err != nil || got.Text != tt.back {
+		if got, err := o.RunText(t.Context(), "/compact undo", w); err != nil || got.Text != tt.back {
 			t.Errorf("%s: %q, %v", tt.name, got.Text, err)
 		}
 	}
@@ -310,7 +310,7 @@ func TestCommandsThatCannotBeRunAsWritten(t *testing.T) {
 		"/xxxxxxxxxxxxx":      "unknown command /xxxxxxxxxxxxx; /help lists the commands",
 	} {
 		o, w := open(t)
-		_, err := o.RunInput(t.Context(), input, w)
+		_, err := o.RunText(t.Context(), input, w)
 		if known := (*orchestrator.CommandError)(nil); !errors.As(err, &known) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", input, err, want)
 		}
@@ -318,12 +318,12 @@ func TestCommandsThatCannotBeRunAsWritten(t *testing.T) {
 }
 
 func TestCommandsThatLeadElsewhere(t *testing.T) {
-	for input, want := range map[string]orchestrator.Next{
+	for input, want := range map[string]orchestrator.Destination{
 		"/new": {New: true, Session: "fresh"}, "/clear": {New: true, Session: "fresh"},
 		"/resume old": {Session: "old"}, "/exit": {Exit: true}, "/quit": {Exit: true},
 	} {
 		o, w := open(t)
-		if got, err := o.RunInput(t.Context(), input, w); err != nil || got.Next == nil || *got.Next != want {
+		if got, err := o.RunText(t.Context(), input, w); err != nil || got.Destination == nil || *got.Destination != want {
 			t.Errorf("%s: %+v, %v", input, got, err)
 		}
 	}
@@ -351,19 +351,19 @@ func TestCostWithoutReportedUsage(t *testing.T) {
 		want string
 	}{
 		{nil, "nothing was spent in this session"},
-		{[]chat.Message{chat.Say(chat.User, "!ls"), chat.Say(chat.Assistant, "$ ls")}, "nothing was spent in this session"},
-		{[]chat.Message{chat.Say(chat.User, "hi"), chat.Say(chat.Assistant, "hello")}, "the provider did not report the token usage of this session"},
+		{[]chat.Message{chat.TextMessage(chat.User, "!ls"), chat.TextMessage(chat.Assistant, "$ ls")}, "nothing was spent in this session"},
+		{[]chat.Message{chat.TextMessage(chat.User, "hi"), chat.TextMessage(chat.Assistant, "hello")}, "the provider did not report the token usage of this session"},
 	} {
 		o, w := open(t)
 		for i, c := range o.Commands {
 			if c.Name == "cost" {
-				o.Commands[i] = Cost(&Ledger{})
+				o.Commands[i] = Cost(&CostTally{})
 			}
 		}
 		for _, m := range tt.said {
 			w.talk.Add(event.Record{Event: event.MessageAdded{Message: m}})
 		}
-		if got, err := o.RunInput(t.Context(), "/cost", w); err != nil || got.Text != tt.want {
+		if got, err := o.RunText(t.Context(), "/cost", w); err != nil || got.Text != tt.want {
 			t.Errorf("%q, %v", got.Text, err)
 		}
 	}
@@ -376,18 +376,18 @@ func TestInitTellsTheModelWhatToWrite(t *testing.T) {
 }
 
 func TestUndoingNothingIsSaid(t *testing.T) {
-	kept := []undo.Note{{Path: "k", Why: "changed", Force: undo.Overwrites}}
+	kept := []undo.Note{{Path: "k", Why: "changed", Force: undo.ForceOverwrite}}
 	for _, tt := range []struct {
 		name string
 		r    undo.Plan
 		want string
 	}{
-		{"undo", undo.Plan{Kept: kept}, "nothing was undone: the last turn\n  unchanged: k (changed)\n  /undo force overwrites: k"},
-		{"redo", undo.Plan{Kept: kept}, "nothing was redone: the last turn\n  unchanged: k (changed)\n  /redo force overwrites: k"},
-		{"undo", undo.Plan{Kept: kept, DryRun: true}, "nothing would be undone: the last turn"},
+		{"undo", undo.Plan{Unchanged: kept}, "nothing was undone: the last turn\n  unchanged: k (changed)\n  /undo force overwrites: k"},
+		{"redo", undo.Plan{Unchanged: kept}, "nothing was redone: the last turn\n  unchanged: k (changed)\n  /redo force overwrites: k"},
+		{"undo", undo.Plan{Unchanged: kept, DryRun: true}, "nothing would be undone: the last turn"},
 		{"undo", undo.Plan{NotUndone: []string{"n"}}, "nothing was undone: the last turn\n  changed by commands"},
 		{"undo", undo.Plan{Lost: kept}, "nothing was undone: the last turn\n  lost: k"},
-		{"undo", undo.Plan{Kept: kept, Removed: []string{"a"}}, "undone: the last turn\n  removed: a"},
+		{"undo", undo.Plan{Unchanged: kept, Removed: []string{"a"}}, "undone: the last turn\n  removed: a"},
 		{"undo", undo.Plan{Removed: []string{"a"}, DryRun: true}, "would be undone: the last turn\n  to remove: a"},
 		{"undo", undo.Plan{}, "nothing was undone: the last turn\n  no file had to change"},
 		{"redo", undo.Plan{DryRun: true}, "nothing would be redone: the last turn\n  no file would change"},
@@ -401,16 +401,16 @@ func TestUndoingNothingIsSaid(t *testing.T) {
 func TestLongAccountsAreSummedUp(t *testing.T) {
 	var all []Spending
 	for i := range 50 {
-		all = append(all, Spending{Turn: i + 1, Model: "m", Usage: chat.Usage{In: 1, Cost: 1}, Priced: true})
+		all = append(all, Spending{Turn: i + 1, Model: "m", Usage: chat.Usage{In: 1, Cost: 1}, HasPrice: true})
 	}
-	rows := turnsTable(all).Rows
-	if len(rows) != turnsShown+1 || rows[0][0].Text != "before" || rows[0][2].Text != "30" || rows[0][5].Text != "$30.0000" || rows[1][0].Text != "31" {
+	rows := spendingByTurn(all).Rows
+	if len(rows) != maxTurns+1 || rows[0][0].Text != "before" || rows[0][2].Text != "30" || rows[0][5].Text != "$30.0000" || rows[1][0].Text != "31" {
 		t.Errorf("%v", rows[:2])
 	}
 }
 
 func TestWhatWasSpentByTurnAndModel(t *testing.T) {
-	l := Ledger{Priced: func(_ string, u chat.Usage) chat.Usage { return u }}
+	l := CostTally{WithCost: func(_ string, u chat.Usage) chat.Usage { return u }}
 	for _, r := range []event.Record{
 		{Event: event.TaskCreated{TaskID: "t1", Title: "first"}},
 		{Task: "t1", Event: event.MessageAdded{Model: "a", Usage: &chat.Usage{In: 10, Out: 1}}},
@@ -419,7 +419,7 @@ func TestWhatWasSpentByTurnAndModel(t *testing.T) {
 		{Task: "t1", Event: event.MessageAdded{Model: "a", Usage: &chat.Usage{In: 20, Out: 2}}},
 		{Task: "t1", Event: event.MessageAdded{Model: "a"}},
 		{Task: "sub", Event: event.MessageAdded{Model: "a", Usage: &chat.Usage{In: 40}}},
-		{Task: "t1", Event: event.Spent{Model: "a", Usage: chat.Usage{In: 10}, For: event.ForSummary}},
+		{Task: "t1", Event: event.Spent{Model: "a", Usage: chat.Usage{In: 10}, Reason: event.UsageForSummary}},
 		{Event: event.TaskCreated{TaskID: "t2", Title: "second"}},
 		{Task: "t2", Event: event.MessageAdded{Model: "a", Usage: &chat.Usage{In: 7}}},
 		{Task: "nobody", Event: event.MessageAdded{Model: "a", Usage: &chat.Usage{In: 1}}},

@@ -10,13 +10,13 @@ import (
 
 // Status shows the session's configuration; more returns additional rows.
 func Status(more func(context.Context) [][]display.Cell) Command {
-	return Command{Name: "status", Looks: true, Help: "show the session's model, mode and settings", Run: func(ctx context.Context, c call) (outcome, error) {
+	return Command{Name: "status", ShowsOnly: true, Help: "show the session's model, mode and settings", Run: func(ctx context.Context, c call) (outcome, error) {
 		set := c.Settings()
 		_, preset := c.Mode()
 		rows := [][]display.Cell{
 			StatusRow("model", set.Model),
 			StatusRow("mode", set.Mode),
-			display.Words("context", fmt.Sprintf("%d of %d tokens", c.ContextUsed(), set.ContextLimit)),
+			display.TextCells("context", fmt.Sprintf("%d of %d tokens", c.ContextUsed(), set.ContextLimit)),
 			StatusRow("permissions", preset),
 		}
 		out, _ := show(display.Table{Rows: slices.Concat(rows, more(ctx))})
@@ -26,5 +26,5 @@ func Status(more func(context.Context) [][]display.Cell) Command {
 
 // StatusRow returns a status row: a label and user data.
 func StatusRow(what, value string) []display.Cell {
-	return slices.Concat(display.Words(what), display.Data(value))
+	return slices.Concat(display.TextCells(what), display.DataCells(value))
 }

@@ -11,17 +11,17 @@ import (
 
 // Theme shows the color theme, or changes it now and for later.
 func Theme(p Preferences) Command {
-	about, _ := config.AboutKey(themeKey) // the setting exists
+	about, _ := config.DescribeKey(themeKey) // the setting exists
 	return Command{
-		Name: "theme", Looks: true, Args: "[" + strings.Join(about.Values, "|") + "]", Help: "show the theme of the screen, or change it",
+		Name: "theme", ShowsOnly: true, Args: "[" + strings.Join(about.Values, "|") + "]", Help: "show the theme of the screen, or change it",
 		Run: func(_ context.Context, c call) (outcome, error) {
 			name := strings.TrimSpace(c.Args)
 			if name != "" {
-				return changed(p, themeKey, name, false)
+				return changeSetting(p, themeKey, name, false)
 			}
 			rows := p.Rows()
 			i := slices.IndexFunc(rows, func(r config.Row) bool { return r.Key == themeKey })
-			return say(fmt.Sprintf("theme: %s", strings.Trim(rows[i].Value, `"`)))
+			return showText(fmt.Sprintf("theme: %s", strings.Trim(rows[i].Value, `"`)))
 		},
 	}
 }

@@ -27,8 +27,8 @@ type Func[In any] struct {
 	Aliases   []Alias
 	Plan      func(context.Context, In) (Plan, error)
 	Do        func(context.Context, In, io.Writer) (Result, error)
-	// Work replaces Plan and Do if planning already finds what the work needs.
-	Work func(context.Context, In) (Plan, Run, error)
+	// PlanRun replaces Plan and Do if planning already finds what the work needs.
+	PlanRun func(context.Context, In) (Plan, Run, error)
 }
 
 // Run does the work of a call: see [Call].
@@ -36,20 +36,20 @@ type Run func(ctx context.Context, out io.Writer) (Result, error)
 
 // Spec describes f to the model.
 func (f Func[In]) Spec() Spec {
-	a := argumentsOf(reflect.TypeFor[In]())
+	a := cachedArguments(reflect.TypeFor[In]())
 	return Spec{Name: f.Name, Doc: strings.TrimSpace(f.Doc), Class: ClassOf(f.Name), Schema: a.schema, Aliases: f.Aliases, properties: a.properties, arguments: a}
 }
 
 // Prepare decodes args and plans the call.
 func (f Func[In]) Prepare(ctx context.Context, args json.RawMessage) (Call, error) {
 	var in In
-	if err := argumentsOf(reflect.TypeFor[In]()).decode(args, &in); err != nil {
+	if err := cachedArguments(reflect.TypeFor[In]()).decode(args, &in); err != nil {
 		return nil, &ArgumentError{f.Name, err}
 	}
-	c := planned{run: func(ctx context.Context, out io.Writer) (Result, error) { return f.Do(ctx, in, out) }}
+	c := plannedCall{run: func(ctx context.Context, out io.Writer) (Result, error) { return f.Do(ctx, in, out) }}
 	var err error
-	if f.Work != nil {
-		c.plan, c.run, err = f.Work(ctx, in)
+	if f.PlanRun != nil {
+		c.plan, c.run, err = f.PlanRun(ctx, in)
 	} else {
 		c.plan, err = f.Plan(ctx, in)
 	}
@@ -64,7 +64,7 @@ func (f Func[In]) Prepare(ctx context.Context, args json.RawMessage) (Call, erro
 
 // Arguments decodes the arguments of a call that is on record.
 func Arguments[In any](args json.RawMessage) (in In, err error) {
-	err = argumentsOf(reflect.TypeFor[In]()).decode(args, &in)
+	err = cachedArguments(reflect.TypeFor[In]()).decode(args, &in)
 	return in, err
 }
 
@@ -77,11 +77,11 @@ type planError struct {
 func (e *planError) Error() string { return e.err.Error() }
 func (e *planError) Unwrap() error { return e.err }
 
-// Titled returns the error of a call that does not run, with the call's title.
-func Titled(title string, err error) error { return &planError{title, err} }
+// WithTitle returns the error of a call that does not run, with the call's title.
+func WithTitle(title string, err error) error { return &planError{title, err} }
 
-// About returns the title in the error of a call that could not be planned, or "".
-func About(err error) string {
+// ErrorTitle returns the title in the error of a call that could not be planned, or "".
+func ErrorTitle(err error) string {
 	var e *planError
 	if errors.As(err, &e) {
 		return e.title
@@ -98,42 +98,42 @@ type ArgumentError struct {
 func (e *ArgumentError) Error() string { return e.Tool + ": " + e.Err.Error() }
 func (e *ArgumentError) Unwrap() error { return e.Err }
 
-type planned struct {
+type plannedCall struct {
 	plan Plan
 	run  Run
 }
 
-func (c planned) Plan() Plan { return c.plan }
+func (c plannedCall) Plan() Plan { return c.plan }
 
-func (c planned) Run(ctx context.Context, out io.Writer) (Result, error) { return c.run(ctx, out) }
+func (c plannedCall) Run(ctx context.Context, out io.Writer) (Result, error) { return c.run(ctx, out) }
 
 // arguments describes a tool's arguments as given by a struct type.
 type arguments struct {
 	schema     json.RawMessage
-	properties                  // those advertised
-	names      func() spellings // built at the first call
+	properties                      // those advertised
+	names      func() argumentNames // built at the first call
 }
 
-// spellings are the accepted names of arguments.
-type spellings struct {
-	own     []string          // the tool's own names
-	offered []string          // without the hidden ones
-	also    map[string]string // folded other name → name
+// argumentNames are the accepted names of arguments.
+type argumentNames struct {
+	names   []string          // the tool's own names
+	visible []string          // without the hidden ones
+	aliases map[string]string // folded other name → name
 	enums   map[string][]string
 }
 
-var cache sync.Map // reflect.Type → *arguments
+var argumentsCache sync.Map // reflect.Type → *arguments
 
-func argumentsOf(t reflect.Type) *arguments {
-	if a, ok := cache.Load(t); ok {
+func cachedArguments(t reflect.Type) *arguments {
+	if a, ok := argumentsCache.Load(t); ok {
 		return a.(*arguments)
 	}
-	a, _ := cache.LoadOrStore(t, readArguments(t))
+	a, _ := argumentsCache.LoadOrStore(t, parseArguments(t))
 	return a.(*arguments)
 }
 
-func readArguments(t reflect.Type) *arguments {
-	a := &arguments{names: sync.OnceValue(func() spellings { return readSpellings(t) })}
+func parseArguments(t reflect.Type) *arguments {
+	a := &arguments{names: sync.OnceValue(func() argumentNames { return parseArgumentNames(t) })}
 	for f := range t.Fields() {
 		name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Tag.Get("hidden") == "" {
@@ -147,17 +147,17 @@ func readArguments(t reflect.Type) *arguments {
 	return a
 }
 
-func readSpellings(t reflect.Type) spellings {
-	s := spellings{also: make(map[string]string), enums: make(map[string][]string)}
+func parseArgumentNames(t reflect.Type) argumentNames {
+	s := argumentNames{aliases: make(map[string]string), enums: make(map[string][]string)}
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		s.own = append(s.own, name)
+		s.names = append(s.names, name)
 		if f.Tag.Get("hidden") == "" {
-			s.offered = append(s.offered, name)
+			s.visible = append(s.visible, name)
 		}
-		s.also[fold(name)] = name
+		s.aliases[fold(name)] = name
 		for _, other := range strings.Fields(f.Tag.Get("also")) {
-			s.also[fold(other)] = name
+			s.aliases[fold(other)] = name
 		}
 		if e := f.Tag.Get("enum"); e != "" {
 			s.enums[name] = strings.Split(e, "|")
@@ -169,12 +169,12 @@ func readSpellings(t reflect.Type) spellings {
 // fold makes file_path, filePath and FilePath one name.
 func fold(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "")) }
 
-// Named returns args under the tool's own names; unknown arguments stay unchanged.
-func (s Spec) Named(args json.RawMessage) json.RawMessage {
+// NormalizeArgs returns args under the tool's own names; unknown arguments stay unchanged.
+func (s Spec) NormalizeArgs(args json.RawMessage) json.RawMessage {
 	if s.arguments == nil {
 		return args
 	}
-	named, renamed, err := s.arguments.named(args)
+	named, renamed, err := s.arguments.normalize(args)
 	if err != nil || !renamed {
 		return args
 	}
@@ -185,8 +185,8 @@ func (s Spec) Named(args json.RawMessage) json.RawMessage {
 	return b
 }
 
-// named parses arguments by the tool's own names, and reports whether any had another name.
-func (a *arguments) named(raw json.RawMessage) (named map[string]json.RawMessage, renamed bool, err error) {
+// normalize parses arguments by the tool's own names, and reports whether any had another name.
+func (a *arguments) normalize(raw json.RawMessage) (named map[string]json.RawMessage, renamed bool, err error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		raw = json.RawMessage("{}")
 	}
@@ -201,13 +201,13 @@ func (a *arguments) named(raw json.RawMessage) (named map[string]json.RawMessage
 			continue // null counts as absent under any name
 		}
 		name := k
-		if !slices.Contains(names.own, k) {
+		if !slices.Contains(names.names, k) {
 			var known bool
-			if name, known = names.also[fold(k)]; !known {
-				if len(names.offered) == 0 {
+			if name, known = names.aliases[fold(k)]; !known {
+				if len(names.visible) == 0 {
 					return nil, false, fmt.Errorf("unknown argument %q; it takes none", k)
 				}
-				return nil, false, fmt.Errorf("unknown argument %q; it takes %s", k, strings.Join(names.offered, ", "))
+				return nil, false, fmt.Errorf("unknown argument %q; it takes %s", k, strings.Join(names.visible, ", "))
 			}
 			renamed = true
 		}
@@ -224,7 +224,7 @@ func (a *arguments) named(raw json.RawMessage) (named map[string]json.RawMessage
 
 // decode decodes raw into in. Its error tells the model what to correct.
 func (a *arguments) decode(raw json.RawMessage, in any) error {
-	named, _, err := a.named(raw)
+	named, _, err := a.normalize(raw)
 	if err != nil {
 		return err
 	}
@@ -246,8 +246,8 @@ func (a *arguments) decode(raw json.RawMessage, in any) error {
 		if !ok || json.Unmarshal(raw, fv.Addr().Interface()) == nil {
 			continue
 		}
-		if s, ok := meant(raw, f.Type.Kind()); !ok || json.Unmarshal(s, fv.Addr().Interface()) != nil {
-			typ := typeOf(f.Type)
+		if s, ok := coerce(raw, f.Type.Kind()); !ok || json.Unmarshal(s, fv.Addr().Interface()) != nil {
+			typ := schemaType(f.Type)
 			if strings.ContainsRune("aeiou", rune(typ[0])) {
 				return fmt.Errorf("argument %q must be %s", name, "an "+typ)
 			}
@@ -257,9 +257,9 @@ func (a *arguments) decode(raw json.RawMessage, in any) error {
 	return nil
 }
 
-// meant returns the probable meaning of a value with the wrong type: the
+// coerce returns the probable meaning of a value with the wrong type: the
 // text of a string as a value, a number such as 5.0 as an integer.
-func meant(raw json.RawMessage, kind reflect.Kind) (json.RawMessage, bool) {
+func coerce(raw json.RawMessage, kind reflect.Kind) (json.RawMessage, bool) {
 	if kind == reflect.String {
 		return nil, false
 	}
@@ -296,13 +296,13 @@ func appendSchema(b []byte, t reflect.Type, field reflect.StructTag) []byte {
 	case reflect.Slice:
 		b = append(appendSchema(append(b, `"items":`...), t.Elem(), ""), ',')
 	case reflect.Struct: // closed by decode, which reports unknown members
-		b = append(argumentsOf(t).properties.append(b), ',')
+		b = append(cachedArguments(t).properties.appendJSON(b), ',')
 	}
-	return append(append(append(b, `"type":"`...), typeOf(t)...), `"}`...)
+	return append(append(append(b, `"type":"`...), schemaType(t)...), `"}`...)
 }
 
-// typeOf returns the JSON Schema name of t.
-func typeOf(t reflect.Type) string {
+// schemaType returns the JSON Schema name of t.
+func schemaType(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:
 		return "boolean"
@@ -334,10 +334,10 @@ type property struct {
 // schema returns the schema of the object, its properties in alphabetical order.
 func (p properties) schema() json.RawMessage {
 	slices.SortFunc(p.all, func(x, y property) int { return cmp.Compare(x.name, y.name) })
-	return append(p.append([]byte{'{'}), `,"type":"object"}`...)
+	return append(p.appendJSON([]byte{'{'}), `,"type":"object"}`...)
 }
 
-func (p properties) append(b []byte) []byte {
+func (p properties) appendJSON(b []byte) []byte {
 	b = append(b, `"properties":{`...)
 	for i, one := range p.all {
 		if i > 0 {

@@ -143,7 +143,7 @@ func TestNamed(t *testing.T) {
 		`{"path":"a","file_path":"b"}`: `{"path":"a","file_path":"b"}`,
 		`[]`:                           `[]`,
 	} {
-		if got := f.Spec().Named(json.RawMessage(args)); string(got) != want {
+		if got := f.Spec().NormalizeArgs(json.RawMessage(args)); string(got) != want {
 			t.Errorf("%s: %s, want %s", args, got, want)
 		}
 	}

@@ -29,10 +29,10 @@ type Member struct {
 const actionArg = "action"
 
 // Spec describes the whole group.
-func (g Group) Spec() Spec { return g.without(func(string) bool { return false }) }
+func (g Group) Spec() Spec { return g.specWithout(func(string) bool { return false }) }
 
-// without describes the group without the tools for which off is true.
-func (g Group) without(off func(name string) bool) Spec {
+// specWithout describes the group without the tools for which off is true.
+func (g Group) specWithout(off func(name string) bool) Spec {
 	var all properties
 	var actions []string
 	for _, m := range g.Members {
@@ -57,9 +57,9 @@ func (g Group) without(off func(name string) bool) Spec {
 	return Spec{Name: g.Name, Doc: strings.TrimSpace(g.Doc), Class: ClassOf(g.Name), Schema: all.schema()}
 }
 
-// Of returns the tool that a call of the group selects, and its arguments.
+// Select returns the tool that a call of the group selects, and its arguments.
 // A call without arguments selects the tool that needs none.
-func (g Group) Of(args json.RawMessage) (Tool, json.RawMessage, error) {
+func (g Group) Select(args json.RawMessage) (Tool, json.RawMessage, error) {
 	var given map[string]json.RawMessage
 	if len(args) > 0 && json.Unmarshal(args, &given) != nil {
 		return nil, nil, &ArgumentError{g.Name, errors.New("arguments must be a JSON object")}
@@ -70,7 +70,7 @@ func (g Group) Of(args json.RawMessage) (Tool, json.RawMessage, error) {
 	for _, m := range g.Members {
 		if len(given) == 0 && len(m.Tool.Spec().properties.required) == 0 || fold(m.Action) == fold(action) || fold(m.Tool.Spec().Name) == fold(action) {
 			delete(given, actionArg)
-			return m.Tool, jsonx.Must(given), nil
+			return m.Tool, jsonx.MustMarshal(given), nil
 		}
 		actions = append(actions, m.Action)
 	}

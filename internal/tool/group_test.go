@@ -41,7 +41,7 @@ func TestAGroupIsOfferedAsOneAndUnderstoodByEveryName(t *testing.T) {
 	if got := offered(s); got != "read jobs" {
 		t.Errorf("offered: %s", got)
 	}
-	if got := offered(s.In(tool.Sema)); got != "read jobs_list KillShell" {
+	if got := offered(s.InDialect(tool.Sema)); got != "read jobs_list KillShell" {
 		t.Errorf("another agent has no groups, and is offered: %s", got)
 	}
 	found, _ := s.Lookup("jobs")
@@ -60,7 +60,7 @@ func TestAGroupIsOfferedAsOneAndUnderstoodByEveryName(t *testing.T) {
 		{``, "jobs_list", `null`}, {`{}`, "jobs_list", `{}`},
 		{`{"id":"job-1"}`, "", ""}, {`{"action":"burn"}`, "", ""}, {`[]`, "", ""},
 	} {
-		found, rest, err := g.Of(json.RawMessage(tt.args))
+		found, rest, err := g.Select(json.RawMessage(tt.args))
 		got := ""
 		if err == nil {
 			got = found.Spec().Name
@@ -93,19 +93,19 @@ func TestToolsOfAGroupAreSwitchedOffOneByOneOrTogether(t *testing.T) {
 				t.Errorf("without %s: %s", tt.off, spec.Schema)
 			}
 		}
-		if !s.Off("job_stop") || s.Off("read") || s.Off("jobs_list") != (tt.actions == "") {
-			t.Errorf("without %v: job_stop %v, jobs_list %v", off, s.Off("job_stop"), s.Off("jobs_list"))
+		if !s.IsOff("job_stop") || s.IsOff("read") || s.IsOff("jobs_list") != (tt.actions == "") {
+			t.Errorf("without %v: job_stop %v, jobs_list %v", off, s.IsOff("job_stop"), s.IsOff("jobs_list"))
 		}
 	}
 }
 
 func TestWhatIsUnspokenRuns(t *testing.T) {
-	s := crowd(t).Unspoken(func(name string) bool { return name != "read" })
+	s := crowd(t).Unadvertised(func(name string) bool { return name != "read" })
 	if got := offered(s); got != "read" {
 		t.Errorf("offered: %s", got)
 	}
 	for _, name := range []string{"jobs", "job_stop", "KillShell"} {
-		if _, ok := s.Lookup(name); !ok || s.Off(name) {
+		if _, ok := s.Lookup(name); !ok || s.IsOff(name) {
 			t.Errorf("%s cannot be called", name)
 		}
 	}

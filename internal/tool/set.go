@@ -10,15 +10,15 @@ import (
 // Set is an immutable, ordered collection of tools. A turn uses one
 // Set from start to end, so what is advertised is what can run.
 type Set struct {
-	order    []Tool
-	specs    []Spec
-	group    []string // of each tool; "" if it has none
-	dialect  string
-	byName   map[string]int // folded name or alias → index
-	off      func(name string) bool
-	unspoken func(name string) bool
+	tools        []Tool
+	specs        []Spec
+	groups       []string // of each tool; "" if it has none
+	dialect      string
+	byName       map[string]int // folded name or alias → index
+	isOff        func(name string) bool
+	unadvertised func(name string) bool
 
-	own        int // number of original tools
+	ownCount   int // number of original tools
 	generation int // of the tools added by Beside
 }
 
@@ -45,7 +45,7 @@ func NewSet(tools ...Tool) (Set, error) {
 			}
 		}
 	}
-	s.own = len(s.order)
+	s.ownCount = len(s.tools)
 	return s, nil
 }
 
@@ -57,20 +57,20 @@ func (s *Set) add(t Tool, group string) error {
 	if _, dup := s.byName[fold(spec.Name)]; dup {
 		return fmt.Errorf("duplicate tool %q", spec.Name)
 	}
-	s.byName[fold(spec.Name)] = len(s.order)
-	s.order, s.specs, s.group = append(s.order, t), append(s.specs, spec), append(s.group, group)
+	s.byName[fold(spec.Name)] = len(s.tools)
+	s.tools, s.specs, s.groups = append(s.tools, t), append(s.specs, spec), append(s.groups, group)
 	return nil
 }
 
-// Beside returns s with more tools after the original ones, in place of any added
+// WithTools returns s with more tools after the original ones, in place of any added
 // before. It keeps the dialect and what is switched off. A tool with a name
 // already in use is left out. generation identifies a set of added tools.
-func (s Set) Beside(generation int, more ...Tool) Set {
-	s.order, s.specs, s.generation = slices.Clip(s.order[:s.own]), slices.Clip(s.specs[:s.own]), generation
-	s.group = slices.Clip(s.group[:s.own])
+func (s Set) WithTools(generation int, more ...Tool) Set {
+	s.tools, s.specs, s.generation = slices.Clip(s.tools[:s.ownCount]), slices.Clip(s.specs[:s.ownCount]), generation
+	s.groups = slices.Clip(s.groups[:s.ownCount])
 	byName := make(map[string]int, len(s.byName)+len(more))
 	for name, i := range s.byName {
-		if i < s.own {
+		if i < s.ownCount {
 			byName[name] = i
 		}
 	}
@@ -80,18 +80,18 @@ func (s Set) Beside(generation int, more ...Tool) Set {
 		if _, taken := byName[fold(spec.Name)]; taken {
 			continue
 		}
-		byName[fold(spec.Name)] = len(s.order)
-		s.order, s.specs, s.group = append(s.order, t), append(s.specs, spec), append(s.group, "")
+		byName[fold(spec.Name)] = len(s.tools)
+		s.tools, s.specs, s.groups = append(s.tools, t), append(s.specs, spec), append(s.groups, "")
 	}
 	return s
 }
 
-// Generation returns the generation of the tools added by [Set.Beside].
+// Generation returns the generation of the tools added by [Set.WithTools].
 func (s Set) Generation() int { return s.generation }
 
-// In returns s with its tools advertised under their names in dialect; "" means their own names. Other
+// InDialect returns s with its tools advertised under their names in dialect; "" means their own names. Other
 // dialects have no groups: their tools are advertised one by one.
-func (s Set) In(dialect string) Set {
+func (s Set) InDialect(dialect string) Set {
 	s.dialect = dialect
 	return s
 }
@@ -99,27 +99,27 @@ func (s Set) In(dialect string) Set {
 // Without returns s with tools switched off, by their own name or their group's: they are not
 // advertised. Lookup still finds them, so that a model that calls one gets the reason why it may not.
 func (s Set) Without(off func(name string) bool) Set {
-	s.off = off
+	s.isOff = off
 	return s
 }
 
-// Unspoken returns s without advertising the tools for which name is true. They run if they are called.
-func (s Set) Unspoken(name func(string) bool) Set {
-	s.unspoken = name
+// Unadvertised returns s without advertising the tools for which name is true. They run if they are called.
+func (s Set) Unadvertised(name func(string) bool) Set {
+	s.unadvertised = name
 	return s
 }
 
-// Off reports whether the tool of this name is switched off, or
+// IsOff reports whether the tool of this name is switched off, or
 // would be if it existed. A group is off if all its tools are.
-func (s Set) Off(name string) bool {
+func (s Set) IsOff(name string) bool {
 	i, ok := s.byName[fold(name)]
-	if !ok || s.off == nil {
-		return s.off != nil && s.off(name)
+	if !ok || s.isOff == nil {
+		return s.isOff != nil && s.isOff(name)
 	}
-	if g, ok := s.order[i].(Group); ok && !s.off(g.Name) {
-		return !slices.ContainsFunc(g.Members, func(m Member) bool { return !s.off(m.Tool.Spec().Name) })
+	if g, ok := s.tools[i].(Group); ok && !s.isOff(g.Name) {
+		return !slices.ContainsFunc(g.Members, func(m Member) bool { return !s.isOff(m.Tool.Spec().Name) })
 	}
-	return s.off(s.specs[i].Name) || s.group[i] != "" && s.off(s.group[i])
+	return s.isOff(s.specs[i].Name) || s.groups[i] != "" && s.isOff(s.groups[i])
 }
 
 // Group returns the group of the tool with this name, or "".
@@ -128,7 +128,7 @@ func (s Set) Group(name string) string {
 	if !ok {
 		return ""
 	}
-	return s.group[i]
+	return s.groups[i]
 }
 
 // Lookup returns the tool with a name or an alias, in any case.
@@ -137,22 +137,22 @@ func (s Set) Lookup(name string) (Tool, bool) {
 	if !ok {
 		return nil, false
 	}
-	return s.order[i], true
+	return s.tools[i], true
 }
 
 // Len returns the number of tools.
-func (s Set) Len() int { return len(s.order) }
+func (s Set) Len() int { return len(s.tools) }
 
 // Specs yields the descriptions of the advertised tools, in order and with their names in the set's dialect.
 func (s Set) Specs() iter.Seq[Spec] {
 	return func(yield func(Spec) bool) {
 		for i, sp := range s.specs {
-			g, isGroup := s.order[i].(Group)
-			if sp.Unlisted || s.Off(sp.Name) || s.unspoken != nil && s.unspoken(sp.Name) || s.foreign() && isGroup || !s.foreign() && s.group[i] != "" {
+			g, isGroup := s.tools[i].(Group)
+			if sp.Unlisted || s.IsOff(sp.Name) || s.unadvertised != nil && s.unadvertised(sp.Name) || s.usesDialect() && isGroup || !s.usesDialect() && s.groups[i] != "" {
 				continue
 			}
-			if isGroup && s.off != nil && slices.ContainsFunc(g.Members, func(m Member) bool { return s.off(m.Tool.Spec().Name) }) {
-				sp = g.without(s.off)
+			if isGroup && s.isOff != nil && slices.ContainsFunc(g.Members, func(m Member) bool { return s.isOff(m.Tool.Spec().Name) }) {
+				sp = g.specWithout(s.isOff)
 			}
 			for _, a := range sp.Aliases {
 				if a.Dialect != "" && a.Dialect == s.dialect {
@@ -166,5 +166,5 @@ func (s Set) Specs() iter.Seq[Spec] {
 	}
 }
 
-// foreign reports whether tools are advertised like another agent's.
-func (s Set) foreign() bool { return s.dialect == Sema || s.dialect == CoAuthor }
+// usesDialect reports whether tools are advertised like another agent's.
+func (s Set) usesDialect() bool { return s.dialect == Sema || s.dialect == CoAuthor }

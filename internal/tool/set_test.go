@@ -42,7 +42,7 @@ func TestSet(t *testing.T) {
 		"": "read open list", tool.Sema: "Read open list", tool.CoAuthor: "readFile open list", "unknown": "read open list",
 	} {
 		var names []string
-		for spec := range s.In(dialect).Specs() {
+		for spec := range s.InDialect(dialect).Specs() {
 			names = append(names, spec.Name)
 		}
 		if got := strings.Join(names, " "); got != want {
@@ -109,8 +109,8 @@ func TestToolsThatComeLaterStandBesideTheOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	narrow := s.Without(func(name string) bool { return name == "write" || name == "mcp__a__drop" })
-	narrower := narrow.Without(func(name string) bool { return narrow.Off(name) || name == "mcp__a__x" })
-	set := narrower.Beside(1, named("mcp__a__old")).Beside(2, named("mcp__a__b"), named("mcp__a__drop"), named("mcp__a__x"), named("Read"), named("mcp__A__b"))
+	narrower := narrow.Without(func(name string) bool { return narrow.IsOff(name) || name == "mcp__a__x" })
+	set := narrower.WithTools(1, named("mcp__a__old")).WithTools(2, named("mcp__a__b"), named("mcp__a__drop"), named("mcp__a__x"), named("Read"), named("mcp__A__b"))
 	var names []string
 	for spec := range set.Specs() {
 		names = append(names, spec.Name)
@@ -118,7 +118,7 @@ func TestToolsThatComeLaterStandBesideTheOthers(t *testing.T) {
 	if got := strings.Join(names, " "); got != "read mcp__a__b" || set.Generation() != 2 || s.Generation() != 0 {
 		t.Errorf("there are %s, generation %d", got, set.Generation())
 	}
-	if _, there := set.Lookup("mcp__a__old"); there || !set.Off("mcp__a__drop") || set.Off("mcp__a__b") {
+	if _, there := set.Lookup("mcp__a__old"); there || !set.IsOff("mcp__a__drop") || set.IsOff("mcp__a__b") {
 		t.Error("what was there before is there still, or what is off is not")
 	}
 }

@@ -93,8 +93,8 @@ const OnlyHunks = "only_hunks"
 
 // A Line is a command line that has been analyzed.
 type Line interface {
-	Written() string // as in the call
-	Runs() string    // as passed to the shell
+	Original() string  // as in the call
+	ShellLine() string // as passed to the shell
 	// Environ returns its environment, based on the one for all lines.
 	Environ(env []string) []string
 }
@@ -126,29 +126,31 @@ const (
 	Read    = event.EffectRead
 )
 
-// Edits reports whether an effect of a tool's call changes a
+// ChangesFile reports whether an effect of a tool's call changes a
 // file. A git command does not change the files it names.
-func Edits(name string, e Effect) bool { return e.Kind == Write && ClassOf(name) != ChangesGit }
+func ChangesFile(name string, e Effect) bool {
+	return e.Kind == Write && ClassOf(name) != ClassChangeGit
+}
 
-// Kept is what was saved before a call: the files it names, and the
+// Snapshot is what was saved before a call: the files it names, and the
 // name of the state of all files if its targets are unknown.
-type Kept struct {
+type Snapshot struct {
 	Effects []Effect
 	Before  []event.FileState
 	Tree    string
-	// Touched, if set, returns what the session's commands have since done to files, by full path. known is
+	// TouchedFiles, if set, returns what the session's commands have since done to files, by full path. known is
 	// false if one of them could not be watched.
-	Touched func() (of func(path string) Touch, known bool)
-	Counted int // mark of the counts before the call, if any
+	TouchedFiles func() (of func(path string) Touch, known bool)
+	CountMark    int // mark of the counts before the call, if any
 }
 
 // Touch is the most that commands may have done to a file.
 type Touch struct {
-	Any     bool // they touched it
-	Opened  int  // times they opened it for writing
-	Moved   int  // times they moved it to or from the name
-	Removed int  // times they removed it
-	Held    bool // they may still be writing it
+	Touched   bool // they touched it
+	Opened    int  // times they opened it for writing
+	Moved     int  // times they moved it to or from the name
+	Removed   int  // times they removed it
+	StillOpen bool // they may still be writing it
 }
 
 // Result is the result of a call.
@@ -164,10 +166,10 @@ type Result struct {
 	Images []chat.Image
 	// Effects are what the call did beyond its plan, such as what others wrote on its behalf.
 	Effects []Effect
-	// Saw has the SHA-256 of the files whose content the model knows from the call, by path.
-	Saw map[string]string
-	// Facts are recorded after the call: its changes to coder's own memory and, even if it failed, its costs.
-	Facts []event.Event
+	// SeenFiles has the SHA-256 of the files whose content the model knows from the call, by path.
+	SeenFiles map[string]string
+	// Events are recorded after the call: its changes to coder's own memory and, even if it failed, its costs.
+	Events []event.Event
 	// Rebuild, if set, continues the turn in another mode.
 	Rebuild *Rebuild
 }
@@ -200,24 +202,24 @@ func CallID(ctx context.Context) string {
 	return id
 }
 
-type approvedKey struct{}
+type approvalKey struct{}
 
 // WithApproval returns a context that records whether the user approved this very call. It applies to
 // that call alone: a call below it needs its own value.
 func WithApproval(ctx context.Context, approved bool) context.Context {
-	return context.WithValue(ctx, approvedKey{}, approved)
+	return context.WithValue(ctx, approvalKey{}, approved)
 }
 
-// Approved reports whether the user approved the call that runs under ctx. A rule, a mode, or the
+// IsApproved reports whether the user approved the call that runs under ctx. A rule, a mode, or the
 // approval of an earlier call does not count.
-func Approved(ctx context.Context) bool {
-	approved, _ := ctx.Value(approvedKey{}).(bool)
+func IsApproved(ctx context.Context) bool {
+	approved, _ := ctx.Value(approvalKey{}).(bool)
 	return approved
 }
 
-// A Lender lends the user's terminal while use runs. use gets
+// A TerminalLender lends the user's terminal while use runs. use gets
 // the end of the terminal that a program is started with.
-type Lender func(ctx context.Context, use func(terminal *os.File) error) error
+type TerminalLender func(ctx context.Context, use func(terminal *os.File) error) error
 
 type (
 	lenderKey   struct{}
@@ -225,19 +227,19 @@ type (
 )
 
 // WithLender returns a context with a Lender. That alone gives no call the terminal.
-func WithLender(ctx context.Context, l Lender) context.Context {
+func WithLender(ctx context.Context, l TerminalLender) context.Context {
 	return context.WithValue(ctx, lenderKey{}, l)
 }
 
 // WithTerminal gives the terminal to the call that runs under ctx, if ctx has a Lender.
 func WithTerminal(ctx context.Context) context.Context {
-	l, _ := ctx.Value(lenderKey{}).(Lender)
+	l, _ := ctx.Value(lenderKey{}).(TerminalLender)
 	return context.WithValue(ctx, terminalKey{}, l)
 }
 
-// TerminalOf returns the Lender for the call that runs under ctx, or nil if it may not use the terminal.
-func TerminalOf(ctx context.Context) Lender {
-	l, _ := ctx.Value(terminalKey{}).(Lender)
+// LenderOf returns the Lender for the call that runs under ctx, or nil if it may not use the terminal.
+func LenderOf(ctx context.Context) TerminalLender {
+	l, _ := ctx.Value(terminalKey{}).(TerminalLender)
 	return l
 }
 
@@ -251,16 +253,16 @@ type fatal struct{ error }
 
 func (f *fatal) Unwrap() error { return f.error }
 
-// Count formats a number of things for a summary: "1 line", "3 lines".
-func Count(n int, one, many string) string {
+// FormatCount formats a number of things for a summary: "1 line", "3 lines".
+func FormatCount(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
 	return strconv.Itoa(n) + " " + many
 }
 
-// OfMore marks a summary as partial if there is more.
-func OfMore(summary string, more bool) string {
+// MarkPartial marks a summary as partial if there is more.
+func MarkPartial(summary string, more bool) string {
 	if more {
 		summary += ", and there are more"
 	}
@@ -286,9 +288,9 @@ type ShellResult struct {
 	Terminal bool `json:"terminal,omitzero"`
 }
 
-// ReadShellResult parses a command's result from a result's text. A
+// ParseShellResult parses a command's result from a result's text. A
 // negative exit code means that the command did not run.
-func ReadShellResult(command, text string) ShellResult {
+func ParseShellResult(command, text string) ShellResult {
 	r := ShellResult{ExitCode: -1, Error: "no result"}
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		r.Error = text
@@ -303,8 +305,8 @@ func (r ShellResult) Block() display.Shell {
 		return display.Shell{Command: r.Command, Error: r.Error}
 	}
 	b := display.Shell{
-		Command: r.Command, Ran: true, Exit: r.ExitCode, Millis: r.DurationMS, Truncated: r.Truncated, Stdout: r.Stdout, Stderr: r.Stderr,
-		Terminal: r.Terminal, Log: r.LogPath,
+		Command: r.Command, HasRun: true, ExitCode: r.ExitCode, DurationMs: r.DurationMS, Truncated: r.Truncated, Stdout: r.Stdout, Stderr: r.Stderr,
+		UsedTerminal: r.Terminal, LogPath: r.LogPath,
 	}
 	if r.TimedOut {
 		b.Error = r.Error

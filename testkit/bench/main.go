@@ -68,7 +68,7 @@ type runner struct {
 
 func buildBaseline(dir string) (string, error) {
 	path := filepath.Join(dir, "baseline")
-	cmd := program.Confined("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "./testkit/bench/baseline")
+	cmd := program.ConfinedCommand("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "./testkit/bench/baseline")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the baseline: %v\n%s", err, out)
@@ -92,7 +92,7 @@ func (b *runner) run(args ...string) (*syscall.Rusage, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := program.Confined(b.coder, append([]string{"-p"}, args...)...)
+	cmd := program.ConfinedCommand(b.coder, append([]string{"-p"}, args...)...)
 	cmd.Dir = ws
 	cmd.Env = []string{
 		"HOME=" + b.dir, "PATH=" + os.Getenv("PATH"),
@@ -116,7 +116,7 @@ func (b *runner) startUp(rounds int) error {
 		ours = append(ours, b.server.firstByte())
 		b.server.play(text("hi"))
 		b.server.started = time.Now()
-		if err := program.Confined(b.baseline, b.server.url()).Run(); err != nil {
+		if err := program.ConfinedCommand(b.baseline, b.server.url()).Run(); err != nil {
 			return err
 		}
 		least = append(least, b.server.firstByte())
@@ -201,7 +201,7 @@ func (b *runner) replays(int) error {
 			return err
 		}
 		coder := func(args ...string) error {
-			cmd := program.Confined(b.coder, args...)
+			cmd := program.ConfinedCommand(b.coder, args...)
 			cmd.Dir, cmd.Env = ws, []string{"HOME=" + b.dir, "PATH=" + os.Getenv("PATH")}
 			if out, err := cmd.CombinedOutput(); err != nil {
 				return fmt.Errorf("%s: %v\n%s", strings.Join(cmd.Args, " "), err, out)

@@ -142,7 +142,7 @@ func newYard(dir string) (*yard, error) {
 
 // installed is where a program is, "" if it is not there.
 func installed(name string) string {
-	at, err := program.OnPath(name)
+	at, err := program.LookPath(name)
 	if err != nil {
 		return ""
 	}
@@ -212,7 +212,7 @@ func (y *yard) run(file, dir string, args ...string) func() error {
 		return nil
 	}
 	return func() error {
-		cmd := program.Exactly(y.ctx, file, args...)
+		cmd := program.TrustedCommand(y.ctx, file, args...)
 		cmd.Dir, cmd.Env, cmd.Stderr = dir, os.Environ(), os.Stderr
 		_, err := cmd.Output()
 		if failed := (*program.ExitError)(nil); errors.As(err, &failed) && failed.ExitCode() == 1 {
@@ -252,7 +252,7 @@ func (y *yard) greps() (rows []row, err error) {
 	if err != nil {
 		return nil, err
 	}
-	tools := search.With(ws, search.Options{})
+	tools := search.All(ws, search.Options{})
 	for _, g := range []struct{ what, pattern, flag string }{
 		{"grep, a literal", "ErrUnexpectedEOF", "--case-sensitive"},
 		{"grep, ignoring case", "errunexpectedeof", "--ignore-case"},
@@ -280,12 +280,12 @@ func (y *yard) globs() ([]row, error) {
 	}
 	return []row{
 		{what: "glob, 5,000 files", all: []entrant{
-			{"glob", y.call(search.With(ws, search.Options{}), "glob", `{"pattern":"**/*_test.go"}`)},
+			{"glob", y.call(search.All(ws, search.Options{}), "glob", `{"pattern":"**/*_test.go"}`)},
 			{"rg --files", y.run(y.rg, y.tree, "--no-config", "--files", "--hidden", "--glob=*_test.go")},
 			{"git ls-files", y.run(y.git, y.tree, "ls-files", "-co", "--exclude-standard", "*_test.go")},
 		}},
 		{what: "glob, 100,000 files", all: []entrant{
-			{"glob", y.call(search.With(many, search.Options{}), "glob", `{"pattern":"**/*7.go"}`)},
+			{"glob", y.call(search.All(many, search.Options{}), "glob", `{"pattern":"**/*7.go"}`)},
 			{"rg --files", y.run(y.rg, y.many, "--no-config", "--files", "--hidden", "--glob=*7.go")},
 		}},
 	}, nil
@@ -319,14 +319,14 @@ func (y *yard) gits() ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	door := program.Outside(os.Environ(), y.tree)
-	status := y.call(git.All(git.Options{Workspace: ws, Door: door}), "git_status", `{}`)
+	door := program.NewOutside(os.Environ(), y.tree)
+	status := y.call(git.All(git.Options{Workspace: ws, Launcher: door}), "git_status", `{}`)
 	if y.git == "" {
 		status = nil
 	}
-	keeper := undo.New(ws, undo.OpenStore(y.data, undo.StoreOptions{Now: time.Now}), undo.Options{Door: door, Now: time.Now})
+	keeper := undo.New(ws, undo.OpenStore(y.data, undo.StoreOptions{Now: time.Now}), undo.Options{Launcher: door, Now: time.Now})
 	keep := func() error {
-		_, err := keeper.Keep(y.ctx, []tool.Effect{{Kind: tool.Exec, Target: "make"}})
+		_, err := keeper.SaveOriginals(y.ctx, []tool.Effect{{Kind: tool.Exec, Target: "make"}})
 		return err
 	}
 	return []row{
@@ -343,7 +343,7 @@ func (y *yard) files() ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	tools := files.With(ws, files.Options{})
+	tools := files.All(ws, files.Options{})
 	if err := y.call(tools, "read", `{"path":"large.txt","offset":-10}`)(); err != nil {
 		return nil, err
 	}

@@ -59,7 +59,7 @@ func (b *runner) onScreen() (*screen, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := program.Confined(b.coder)
+	cmd := program.ConfinedCommand(b.coder)
 	cmd.Dir = ws
 	cmd.Env = []string{
 		"HOME=" + b.dir, "PATH=" + os.Getenv("PATH"), "TERM=xterm-256color", "LANG=C.UTF-8",

@@ -126,7 +126,7 @@ func testEmpty(t *testing.T, s event.Store) {
 	Expect(t, s, "never", 0, nil)
 	Claim(t, s, "a")
 	Expect(t, s, "a", 0, nil)
-	Expect(t, s, "a", 7, nil, event.Audit)
+	Expect(t, s, "a", 7, nil, event.LogAudit)
 	if err := s.Append(context.Background(), 0); err != nil {
 		t.Errorf("appending nothing: %v", err)
 	}
@@ -169,12 +169,12 @@ func testLogs(t *testing.T, s event.Store) {
 	all := Append(t, s, "a", 0, Samples()...)
 	check := func() {
 		t.Helper()
-		for _, logs := range [][]event.Log{{event.Domain}, {event.Audit}, {event.Conversation}, {event.Conversation, event.Audit}, {event.Audit, event.Audit}, event.Logs} {
+		for _, logs := range [][]event.Log{{event.LogDomain}, {event.LogAudit}, {event.LogConversation}, {event.LogConversation, event.LogAudit}, {event.LogAudit, event.LogAudit}, event.AllLogs} {
 			for _, after := range []uint64{0, 3, 8} {
 				Expect(t, s, "a", after, only(all[after:], logs), logs...)
 			}
 		}
-		Expect(t, s, "a", 0, nil, event.Transient)
+		Expect(t, s, "a", 0, nil, event.LogNone)
 	}
 	check()
 	release()

@@ -114,7 +114,7 @@ func (sim *simulation) conflict(t *rapid.T) {
 func (sim *simulation) read(t *rapid.T) {
 	name, m := sim.pick(t)
 	after := rapid.Uint64Range(0, m.last()+1).Draw(t, "after")
-	logs := rapid.SliceOfN(rapid.SampledFrom(event.Logs), 0, 3).Draw(t, "logs")
+	logs := rapid.SliceOfN(rapid.SampledFrom(event.AllLogs), 0, 3).Draw(t, "logs")
 	want := m.records[min(after, m.last()):]
 	if len(logs) > 0 {
 		want = only(want, logs)

@@ -38,9 +38,9 @@ func (d *Disk) Log() []string {
 	return d.log
 }
 
-// Below is the directory of a store of kept contents on this disk. What it does
+// InRoot is the directory of a store of kept contents on this disk. What it does
 // is called "keep-open", "keep-write" and so on.
-func (d *Disk) Below(root *os.Root) disk.Disk { return &Disk{below: disk.Below(root), faults: d} }
+func (d *Disk) InRoot(root *os.Root) disk.Disk { return &Disk{below: disk.FromRoot(root), faults: d} }
 
 func (d *Disk) like() *Disk { return cmp.Or(d.faults, d) }
 

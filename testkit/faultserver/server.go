@@ -381,4 +381,4 @@ func errorObject(message, kind, code string) string {
 }
 
 // encode writes v as people write JSON.
-func encode(v any) string { return string(jsonx.Must(v)) }
+func encode(v any) string { return string(jsonx.MustMarshal(v)) }

@@ -82,7 +82,7 @@ func film(file, cast, picture string, moment int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(home)) }()
-	cmd := program.Confined(file, "demo")
+	cmd := program.ConfinedCommand(file, "demo")
 	cache, err := os.UserCacheDir() // what the demo compiles is there already
 	if err != nil {
 		return err

@@ -107,7 +107,7 @@ func (s *Server) Serve() {
 		return
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM, syscall.SIGINT)
-		_ = program.Confined("sleep", "1000").Start()
+		_ = program.ConfinedCommand("sleep", "1000").Start()
 	}
 	in := bufio.NewReader(s.In)
 	for {

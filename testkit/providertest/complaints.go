@@ -90,7 +90,7 @@ type Wish struct {
 
 // Wishing changes a client so that it always wishes for effort and a temperature.
 func Wishing(open func(t testing.TB, url string) provider.Provider) func(t testing.TB, url string) provider.Provider {
-	return func(t testing.TB, url string) provider.Provider { return provider.Tuned(open(t, url), Warm) }
+	return func(t testing.TB, url string) provider.Provider { return provider.MapRequests(open(t, url), Warm) }
 }
 
 // Warm wishes for much effort and a temperature.

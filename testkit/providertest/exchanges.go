@@ -163,7 +163,7 @@ func (x Exchange) talk(t *testing.T, p provider.Provider) (replies []provider.Re
 		replies = append(replies, r)
 		req.Messages = append(req.Messages, r.Message)
 		for _, call := range r.Message.Calls() {
-			req.Messages = append(req.Messages, chat.Answer(chat.ToolResult{CallID: call.ID, Text: "no such tool", Failed: true}))
+			req.Messages = append(req.Messages, chat.ToolMessage(chat.ToolResult{CallID: call.ID, Text: "no such tool", Failed: true}))
 		}
 	}
 	return replies

@@ -53,7 +53,7 @@ func TestProvider(t *testing.T, open Open) {
 func ask() provider.Request {
 	return provider.Request{
 		Model: "m", System: "be brief",
-		Messages: []chat.Message{chat.Say(chat.User, "hello")},
+		Messages: []chat.Message{chat.TextMessage(chat.User, "hello")},
 		Tools:    []provider.ToolSpec{{Name: "read", Doc: "reads", Schema: []byte(`{"type":"object"}`)}},
 	}
 }
@@ -280,9 +280,9 @@ func unchanged(t *testing.T, open Open) {
 		if _, err := provider.Collect(p.Stream(t.Context(), req), ignore); err != nil {
 			t.Error(err)
 		}
-		req.Messages = append(req.Messages, chat.Say(chat.User, "more"))
+		req.Messages = append(req.Messages, chat.TextMessage(chat.User, "more"))
 	}
-	if !chat.Same(req.Messages[0], before) || req.Tools[0].Name != tools || req.System != "be brief" {
+	if !chat.IsSame(req.Messages[0], before) || req.Tools[0].Name != tools || req.System != "be brief" {
 		t.Error("the request was changed")
 	}
 }

@@ -131,7 +131,7 @@ func TestSlow(t *testing.T, wire string, open func(t testing.TB, url string, thr
 			var waited []time.Duration
 			_, err := provider.Collect(open(t, "http://server", through).Stream(t.Context(), ask()), func(d provider.Delta) error {
 				if w, ok := d.(provider.Waiting); ok {
-					waited = append(waited, w.Waited)
+					waited = append(waited, w.Elapsed)
 				}
 				return nil
 			})

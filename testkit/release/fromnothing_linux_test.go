@@ -38,7 +38,7 @@ type place struct {
 func root(t *testing.T, tools ...string) *place {
 	t.Helper()
 	for _, tool := range tools {
-		if !program.Has(tool) {
+		if !program.IsInstalled(tool) {
 			t.Skipf("%s is missing, so this way was not tried", tool)
 		}
 	}
@@ -50,11 +50,11 @@ func root(t *testing.T, tools ...string) *place {
 func (p *place) run(name string, args ...string) string {
 	p.t.Helper()
 	words := append(append(append([]string{}, p.into...), name), args...)
-	file, err := program.OnPath(words[0])
+	file, err := program.LookPath(words[0])
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	cmd := program.Exactly(p.t.Context(), file, words[1:]...)
+	cmd := program.TrustedCommand(p.t.Context(), file, words[1:]...)
 	cmd.Env = p.env
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -242,7 +242,7 @@ func (p *place) ours(name string, args ...string) string {
 func installDeb(t *testing.T, made map[string]string) {
 	p := root(t, "dpkg")
 	coder, install, remove := "/usr/bin/coder", []string{"dpkg", "-i"}, []string{"dpkg", "--purge"}
-	if program.Has("debootstrap") && program.Has("chroot") && os.Geteuid() == 0 {
+	if program.IsInstalled("debootstrap") && program.IsInstalled("chroot") && os.Geteuid() == 0 {
 		if made := os.Getenv("CODER_INSTALL_DEBIAN"); made != "" {
 			p.ours("cp", "-a", made+"/.", p.dir)
 		} else {

@@ -58,11 +58,11 @@ func install(t *testing.T, home string, env []string, args ...string) (out strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	sh, err := program.OnPath("sh")
+	sh, err := program.LookPath("sh")
 	if err != nil {
 		t.Skip("there is no sh")
 	}
-	cmd := program.Exactly(t.Context(), sh, append([]string{script}, args...)...)
+	cmd := program.TrustedCommand(t.Context(), sh, append([]string{script}, args...)...)
 	cmd.Env = append([]string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + t.TempDir(), "no_proxy=*"}, env...)
 	text, _ := cmd.CombinedOutput()
 	return string(text), cmd.ProcessState.ExitCode()

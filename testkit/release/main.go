@@ -75,7 +75,7 @@ func (r *release) make(ctx context.Context, key, next string) (err error) {
 	if !versionForm.MatchString(r.version) {
 		return fmt.Errorf("the version must be like 1.2.3 or 1.2.3-rc.1, not %q", r.version)
 	}
-	if r.goTool, err = program.OnPath("go"); err != nil {
+	if r.goTool, err = program.LookPath("go"); err != nil {
 		return err
 	}
 	if r.date, err = r.commitDate(ctx); err != nil {
@@ -119,7 +119,7 @@ func (r *release) make(ctx context.Context, key, next string) (err error) {
 func (r *release) commitDate(ctx context.Context) (time.Time, error) {
 	text, seconds := os.Getenv("SOURCE_DATE_EPOCH"), int64(0)
 	if text == "" {
-		git, err := program.OnPath("git")
+		git, err := program.LookPath("git")
 		if err != nil {
 			return time.Time{}, err
 		}
@@ -208,7 +208,7 @@ func readKey(file string) (ed25519.PrivateKey, error) {
 
 // run runs a program and returns what it prints.
 func (r *release) run(ctx context.Context, env []string, file string, args ...string) ([]byte, error) {
-	cmd := program.Exactly(ctx, file, args...)
+	cmd := program.TrustedCommand(ctx, file, args...)
 	cmd.Env = append(os.Environ(), env...)
 	var out, wrong bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &wrong
@@ -245,7 +245,7 @@ func (r *release) describe(ctx context.Context) (err error) {
 		{"share/man/man1/coder.1", "man"},
 		{"share/zsh/site-functions/_coder", "completion zsh"},
 	} {
-		cmd := program.Exactly(ctx, r.binary(own), strings.Fields(f.asked)...)
+		cmd := program.TrustedCommand(ctx, r.binary(own), strings.Fields(f.asked)...)
 		cmd.Env = []string{"HOME=/nonexistent"} // nothing of whoever makes the release
 		text, err := cmd.Output()
 		if err != nil {

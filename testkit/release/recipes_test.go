@@ -36,12 +36,12 @@ func TestRecipesNameTheArchivesThatWereMade(t *testing.T) {
 			}
 		}
 		words := strings.Fields(c.lint)
-		tool, err := program.OnPath(words[0])
+		tool, err := program.LookPath(words[0])
 		if err != nil {
 			t.Logf("%s is missing, so it did not read %s", words[0], name)
 			continue
 		}
-		cmd := program.Exactly(t.Context(), tool, append(words[1:], file)...)
+		cmd := program.TrustedCommand(t.Context(), tool, append(words[1:], file)...)
 		cmd.Env = []string{"HOME=" + t.TempDir()}
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s", name, err, out)

@@ -61,7 +61,7 @@ func Play(t testing.TB, sink event.Sink, rs []event.Record) {
 func Durable(rs []event.Record) []event.Record {
 	var kept []event.Record
 	for _, r := range rs {
-		if event.LogOf(r.Event) != event.Transient {
+		if event.LogOf(r.Event) != event.LogNone {
 			kept = append(kept, r)
 		}
 	}
@@ -92,7 +92,7 @@ func (s *script) add(es ...event.Event) {
 	for _, e := range es {
 		s.now = s.now.Add(10 * time.Millisecond)
 		r := event.Record{Time: s.now, Session: Session, Task: s.task, Actor: "main", Event: e}
-		if event.LogOf(e) != event.Transient {
+		if event.LogOf(e) != event.LogNone {
 			s.seq++
 			r.Seq = s.seq
 		}

@@ -32,9 +32,9 @@ func Story() []event.Record {
 
 func answered(s *script) {
 	s.begin("t1", "Fix the tests & say <why>")
-	s.add(event.Notice{Level: event.Warn, Text: "AGENTS.md is longer than 32 KiB;\nthe rest was left out"})
+	s.add(event.Notice{Level: event.LevelWarn, Text: "AGENTS.md is longer than 32 KiB;\nthe rest was left out"})
 	s.add(event.ReasoningDelta{Text: "void thought"}, event.TextDelta{Text: "void"})
-	s.add(event.Retrying{Attempt: 2, Of: 5, Wait: 2 * time.Second, Why: "rate limited"})
+	s.add(event.Retrying{Attempt: 2, MaxAttempts: 5, Wait: 2 * time.Second, Reason: "rate limited"})
 	reads(s)
 	changes(s)
 	subtask(s)
@@ -60,15 +60,15 @@ func reads(s *script) {
 	s.complete(b, `{"ok":false,"error":"no such file"}`, true, 2)
 	s.complete(a, `{"ok":true,"content":"package main"}`, false, 3)
 	ra := s.finish(a, event.ToolFinished{
-		Title: "main.go", Summary: "12 lines", Show: display.Code{Lang: "go", Source: "package main"},
-		Result: chat.ToolResult{Text: `{"ok":true,"content":"package main"}`}, Took: 3 * time.Millisecond,
+		Title: "main.go", Summary: "12 lines", Content: display.Code{Lang: "go", Source: "package main"},
+		Result: chat.ToolResult{Text: `{"ok":true,"content":"package main"}`}, Duration: 3 * time.Millisecond,
 	})
 	rb := s.finish(b, event.ToolFinished{
 		Title: "no\x1b[31mpe.go", Result: chat.ToolResult{Text: `{"ok":false,"error":"no such file"}`, Failed: true},
-		Failed: true, Took: 2 * time.Millisecond,
+		Failed: true, Duration: 2 * time.Millisecond,
 	})
-	s.say(chat.Answer(ra))
-	s.say(chat.Answer(rb))
+	s.say(chat.ToolMessage(ra))
+	s.say(chat.ToolMessage(rb))
 }
 
 func changes(s *script) {
@@ -77,16 +77,16 @@ func changes(s *script) {
 	odd := call("call_e", "nope", `{}`)
 	s.reply(chat.Usage{In: 600, Out: 40, Cost: 0.02}, test, write, odd)
 	s.add(event.ContextUsed{Used: 640, Max: 128000, Prompt: 600})
-	s.ask("ui_1", "call_c", "bash", "Run go test ./...?", display.Code{Lang: "sh", Source: "go test ./..."}, uip.Always)
+	s.ask("ui_1", "call_c", "bash", "Run go test ./...?", display.Code{Lang: "sh", Source: "go test ./..."}, uip.OptionAlways)
 	s.request(test, false)
 	s.add(event.ToolStarted{CallID: "call_c", Tool: "bash", Title: "go test ./..."})
 	s.add(event.ToolOutput{CallID: "call_c", Text: "--- FAIL: Test\x1b[0mX\nFA"}, event.ToolOutput{CallID: "call_c", Text: "IL\nexit"})
 	s.complete(test, `{"ok":false,"exit_code":1}`, true, 1234)
 	rt := s.finish(test, event.ToolFinished{
-		Title: "go test ./...", Summary: "exit 1", Show: display.Text("--- FAIL: TestX"),
-		Result: chat.ToolResult{Text: `{"ok":false,"exit_code":1}`, Failed: true}, Failed: true, Took: 1234 * time.Millisecond,
+		Title: "go test ./...", Summary: "exit 1", Content: display.Text("--- FAIL: TestX"),
+		Result: chat.ToolResult{Text: `{"ok":false,"exit_code":1}`, Failed: true}, Failed: true, Duration: 1234 * time.Millisecond,
 	})
-	s.ask("ui_2", "call_d", "write", "Write a.txt?", display.Diff{Unified: "--- a.txt\n+++ a.txt\n@@ -0,0 +1 @@\n+x\n", Added: 1}, uip.Reject)
+	s.ask("ui_2", "call_d", "write", "Write a.txt?", display.Diff{Unified: "--- a.txt\n+++ a.txt\n@@ -0,0 +1 @@\n+x\n", Added: 1}, uip.OptionReject)
 	s.request(write, false)
 	s.complete(write, `{"ok":false,"error":"refused by the person","denied":true}`, true, 0)
 	rw := s.finish(write, event.ToolFinished{
@@ -99,9 +99,9 @@ func changes(s *script) {
 	ro := s.finish(odd, event.ToolFinished{
 		Result: chat.ToolResult{Text: `{"ok":false,"error":"there is no tool named nope"}`, Failed: true}, Failed: true,
 	})
-	s.say(chat.Answer(rt))
-	s.say(chat.Answer(rw))
-	s.say(chat.Answer(ro))
+	s.say(chat.ToolMessage(rt))
+	s.say(chat.ToolMessage(rw))
+	s.say(chat.ToolMessage(ro))
 }
 
 func subtask(s *script) {
@@ -114,11 +114,11 @@ func subtask(s *script) {
 	parent := s.task
 	s.task = "t2"
 	s.add(event.TaskCreated{
-		TaskID: "t2", Title: "find callers", Intent: "find callers of Foo", Priority: event.Normal,
+		TaskID: "t2", Title: "find callers", Intent: "find callers of Foo", Priority: event.PriorityNormal,
 		AgentID: "explore", ParentID: parent, Author: "main",
 	})
 	s.add(event.TaskStarted{TaskID: "t2", AgentID: "explore", Author: "main"})
-	s.say(chat.Say(chat.User, "find callers of Foo"))
+	s.say(chat.TextMessage(chat.User, "find callers of Foo"))
 	s.add(event.TextDelta{Text: "none found"})
 	s.reply(chat.Usage{In: 50, Out: 2}, chat.Text("none found"))
 	s.add(event.ContextUsed{Used: 52, Max: 128000, Prompt: 50})
@@ -126,17 +126,17 @@ func subtask(s *script) {
 	s.task = parent
 
 	s.complete(c, `{"ok":true,"summary":"none found"}`, false, 70)
-	s.say(chat.Answer(s.finish(c, event.ToolFinished{
-		Title: "explore: find callers", Summary: "done", Show: display.Table{Head: display.Data("file", "line"), Rows: [][]display.Cell{display.Data("a.go", "1")}},
-		Result: chat.ToolResult{Text: `{"ok":true,"summary":"none found"}`}, Took: 70 * time.Millisecond,
+	s.say(chat.ToolMessage(s.finish(c, event.ToolFinished{
+		Title: "explore: find callers", Summary: "done", Content: display.Table{Header: display.DataCells("file", "line"), Rows: [][]display.Cell{display.DataCells("a.go", "1")}},
+		Result: chat.ToolResult{Text: `{"ok":true,"summary":"none found"}`}, Duration: 70 * time.Millisecond,
 	})))
 }
 
 func interrupted(s *script) {
 	s.begin("t3", "And now?")
 	s.add(event.TextDelta{Text: "Half an ans"})
-	s.add(event.MessageAdded{Message: chat.Say(chat.Assistant, "Half an ans"), Interrupted: true, Model: "gpt-x"})
-	s.say(chat.Say(chat.User, "[Request interrupted by user]"))
+	s.add(event.MessageAdded{Message: chat.TextMessage(chat.Assistant, "Half an ans"), Interrupted: true, Model: "gpt-x"})
+	s.say(chat.TextMessage(chat.User, "[Request interrupted by user]"))
 	s.add(event.Interrupted{Text: "[Request interrupted by user]"})
 	s.add(event.TaskCanceled{TaskID: s.task, Reason: "interrupted", Author: "user"})
 	s.add(event.StateChanged{Busy: false})
@@ -154,11 +154,11 @@ func failed(s *script) {
 func (s *script) begin(task, intent string) {
 	s.task = task
 	s.add(event.TaskCreated{
-		TaskID: task, Title: intent, Intent: intent, Priority: event.Foreground, AgentID: "main", Author: "user",
+		TaskID: task, Title: intent, Intent: intent, Priority: event.PriorityForeground, AgentID: "main", Author: "user",
 	})
 	s.add(event.TaskStarted{TaskID: task, AgentID: "main", Author: "main"})
 	s.add(event.StateChanged{Busy: true})
-	s.add(event.MessageAdded{Message: chat.Say(chat.User, intent), Reminders: "<reminder>be brief</reminder>"})
+	s.add(event.MessageAdded{Message: chat.TextMessage(chat.User, intent), Reminders: "<reminder>be brief</reminder>"})
 }
 
 func (s *script) say(m chat.Message) { s.add(event.MessageAdded{Message: m}) }
@@ -169,7 +169,7 @@ func (s *script) reply(u chat.Usage, parts ...chat.Part) {
 	if len(m.Calls()) > 0 {
 		stop = "tools"
 	}
-	s.add(event.MessageAdded{Message: m, Model: "gpt-x", Usage: &u, Stop: stop})
+	s.add(event.MessageAdded{Message: m, Model: "gpt-x", Usage: &u, StopReason: stop})
 }
 
 func (s *script) request(c chat.ToolCall, readOnly bool) {
@@ -194,11 +194,11 @@ func (s *script) finish(c chat.ToolCall, f event.ToolFinished) chat.ToolResult {
 
 func (s *script) ask(id, callID, tool, title string, content display.Block, answer string) {
 	s.add(event.InteractionRequested{Request: uip.Request{
-		ID: id, TaskID: s.task, Author: "main", Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction,
+		ID: id, TaskID: s.task, Author: "main", Kind: uip.KindConfirm, Purpose: uip.PurposeConfirmRiskyAction,
 		Display: uip.Display{Title: title, Content: content, Metadata: map[string]string{"toolCallId": callID}},
 		Options: []uip.Option{
-			{ID: uip.Approve, Label: "Allow once", Style: uip.Danger}, {ID: uip.Always, Label: "Always allow " + tool},
-			{ID: uip.Reject, Label: "Refuse", Style: uip.Plain, Default: true},
+			{ID: uip.OptionApprove, Label: "Allow once", Style: uip.StyleDanger}, {ID: uip.OptionAlways, Label: "Always allow " + tool},
+			{ID: uip.OptionReject, Label: "Refuse", Style: uip.StylePlain, Default: true},
 		},
 	}})
 	s.add(event.InteractionResponded{Response: uip.Response{ID: id, TaskID: s.task, Author: "user", Option: answer}})

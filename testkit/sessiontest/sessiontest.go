@@ -49,7 +49,7 @@ func Sample(id string) session.Snapshot {
 		Messages: []json.RawMessage{json.RawMessage(`{"role":"user","content":"<hi>\n"}`), json.RawMessage(`{"role":"assistant","content":"没有"}`)},
 		Notes:    []session.Note{{Index: 1, Time: at, Task: "t1", Interrupted: true, Reminders: "be brief"}},
 		Local:    []session.Local{{Before: 1, Time: at, Local: true, Input: "/help", Output: "no"}},
-		At:       7,
+		LastSeq:  7,
 	}
 }
 
@@ -103,7 +103,7 @@ func testReplace(t *testing.T, s session.Store) {
 func testObserved(t *testing.T, s session.Store) {
 	at := func(n uint64) session.Snapshot {
 		snap := Sample("a")
-		snap.At, snap.Messages = n, slices.Repeat(snap.Messages, int(n))
+		snap.LastSeq, snap.Messages = n, slices.Repeat(snap.Messages, int(n))
 		return snap
 	}
 	look := func(n uint64) {
@@ -202,7 +202,7 @@ func testCanceled(t *testing.T, s session.Store) {
 func testMixture(t *testing.T, s session.Store) {
 	version := func(n int) session.Snapshot {
 		snap := Sample("a")
-		snap.Meta.Turns, snap.At = n, uint64(n)
+		snap.Meta.Turns, snap.LastSeq = n, uint64(n)
 		snap.Messages = slices.Repeat([]json.RawMessage{json.RawMessage(fmt.Sprintf(`{"n":%d}`, n))}, 200)
 		return snap
 	}
@@ -225,7 +225,7 @@ func testMixture(t *testing.T, s session.Store) {
 			t.Fatal(err)
 		}
 		if !reflect.DeepEqual(got, version(got.Meta.Turns)) {
-			t.Fatalf("a mixture: %d turns, at %d, first message %s", got.Meta.Turns, got.At, got.Messages[0])
+			t.Fatalf("a mixture: %d turns, at %d, first message %s", got.Meta.Turns, got.LastSeq, got.Messages[0])
 		}
 	}
 }

@@ -11,4 +11,4 @@ import (
 	"coder/internal/cli"
 )
 
-func main() { os.Exit(fleetcli.Main(cli.FromOS())) }
+func main() { os.Exit(fleetcli.Main(cli.NewEnv())) }

@@ -10,8 +10,8 @@ import (
 	"coder/internal/host/patch"
 )
 
-// Names are what may differ in any text between a session and its rerun.
-var Names = []string{"time", "durations", "paths", "ids"}
+// VolatileNames are what may differ in any text between a session and its rerun.
+var VolatileNames = []string{"time", "durations", "paths", "ids"}
 
 const (
 	weekday = `(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*`
@@ -20,26 +20,26 @@ const (
 
 // The expressions for what may differ.
 var (
-	times = lazy.Regexp(`\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?: ?Z| ?[+-]\d\d:?\d\d)?)?` +
+	timePattern = lazy.Regexp(`\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?: ?Z| ?[+-]\d\d:?\d\d)?)?` +
 		`|\b(?:` + weekday + `,? )?` + month + ` {1,2}\d{1,2},? (?:\d\d:\d\d(?::\d\d)?| ?\d{4})` +
 		`(?: [AP]M)?(?: [A-Z]{3,5})?(?: [+-]\d{4})?(?: \d{4})?\b` +
 		`|\b(?:` + weekday + `,? )?\d{1,2} ` + month + ` \d{4}(?: \d\d:\d\d(?::\d\d)?)?` +
 		`|\b\d\d:\d\d:\d\d(?:\.\d+)?\b` +
 		`|\b1[5-9]\d{8}(?:\d{3}|\d{6}|\d{9}|\.\d+)?\b`)
-	durations = lazy.Regexp(`\b\d+(?:\.\d+)? ?(?:ns|µs|us|ms|s|secs?|seconds?|minutes?)\b|\b\d+m\d+(?:\.\d+)?s\b|` +
+	durationPattern = lazy.Regexp(`\b\d+(?:\.\d+)? ?(?:ns|µs|us|ms|s|secs?|seconds?|minutes?)\b|\b\d+m\d+(?:\.\d+)?s\b|` +
 		`\(cached\)|\b(?:\d+|an?) (?:second|minute|hour|day|week|month|year)s? ago\b`)
-	listed    = lazy.Regexp(`(?m)^( *)([bcdlps-][rwxsStT-]{9}[.+@]?) +\d+ +(\S+) +(\S+) +(\d+) (.*)$`)
-	total     = lazy.Regexp(`(?m)^( *total) \S+(\n *[bcdlps-][rwxsStT-]{9})`)
-	dangling  = lazy.Regexp(`(?m)^(?:dangling|unreachable) (?:blob|commit|tree|tag) [0-9a-f]{40,64}\n?`)
-	stored    = lazy.Regexp(`\b\d+ objects, \d+ kilobytes\b`) // the copy borrows objects
-	tempNames = lazy.Regexp(`/tmp/[\w.+-]*(?:\d{4,}|tmp\.\w{6,})[\w.+-]*`)
-	ids       = lazy.Regexp(`\b(task|ui|call|mention|bang|undo|job|hook)_[a-z2-7]{12}\b|` +
+	listingPattern     = lazy.Regexp(`(?m)^( *)([bcdlps-][rwxsStT-]{9}[.+@]?) +\d+ +(\S+) +(\S+) +(\d+) (.*)$`)
+	totalPattern       = lazy.Regexp(`(?m)^( *total) \S+(\n *[bcdlps-][rwxsStT-]{9})`)
+	danglingPattern    = lazy.Regexp(`(?m)^(?:dangling|unreachable) (?:blob|commit|tree|tag) [0-9a-f]{40,64}\n?`)
+	objectCountPattern = lazy.Regexp(`\b\d+ objects, \d+ kilobytes\b`) // the copy borrows objects
+	tempNamePattern    = lazy.Regexp(`/tmp/[\w.+-]*(?:\d{4,}|tmp\.\w{6,})[\w.+-]*`)
+	idPattern          = lazy.Regexp(`\b(task|ui|call|mention|bang|undo|job|hook)_[a-z2-7]{12}\b|` +
 		`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|` +
 		`\b[0-9a-f]{40}\b|\b[0-9a-f]{7,12}\b|-g[0-9a-f]{7,40}\b|\b[Pp][Ii][Dd]:? ?\d+\b|\bCODER_COMMAND=[\w.-]+`)
 )
 
-// dates are the variables by which git dates what a rerun commits.
-var dates = lazy.Regexp(`(?m)^GIT_(?:AUTHOR|COMMITTER)_DATE=.*\n`)
+// datePattern are the variables by which git dates what a rerun commits.
+var datePattern = lazy.Regexp(`(?m)^GIT_(?:AUTHOR|COMMITTER)_DATE=.*\n`)
 
 // data are folders of coder's own, as a list of files shows them: there are more after each session.
 var data = lazy.Regexp(`(?m)^.*\.coder/(?:cache|labels\.json|log|plans|runs|sessions|tmp|undo)(?:/\S*)?$\n?`)
@@ -47,25 +47,25 @@ var data = lazy.Regexp(`(?m)^.*\.coder/(?:cache|labels\.json|log|plans|runs|sess
 // account are variables of whoever runs a session, as a list of the environment shows them.
 var account = lazy.Regexp(`(?m)^(HOME|LOGNAME|PATH|SHELL|USER)=.*$`)
 
-// inColumns are lines with paths, whose columns are as wide as these are long.
+// columnPattern are lines with paths, whose columns are as wide as these are long.
 var (
-	inColumns = lazy.Regexp(`(?m)^.*<(?:workspace|repository|temporary)>.*$`)
-	runs      = lazy.Regexp(` {2,}`)
+	columnPattern   = lazy.Regexp(`(?m)^.*<(?:workspace|repository|temporary)>.*$`)
+	spaceRunPattern = lazy.Regexp(` {2,}`)
 )
 
-// Masked is text without what may differ.
-func Masked(text string) string {
-	text = dates().ReplaceAllString(text, "")
+// Mask is text without what may differ.
+func Mask(text string) string {
+	text = datePattern().ReplaceAllString(text, "")
 	text = account().ReplaceAllString(data().ReplaceAllString(text, ""), "$1=<account>")
-	text = times().ReplaceAllString(text, "<time>")
-	text = durations().ReplaceAllString(text, "<duration>")
-	text = total().ReplaceAllString(text, "$1$2")
-	text = listed().ReplaceAllStringFunc(text, folders)
-	text = tempNames().ReplaceAllString(text, "<temporary>")
-	text = inColumns().ReplaceAllStringFunc(text, func(line string) string { return runs().ReplaceAllString(line, " ") })
-	text = dangling().ReplaceAllString(stored().ReplaceAllString(text, "<objects>"), "")
-	text = oneline().ReplaceAllString(text, "<id> ")
-	return ids().ReplaceAllStringFunc(text, func(id string) string {
+	text = timePattern().ReplaceAllString(text, "<time>")
+	text = durationPattern().ReplaceAllString(text, "<duration>")
+	text = totalPattern().ReplaceAllString(text, "$1$2")
+	text = listingPattern().ReplaceAllStringFunc(text, maskFolderEntry)
+	text = tempNamePattern().ReplaceAllString(text, "<temporary>")
+	text = columnPattern().ReplaceAllStringFunc(text, func(line string) string { return spaceRunPattern().ReplaceAllString(line, " ") })
+	text = danglingPattern().ReplaceAllString(objectCountPattern().ReplaceAllString(text, "<objects>"), "")
+	text = onelinePattern().ReplaceAllString(text, "<id> ")
+	return idPattern().ReplaceAllStringFunc(text, func(id string) string {
 		described := strings.HasPrefix(id, "-g") // as git describe names a commit
 		mixed := described || strings.ContainsAny(id, "0123456789") && strings.ContainsAny(id, "abcdefPp")
 		if len(id) <= 12 && !strings.ContainsAny(id, "_=") && !mixed {
@@ -75,10 +75,10 @@ func Masked(text string) string {
 	})
 }
 
-// folders is a line of a long listing without how many links there are, how large a
+// maskFolderEntry is a line of a long listing without how many links there are, how large a
 // folder is, and what the one above is like: that is the copy's, not the session's.
-func folders(line string) string {
-	p := listed().FindStringSubmatch(line)
+func maskFolderEntry(line string) string {
+	p := listingPattern().FindStringSubmatch(line)
 	switch {
 	case strings.HasSuffix(p[6], " .."):
 		return p[1] + ".."
@@ -88,15 +88,15 @@ func folders(line string) string {
 	return p[1] + strings.Join(p[2:], " ")
 }
 
-// Texts reports whether two texts are the same but for what may differ. An id may
+// Equal reports whether two texts are the same but for what may differ. An id may
 // happen to look like a number: then it stands for one that does not.
-func Texts(a, b string) bool {
-	a, b = Masked(a), Masked(b)
-	if a == b || alikeButCut(a, b) {
+func Equal(a, b string) bool {
+	a, b = Mask(a), Mask(b)
+	if a == b || equalExceptCuts(a, b) {
 		return true
 	}
-	x, y := digits().FindAllString(a, -1), digits().FindAllString(b, -1)
-	if len(x) != len(y) || digits().ReplaceAllString(a, "<id>") != digits().ReplaceAllString(b, "<id>") {
+	x, y := digitPattern().FindAllString(a, -1), digitPattern().FindAllString(b, -1)
+	if len(x) != len(y) || digitPattern().ReplaceAllString(a, "<id>") != digitPattern().ReplaceAllString(b, "<id>") {
 		return false
 	}
 	for i := range x {
@@ -107,26 +107,26 @@ func Texts(a, b string) bool {
 	return true
 }
 
-// nearGap is how many lines at a gap may be on one side only.
-const nearGap = 36
+// maxLinesNearGap is how many lines at a gap may be on one side only.
+const maxLinesNearGap = 36
 
-// alikeButCut reports whether two texts of which parts were left out are the same but for where
+// equalExceptCuts reports whether two texts of which parts were left out are the same but for where
 // exactly: how much is left out depends on how long the words for durations and paths are.
-func alikeButCut(a, b string) bool {
+func equalExceptCuts(a, b string) bool {
 	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
-	gaps := len(compact.Gaps(a))
-	return gaps > 1 && gaps == len(compact.Gaps(b)) && addsAtGaps(x, y) && addsAtGaps(y, x)
+	gaps := len(compact.SplitAtGaps(a))
+	return gaps > 1 && gaps == len(compact.SplitAtGaps(b)) && onlyAddsAtGaps(x, y) && onlyAddsAtGaps(y, x)
 }
 
-// addsAtGaps reports whether the lines that only b has are few, and stand where a part was left out.
-func addsAtGaps(a, b []string) bool {
+// onlyAddsAtGaps reports whether the lines that only b has are few, and stand where a part was left out.
+func onlyAddsAtGaps(a, b []string) bool {
 	added, gap := 0, true
-	for i, from := range append(patch.Match(a, b), 0) {
-		cut := i < len(b) && len(compact.Gaps(b[i])) > 1
+	for i, from := range append(patch.MatchLines(a, b), 0) {
+		cut := i < len(b) && len(compact.SplitAtGaps(b[i])) > 1
 		switch {
 		case cut || from < 0:
 			gap, added = gap && added > 0 || cut, added+1
-		case !gap || added > nearGap:
+		case !gap || added > maxLinesNearGap:
 			return false
 		default:
 			added = 0
@@ -135,41 +135,41 @@ func addsAtGaps(a, b []string) bool {
 	return true
 }
 
-// oneline is a commit in a list of git's whose short id happens to have no letter.
-var oneline = lazy.Regexp(`(?m)^\d{7} `)
+// onelinePattern is a commit in a list of git's whose short id happens to have no letter.
+var onelinePattern = lazy.Regexp(`(?m)^\d{7} `)
 
-var digits = lazy.Regexp(`<id>|\b\d{7,12}\b`)
+var digitPattern = lazy.Regexp(`<id>|\b\d{7,12}\b`)
 
 // What stands for that which two texts do not have in common: within a line, and some lines.
 // Neither is a character.
 const (
-	gap   = "\uffff"
-	lines = "\ufffe"
+	inlineGap = "\uffff"
+	linesGap  = "\ufffe"
 )
 
-// common is what two texts from the same world have in common, in order, with a gap wherever
+// commonText is what two texts from the same world have in common, in order, with a gap wherever
 // they differ: within a line, so that what varies stays in it, or else whole lines.
-func common(a, b string) string {
+func commonText(a, b string) string {
 	x, y := strings.SplitAfter(a, "\n"), strings.SplitAfter(b, "\n")
 	if len(x) != len(y) {
-		return between(x, y, lines)
+		return commonItems(x, y, linesGap)
 	}
 	for i := range x {
-		x[i] = between(tokens(x[i]), tokens(y[i]), gap)
+		x[i] = commonItems(tokenize(x[i]), tokenize(y[i]), inlineGap)
 	}
 	return strings.Join(x, "")
 }
 
-// tokens are the words, numbers and signs of a line.
-func tokens(line string) []string { return words().FindAllString(line, -1) }
+// tokenize are the words, numbers and signs of a line.
+func tokenize(line string) []string { return wordPattern().FindAllString(line, -1) }
 
-var words = lazy.Regexp(`(?s)[\pL\pN_]+|\s+|.`)
+var wordPattern = lazy.Regexp(`(?s)[\pL\pN_]+|\s+|.`)
 
-// between is what two lists have in common, in order, with gaps.
-func between(a, b []string, gap string) string {
+// commonItems is what two lists have in common, in order, with gaps.
+func commonItems(a, b []string, gap string) string {
 	var all strings.Builder
 	next, open := 0, false
-	for i, from := range append(patch.Match(a, b), len(a)) {
+	for i, from := range append(patch.MatchLines(a, b), len(a)) {
 		if from != next && !open {
 			all.WriteString(gap)
 			open = true
@@ -182,29 +182,29 @@ func between(a, b []string, gap string) string {
 	return all.String()
 }
 
-// Explains reports whether a text differs from one rerun's no more than another rerun's does.
-func Explains(was, is, again string) bool { return fits(was, common(is, again)) }
+// IsRerunVariation reports whether a text differs from one rerun's no more than another rerun's does.
+func IsRerunVariation(was, is, again string) bool { return matchesCommon(was, commonText(is, again)) }
 
-// fits reports whether a text is what others have in common, with anything in the gaps. Where
+// matchesCommon reports whether a text is what others have in common, with anything in the gaps. Where
 // nothing varied no other text fits.
-func fits(text, common string) bool {
-	x, y := []string{text}, []string{strings.ReplaceAll(common, lines, gap)}
+func matchesCommon(text, common string) bool {
+	x, y := []string{text}, []string{strings.ReplaceAll(common, linesGap, inlineGap)}
 	if common == y[0] { // what varies stays in its line
 		x, y = strings.SplitAfter(text, "\n"), strings.SplitAfter(common, "\n")
 	}
-	if len(x) != len(y) || !strings.ContainsAny(common, gap+lines) {
+	if len(x) != len(y) || !strings.ContainsAny(common, inlineGap+linesGap) {
 		return false
 	}
 	for i := range x {
-		if x[i] != y[i] && !fills(x[i], strings.Split(y[i], gap)) {
+		if x[i] != y[i] && !containsInOrder(x[i], strings.Split(y[i], inlineGap)) {
 			return false
 		}
 	}
 	return true
 }
 
-// fills reports whether a text is these parts with anything between them.
-func fills(text string, parts []string) bool {
+// containsInOrder reports whether a text is these parts with anything between them.
+func containsInOrder(text string, parts []string) bool {
 	last := len(parts) - 1
 	text, ok := strings.CutPrefix(text, parts[0])
 	for _, part := range parts[1:max(last, 1)] {

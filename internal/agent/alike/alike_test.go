@@ -30,8 +30,8 @@ func TestWhatMayDiffer(t *testing.T) {
 		"8f14e45f-ceea-467f-a9b1-0123456789ab is its id":                                       "00000000-ceea-467f-a9b1-0123456789ab is its id",
 	}
 	for a, b := range same {
-		if !Texts(a, b) {
-			t.Errorf("%q and %q are told apart: %q, %q", a, b, Masked(a), Masked(b))
+		if !Equal(a, b) {
+			t.Errorf("%q and %q are told apart: %q, %q", a, b, Mask(a), Mask(b))
 		}
 	}
 	for a, b := range map[string]string{
@@ -41,8 +41,8 @@ func TestWhatMayDiffer(t *testing.T) {
 		"drwxr-xr-x 2 a a 40 Nov 16 06:24 x": "drwxr-xr-x 2 a a 40 Nov 16 06:24 y", "total 36": "total 37",
 		"8ef67e7cf7addbb1946c13778f51f8bfa3ee261b1016f6828796dd9fca632fc4": "9ef67e7cf7addbb1946c13778f51f8bfa3ee261b1016f6828796dd9fca632fc4",
 	} {
-		if Texts(a, b) {
-			t.Errorf("%q and %q are taken for the same: %q", a, b, Masked(a))
+		if Equal(a, b) {
+			t.Errorf("%q and %q are taken for the same: %q", a, b, Mask(a))
 		}
 	}
 }
@@ -66,7 +66,7 @@ func TestWhereAPartIsLeftOutMayDifferALittle(t *testing.T) {
 		{"nothing left out", "told:\n1\n2\n3\n4\n5\n95\n96\n97\nand then x", false},
 	}
 	for _, tt := range tests {
-		if got := Texts(was, tt.is); got != tt.want {
+		if got := Equal(was, tt.is); got != tt.want {
 			t.Errorf("%s: %v", tt.name, got)
 		}
 	}
@@ -85,27 +85,27 @@ func TestACommonTextHasGaps(t *testing.T) {
 		{"x=1 y=1\n", "x=2 y=1\n", []string{"x=9 y=1\n"}, []string{"x=9 y=2\n", "y=1\n"}},
 		{"one\n1\n", "one\n2\n", []string{"one\n3\n"}, []string{"two\n3\n"}},
 	} {
-		text := common(tt.a, tt.b)
+		text := commonText(tt.a, tt.b)
 		for _, fit := range append(slices.Clone(tt.fit), tt.fit...) {
-			if !fits(fit, text) {
+			if !matchesCommon(fit, text) {
 				t.Errorf("%q does not fit %q", fit, text)
 			}
 		}
 		for _, miss := range tt.miss {
-			if fits(miss, text) {
+			if matchesCommon(miss, text) {
 				t.Errorf("%q fits %q", miss, text)
 			}
 		}
 	}
 	long := strings.Repeat("x\n", 9000)
-	if text := common(long, long+"y\n"); !fits(long+"z\n", text) || fits("z\n"+long, text) {
+	if text := commonText(long, long+"y\n"); !matchesCommon(long+"z\n", text) || matchesCommon("z\n"+long, text) {
 		t.Error("in a long text more than what varied may differ")
 	}
 }
 
 func TestTokensKeepTheWholeLine(t *testing.T) {
 	for _, line := range []string{"", "a b  c\n", "x=1;y_2", "ä€ 12.5\n"} {
-		if got := strings.Join(tokens(line), ""); got != line {
+		if got := strings.Join(tokenize(line), ""); got != line {
 			t.Errorf("%q becomes %q", line, got)
 		}
 	}

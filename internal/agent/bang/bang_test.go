@@ -125,7 +125,7 @@ func TestProgramsThatWantATerminal(t *testing.T) {
 		"$SHELL -c 'vim a'":              true,
 		"env $EDITOR a":                  true,
 	} {
-		if got := Read(line, false, programs).terminal; got != want {
+		if got := Parse(line, false, programs).needsTerminal; got != want {
 			t.Errorf("%s: %t, want %t", line, got, want)
 		}
 	}
@@ -136,33 +136,33 @@ func TestLinesThatEndWithTheirShell(t *testing.T) {
 		"cd a": true, "cd": true, "export A=1": true, "A=1": true, "pushd a": true, "unset A": true,
 		"cd a && ls": false, "ls": false, "export": false, "A=1 ls": false, "export -p": false, "umask": false, "cd a; make": false,
 	} {
-		if got := Read(line, false, nil).report.OnlyShell; got != want {
+		if got := Parse(line, false, nil).report.OnlyShell; got != want {
 			t.Errorf("%s: %t, want %t", line, got, want)
 		}
 	}
 }
 
 func TestWhatThePersonIsToldOfALine(t *testing.T) {
-	l := Read("vimish", false, nil)
+	l := Parse("vimish", false, nil)
 	for _, step := range []struct{ says, want string }{
-		{"hello", ""}, {"Vim: Warning: Output is not to a terminal", wantsIt}, {"input is not from a terminal", ""},
+		{"hello", ""}, {"Vim: Warning: Output is not to a terminal", terminalHint}, {"input is not from a terminal", ""},
 	} {
-		if got := l.Hears(step.says); got != step.want {
+		if got := l.OutputHint(step.says); got != step.want {
 			t.Errorf("%s: %q, want %q", step.says, got, step.want)
 		}
 	}
 	fails := tool.ShellResult{ExitCode: 1, Stderr: "stdin: Not a TTY"}
-	if got := l.Ended(fails); len(got) > 0 {
+	if got := l.EndNotes(fails); len(got) > 0 {
 		t.Errorf("told twice: %q", got)
 	}
-	if got := Read("x", false, nil).Ended(fails); len(got) != 1 || got[0] != wantsIt {
+	if got := Parse("x", false, nil).EndNotes(fails); len(got) != 1 || got[0] != terminalHint {
 		t.Errorf("a program that lacks a terminal: %q", got)
 	}
-	if got := Read("cd a", false, nil).Ended(tool.ShellResult{}); len(got) != 1 {
+	if got := Parse("cd a", false, nil).EndNotes(tool.ShellResult{}); len(got) != 1 {
 		t.Errorf("a line that ends with its shell: %q", got)
 	}
 	fails.Terminal = true
-	if got := append(Read("x", true, nil).Ended(fails), Read("cd a", false, nil).Ended(tool.ShellResult{ExitCode: 1})...); len(got) > 0 {
+	if got := append(Parse("x", true, nil).EndNotes(fails), Parse("cd a", false, nil).EndNotes(tool.ShellResult{ExitCode: 1})...); len(got) > 0 {
 		t.Errorf("nothing to tell, and %q", got)
 	}
 }

@@ -11,14 +11,14 @@ import (
 // wantsTerminal reports whether a command is one of programs or is interactive: an interpreter without
 // a script, a container with -it. A program may be named with its first arguments: git commit.
 func wantsTerminal(c risk.Command, words, programs []string) bool {
-	named := slices.ContainsFunc(programs, func(p string) bool { return begins(words, strings.Fields(p)) })
-	return named && !onlyPrints(words, c.Output) || !c.Input && talks(words) || opens(words)
+	named := slices.ContainsFunc(programs, func(p string) bool { return hasPrefixWords(words, strings.Fields(p)) })
+	return named && !printsOnly(words, c.Output) || !c.Input && isInteractive(words) || opensTerminal(words)
 }
 
-// wordsOf returns the words of a command, with its program named without
+// commandWords returns the words of a command, with its program named without
 // a folder. It omits git options that may precede the subcommand.
-func wordsOf(c risk.Command) []string {
-	words := append([]string{chosen(c.Word)}, c.Args...)
+func commandWords(c risk.Command) []string {
+	words := append([]string{variableProgramKind(c.Word)}, c.Args...)
 	if c.Name != "" {
 		words[0] = path.Base(c.Name)
 	}
@@ -32,8 +32,8 @@ func wordsOf(c risk.Command) []string {
 	return words
 }
 
-// chosen returns the kind of program that a variable names, or "": $EDITOR is some editor.
-func chosen(word string) string {
+// variableProgramKind returns the kind of program that a variable names, or "": $EDITOR is some editor.
+func variableProgramKind(word string) string {
 	name, braced := strings.CutPrefix(strings.TrimPrefix(word, "$"), "{")
 	if braced {
 		name, _, _ = strings.Cut(strings.TrimSuffix(name, "}"), ":")
@@ -49,9 +49,9 @@ func chosen(word string) string {
 	return ""
 }
 
-// onlyPrints reports whether a program that normally takes the terminal only prints
+// printsOnly reports whether a program that normally takes the terminal only prints
 // something and ends: it prints help or plain text, or a pager's output goes elsewhere.
-func onlyPrints(words []string, heard bool) bool {
+func printsOnly(words []string, heard bool) bool {
 	asked := func(options ...string) bool {
 		return slices.ContainsFunc(words[1:], func(w string) bool { return slices.Contains(options, w) })
 	}
@@ -66,9 +66,9 @@ func onlyPrints(words []string, heard bool) bool {
 	return heard && slices.Contains([]string{"less", "more", "most", "man", "info", "pager", "sensible-pager", "watch"}, words[0])
 }
 
-// begins reports whether words begin with names, ignoring options between them.
+// hasPrefixWords reports whether words begin with names, ignoring options between them.
 // An option in names may occur anywhere: git rebase HEAD~2 -i is git rebase -i.
-func begins(words, names []string) bool {
+func hasPrefixWords(words, names []string) bool {
 	if len(names) == 0 || words[0] != names[0] {
 		return false
 	}
@@ -88,27 +88,27 @@ func begins(words, names []string) bool {
 	return true
 }
 
-// opens reports whether a program opens a terminal of its own for the program that it runs.
-func opens(words []string) bool {
+// opensTerminal reports whether a program opens a terminal of its own for the program that it runs.
+func opensTerminal(words []string) bool {
 	return words[0] == "xargs" && (slices.Contains(words, "-o") || slices.Contains(words, "--open-tty"))
 }
 
-// talks reports whether a program is interactive: an interpreter without a
+// isInteractive reports whether a program is interactive: an interpreter without a
 // script, a shell builtin that reads a line, a container with a terminal.
-func talks(words []string) bool {
+func isInteractive(words []string) bool {
 	args := words[1:]
 	switch name := strings.TrimRight(words[0], "0123456789."); {
-	case slices.Contains(args, "-i") && (slices.Contains(shells, name) || slices.Contains(goOn, name)):
+	case slices.Contains(args, "-i") && (slices.Contains(shells, name) || slices.Contains(interactiveAfterScript, name)):
 		return true
-	case name == "cat" && len(args) == 0, name == "python" && len(args) > 1 && args[0] == "-m" && slices.Contains(talking, args[1]):
+	case name == "cat" && len(args) == 0, name == "python" && len(args) > 1 && args[0] == "-m" && slices.Contains(interactiveModules, args[1]):
 		return true
 	case name == "perl" && slices.ContainsFunc(args, func(w string) bool { return strings.HasPrefix(w, "-d") }), name == "node" && len(args) > 0 && args[0] == "inspect":
 		return true // debuggers
 	case slices.Contains(shells, name) || slices.Contains(interpreters, name):
-		return !slices.ContainsFunc(args, func(w string) bool { return !slices.Contains(stillTalks, w) })
+		return !slices.ContainsFunc(args, func(w string) bool { return !slices.Contains(interactiveOptions, w) })
 	case name == "read":
 		return true
-	case slices.Contains(containers, name):
+	case slices.Contains(containerPrograms, name):
 		short := func(c string) bool {
 			return slices.ContainsFunc(args, func(w string) bool {
 				return strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && len(w) <= 4 && strings.Contains(w, c)
@@ -125,9 +125,9 @@ var (
 		"python", "ipython", "bpython", "pypy", "node", "deno", "bun", "irb", "pry", "ghci", "lua", "luajit", "R", "julia", "jshell", "scala", "clj", "iex", "erl", "ocaml", "utop",
 		"perl", "php", "tclsh", "guile", "racket", "sbcl", "swift", "octave", "gp", "bc", "dc", "ftp", "nslookup", "redis-cli", "mongosh", "duckdb", "clickhouse-client",
 	}
-	goOn       = []string{"python", "ipython", "pypy", "node"}                 // with -i they become interactive after the script
-	talking    = []string{"pdb", "ipdb", "pudb", "code", "asyncio", "IPython"} // Python modules
-	containers = []string{"docker", "podman", "nerdctl", "kubectl", "oc"}
-	// stillTalks lists options that leave an interpreter interactive.
-	stillTalks = []string{"-i", "-q", "-l", "-a", "-I", "-B", "-E", "--login", "--interactive", "--norc", "--noprofile", "--quiet", "--no-banner", "--posix"}
+	interactiveAfterScript = []string{"python", "ipython", "pypy", "node"}                 // with -i they become interactive after the script
+	interactiveModules     = []string{"pdb", "ipdb", "pudb", "code", "asyncio", "IPython"} // Python modules
+	containerPrograms      = []string{"docker", "podman", "nerdctl", "kubectl", "oc"}
+	// interactiveOptions lists options that leave an interpreter interactive.
+	interactiveOptions = []string{"-i", "-q", "-l", "-a", "-I", "-B", "-E", "--login", "--interactive", "--norc", "--noprofile", "--quiet", "--no-banner", "--posix"}
 )

@@ -18,35 +18,35 @@ import (
 	"coder/internal/core/uip"
 )
 
-// Itself is the actor of an answer that closes a void question or replaces an invalid answer.
-const Itself = "broker"
+// ActorBroker is the actor of an answer that closes a void question or replaces an invalid answer.
+const ActorBroker = "broker"
 
 // Broker asks the questions of one session. Use [New].
 type Broker struct {
-	person uip.Interactor
-	slot   chan struct{} // holds the one open interaction
+	user uip.Interactor
+	slot chan struct{} // holds the one open interaction
 
-	mu   sync.Mutex // guards the fields below
-	past map[string]exchange
+	mu       sync.Mutex // guards the fields below
+	recorded map[string]exchange
 }
 
 // exchange is a recorded question about a call, and its answer.
 type exchange struct {
-	whole    uip.Request   // as it was asked: about this call, or a card
+	request  uip.Request   // as it was asked: about this call, or a card
 	part     uip.Request   // the part about this call
 	response *uip.Response // the answer to part
 }
 
 // New returns a Broker that asks person.
 func New(person uip.Interactor) *Broker {
-	return &Broker{person: person, slot: make(chan struct{}, 1), past: make(map[string]exchange)}
+	return &Broker{user: person, slot: make(chan struct{}, 1), recorded: make(map[string]exchange)}
 }
 
-// Recall gives b the recorded question and answer for a call that has not run yet: q is the
+// Restore gives b the recorded question and answer for a call that has not run yet: q is the
 // last question about the call, alone or on a card, and a is its answer, if any. A question
 // without a call goes by its own id. The caller makes sure that this user gave a to q.
-func (b *Broker) Recall(callID string, q uip.Request, a *uip.Response) {
-	if a != nil && a.Author == Itself {
+func (b *Broker) Restore(callID string, q uip.Request, a *uip.Response) {
+	if a != nil && a.Author == ActorBroker {
 		return // q was void; the call needs a new question
 	}
 	x := exchange{q, q, a}
@@ -56,35 +56,35 @@ func (b *Broker) Recall(callID string, q uip.Request, a *uip.Response) {
 		}
 		x.part = part
 		if a != nil {
-			answer := a.Part(part)
+			answer := a.PartAnswer(part)
 			x.response = &answer
 		}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.past[callID] = x
+	b.recorded[callID] = x
 }
 
-// On returns an Interactor that records its questions and answers in sink.
-func (b *Broker) On(sink event.Sink) uip.Interactor {
-	return uip.Func(func(ctx context.Context, q uip.Request) (uip.Response, error) {
+// WithSink returns an Interactor that records its questions and answers in sink.
+func (b *Broker) WithSink(sink event.Sink) uip.Interactor {
+	return uip.InteractorFunc(func(ctx context.Context, q uip.Request) (uip.Response, error) {
 		select {
 		case b.slot <- struct{}{}:
 			defer func() { <-b.slot }()
 		case <-ctx.Done():
 			return uip.Response{}, ctx.Err()
 		}
-		if q.Kind == uip.Composite && q.CallID() == "" {
+		if q.Kind == uip.KindComposite && q.CallID() == "" {
 			return b.askAll(ctx, sink, q)
 		}
-		if x, ok := b.recalled(cmp.Or(q.CallID(), q.ID)); ok { // it may have been answered already
+		if x, ok := b.takeRecorded(cmp.Or(q.CallID(), q.ID)); ok { // it may have been answered already
 			switch {
-			case x.response != nil && q.Same(x.part):
-				return renamed(*x.response, x.part, q), nil
-			case q.Same(x.whole):
-				return b.putAgain(ctx, sink, q, x.whole)
+			case x.response != nil && q.IsSame(x.part):
+				return withIDsOf(*x.response, x.part, q), nil
+			case q.IsSame(x.request):
+				return b.reask(ctx, sink, q, x.request)
 			}
-			if err := b.void(ctx, sink, x, q); err != nil {
+			if err := b.discard(ctx, sink, x, q); err != nil {
 				return uip.Response{}, err
 			}
 		}
@@ -98,20 +98,20 @@ func (b *Broker) askAll(ctx context.Context, sink event.Sink, q uip.Request) (ui
 	answer := uip.Response{ID: q.ID, TaskID: q.TaskID}
 	var fresh []uip.Request
 	for _, part := range q.Parts {
-		x, ok := b.recalled(part.CallID())
+		x, ok := b.takeRecorded(part.CallID())
 		switch {
 		case !ok:
-		case x.response != nil && part.Same(x.part):
+		case x.response != nil && part.IsSame(x.part):
 			answer.Author = x.response.Author
 			a := *x.response
 			a.ID = part.ID
 			answer.Parts = append(answer.Parts, a)
 			continue
-		case q.Same(x.whole):
-			b.Forget(x.whole)
-			return b.putAgain(ctx, sink, q, x.whole)
+		case q.IsSame(x.request):
+			b.Forget(x.request)
+			return b.reask(ctx, sink, q, x.request)
 		default:
-			if err := b.void(ctx, sink, x, part); err != nil {
+			if err := b.discard(ctx, sink, x, part); err != nil {
 				return uip.Response{}, err
 			}
 		}
@@ -127,22 +127,22 @@ func (b *Broker) askAll(ctx context.Context, sink event.Sink, q uip.Request) (ui
 	a, err := b.askNew(ctx, sink, q)
 	for _, part := range fresh {
 		answer.Author = a.Author
-		answer.Parts = append(answer.Parts, a.Part(part))
+		answer.Parts = append(answer.Parts, a.PartAnswer(part))
 	}
 	return answer, err
 }
 
-// putAgain asks q under the ids of the earlier question.
-func (b *Broker) putAgain(ctx context.Context, sink event.Sink, q, asked uip.Request) (uip.Response, error) {
-	a, err := b.put(ctx, sink, q.Under(asked))
-	return renamed(a, asked, q), err
+// reask asks q under the ids of the earlier question.
+func (b *Broker) reask(ctx context.Context, sink event.Sink, q, asked uip.Request) (uip.Response, error) {
+	a, err := b.askAndRecord(ctx, sink, q.WithIDsOf(asked))
+	return withIDsOf(a, asked, q), err
 }
 
-// renamed returns a copy of a, the answer to asked, with the ids of q and its parts.
-func renamed(a uip.Response, asked, q uip.Request) uip.Response {
+// withIDsOf returns a copy of a, the answer to asked, with the ids of q and its parts.
+func withIDsOf(a uip.Response, asked, q uip.Request) uip.Response {
 	parts := make([]uip.Response, len(q.Parts))
 	for i, part := range q.Parts {
-		parts[i] = a.Part(asked.Parts[i])
+		parts[i] = a.PartAnswer(asked.Parts[i])
 		parts[i].ID = part.ID
 	}
 	a.ID, a.Parts = q.ID, parts
@@ -151,32 +151,32 @@ func renamed(a uip.Response, asked, q uip.Request) uip.Response {
 
 // Notices for a recorded question that is no longer valid: about a call, and about anything else.
 const (
-	voided  = "the recorded question about %s is void: the call has changed and needs approval again"
-	changed = "asked again because something changed: %s"
+	voidedNotice  = "the recorded question about %s is void: the call has changed and needs approval again"
+	changedNotice = "asked again because something changed: %s"
 )
 
-// void discards the recorded question about a call, because it was about
+// discard discards the recorded question about a call, because it was about
 // another call or its text changed. It closes the question if it was open.
-func (b *Broker) void(ctx context.Context, sink event.Sink, x exchange, q uip.Request) error {
-	b.Forget(x.whole)
-	text := fmt.Sprintf(voided, q.Display.Title)
-	if q.Purpose != uip.ConfirmRiskyAction {
-		text = fmt.Sprintf(changed, q.Display.Title)
+func (b *Broker) discard(ctx context.Context, sink event.Sink, x exchange, q uip.Request) error {
+	b.Forget(x.request)
+	text := fmt.Sprintf(voidedNotice, q.Display.Title)
+	if q.Purpose != uip.PurposeConfirmRiskyAction {
+		text = fmt.Sprintf(changedNotice, q.Display.Title)
 	}
 	if x.response == nil {
-		a := x.whole.RefusedBy(Itself, text)
+		a := x.request.Refusal(ActorBroker, text)
 		if err := record(ctx, sink, q.TaskID, a.Author, event.InteractionResponded{Response: a}); err != nil {
 			return err
 		}
 	}
-	return record(ctx, sink, q.TaskID, Itself, event.Notice{Level: event.Warn, Text: text})
+	return record(ctx, sink, q.TaskID, ActorBroker, event.Notice{Level: event.LevelWarn, Text: text})
 }
 
 // Forget drops an open question for all its calls.
 func (b *Broker) Forget(asked uip.Request) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	maps.DeleteFunc(b.past, func(_ string, x exchange) bool { return x.response == nil && x.whole.ID == asked.ID })
+	maps.DeleteFunc(b.recorded, func(_ string, x exchange) bool { return x.response == nil && x.request.ID == asked.ID })
 }
 
 // askNew records and asks a new question.
@@ -184,37 +184,37 @@ func (b *Broker) askNew(ctx context.Context, sink event.Sink, q uip.Request) (ui
 	if err := record(ctx, sink, q.TaskID, q.Author, event.InteractionRequested{Request: q}); err != nil {
 		return uip.Response{}, err
 	}
-	return b.put(ctx, sink, q)
+	return b.askAndRecord(ctx, sink, q)
 }
 
-// recalled returns the recorded exchange about a call and removes it.
-func (b *Broker) recalled(callID string) (exchange, bool) {
+// takeRecorded returns the recorded exchange about a call and removes it.
+func (b *Broker) takeRecorded(callID string) (exchange, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	x, ok := b.past[callID]
+	x, ok := b.recorded[callID]
 	if ok && callID != "" {
-		delete(b.past, callID)
+		delete(b.recorded, callID)
 		return x, true
 	}
 	return exchange{}, false
 }
 
-// put asks the user, checks that the response answers q, and records it. Without a user,
+// askAndRecord asks the user, checks that the response answers q, and records it. Without a user,
 // or if the response does not fit, the answer is no. A parked question stays open.
-func (b *Broker) put(ctx context.Context, sink event.Sink, q uip.Request) (uip.Response, error) {
-	a, err := b.person.Ask(ctx, q)
+func (b *Broker) askAndRecord(ctx context.Context, sink event.Sink, q uip.Request) (uip.Response, error) {
+	a, err := b.user.Ask(ctx, q)
 	switch {
 	case ctx.Err() != nil:
 		return uip.Response{}, ctx.Err()
-	case errors.Is(err, uip.ErrParked):
-		return uip.Response{}, &uip.Waiting{Request: q}
+	case errors.Is(err, uip.ErrAnswerPending):
+		return uip.Response{}, &uip.PendingError{Request: q}
 	case err != nil:
 		return uip.Response{}, fmt.Errorf("ask %q: %w", q.Display.Title, err)
-	case a.Unanswered():
+	case a.IsUnanswered():
 		a = uip.NoAnswer(q)
 	default:
-		if err := uip.Check(q, a); err != nil {
-			a = q.RefusedBy(Itself, "the answer was not accepted: "+err.Error())
+		if err := uip.CheckResponse(q, a); err != nil {
+			a = q.Refusal(ActorBroker, "the answer was not accepted: "+err.Error())
 		}
 	}
 	a.TaskID = q.TaskID

@@ -17,17 +17,17 @@ import (
 
 // Defaults, and shares of the limit.
 const (
-	defaultThreshold = 0.8
-	defaultRecent    = 12
-	minRecent        = 4    // fewest messages to keep
-	keptShare        = 0.5  // of the threshold: limit for the kept messages
-	summaryShare     = 0.25 // of the threshold: limit for the summary
-	defaultRoom      = 8000 // tokens for the summary without a limit
-	minRoom          = 300
+	defaultThreshold     = 0.8
+	defaultRecent        = 12
+	minRecent            = 4    // fewest messages to keep
+	keptFraction         = 0.5  // of the threshold: limit for the kept messages
+	summaryFraction      = 0.25 // of the threshold: limit for the summary
+	defaultSummaryTokens = 8000 // tokens for the summary without a limit
+	minSummaryTokens     = 300
 )
 
-// Count returns the number of tokens in a message.
-type Count func(chat.Message) int
+// Counter returns the number of tokens in a message.
+type Counter func(chat.Message) int
 
 // Limits says when a conversation is too long and how much of it to keep.
 type Limits struct {
@@ -38,25 +38,25 @@ type Limits struct {
 	Force bool
 }
 
-// Due reports whether a conversation of used tokens is too long.
-func (l Limits) Due(used int) bool {
-	return l.Tokens > 0 && float64(used) > l.Allowed()
+// IsExceeded reports whether a conversation of used tokens is too long.
+func (l Limits) IsExceeded(used int) bool {
+	return l.Tokens > 0 && float64(used) > l.MaxTokens()
 }
 
-// Allowed returns how many tokens a conversation may use before it is too long.
-func (l Limits) Allowed() float64 {
+// MaxTokens returns how many tokens a conversation may use before it is too long.
+func (l Limits) MaxTokens() float64 {
 	if l.Threshold <= 0 || l.Threshold > 1 {
 		return float64(l.Tokens) * defaultThreshold
 	}
 	return float64(l.Tokens) * l.Threshold
 }
 
-// Room returns how many tokens a summary may use.
-func (l Limits) Room() int {
+// SummaryTokens returns how many tokens a summary may use.
+func (l Limits) SummaryTokens() int {
 	if l.Tokens <= 0 {
-		return defaultRoom
+		return defaultSummaryTokens
 	}
-	return min(max(int(l.Allowed()*summaryShare), minRoom), 2*defaultRoom)
+	return min(max(int(l.MaxTokens()*summaryFraction), minSummaryTokens), 2*defaultSummaryTokens)
 }
 
 // Reasons why a conversation stays unchanged.
@@ -67,13 +67,13 @@ var (
 
 // Plan divides a conversation: Old becomes a summary, Kept stays.
 type Plan struct {
-	Old, Kept []chat.Message
+	Summarized, Kept []chat.Message
 }
 
-// Cut divides view after a complete round, before a message from the user if there is one
+// NewPlan divides view after a complete round, before a message from the user if there is one
 // nearby. It keeps the recent messages, or fewer if they are too long, or returns [ErrTooShort].
-func Cut(view []chat.Message, l Limits, count Count) (Plan, error) {
-	safe := boundaries(view, l.Force)
+func NewPlan(view []chat.Message, l Limits, count Counter) (Plan, error) {
+	safe := cutPoints(view, l.Force)
 	if len(safe) == 0 {
 		return Plan{}, ErrTooShort
 	}
@@ -84,30 +84,30 @@ func Cut(view []chat.Message, l Limits, count Count) (Plan, error) {
 	if l.Force {
 		keep = min(keep, len(view)/3)
 	}
-	at := preferred(view, safe, len(view)-keep)
+	at := preferredCut(view, safe, len(view)-keep)
 	if l.Tokens > 0 {
-		at = affordable(view, safe, at, int(l.Allowed()*keptShare), count)
+		at = fittingCut(view, safe, at, int(l.MaxTokens()*keptFraction), count)
 	}
 	old := view[:at:at]
 	if len(old) == 1 && IsSummary(old[0]) {
 		return Plan{}, ErrTooShort
 	}
-	return Plan{Old: old, Kept: view[at:len(view):len(view)]}, nil
+	return Plan{Summarized: old, Kept: view[at:len(view):len(view)]}, nil
 }
 
-// boundaries lists where view can be cut without separating a call
+// cutPoints lists where view can be cut without separating a call
 // from its result. The last message stays, unless all is set.
-func boundaries(view []chat.Message, all bool) []int {
+func cutPoints(view []chat.Message, all bool) []int {
 	parted := make([]int, len(view)+2) // how many pairs begin, and end, at an index
 	open := make(map[string]int)       // index of the last call with an id
 	for i, m := range view {
-		for r := range chat.Select[chat.ToolResult](m) {
+		for r := range chat.PartsOf[chat.ToolResult](m) {
 			if call, ok := open[r.CallID]; ok {
 				parted[call+1]++
 				parted[i+1]--
 			}
 		}
-		for c := range chat.Select[chat.ToolCall](m) {
+		for c := range chat.PartsOf[chat.ToolCall](m) {
 			open[c.ID] = i
 		}
 	}
@@ -125,9 +125,9 @@ func boundaries(view []chat.Message, all bool) []int {
 	return safe
 }
 
-// preferred returns the boundary to cut at, at or before want: the nearest one before a message from the
+// preferredCut returns the boundary to cut at, at or before want: the nearest one before a message from the
 // user if it is close enough, otherwise the nearest. It returns the first boundary if all are after want.
-func preferred(view []chat.Message, safe []int, want int) int {
+func preferredCut(view []chat.Message, safe []int, want int) int {
 	i, found := slices.BinarySearch(safe, want)
 	if !found {
 		i--
@@ -144,9 +144,9 @@ func preferred(view []chat.Message, safe []int, want int) int {
 	return safe[i]
 }
 
-// affordable moves a cut forward until the kept messages fit into budget or no boundary is left.
-func affordable(view []chat.Message, safe []int, at, budget int, count Count) int {
-	kept := total(view[at:], count)
+// fittingCut moves a cut forward until the kept messages fit into budget or no boundary is left.
+func fittingCut(view []chat.Message, safe []int, at, budget int, count Counter) int {
+	kept := totalTokens(view[at:], count)
 	for _, next := range safe {
 		if next <= at {
 			continue
@@ -154,13 +154,13 @@ func affordable(view []chat.Message, safe []int, at, budget int, count Count) in
 		if kept <= budget {
 			break
 		}
-		kept -= total(view[at:next], count)
+		kept -= totalTokens(view[at:next], count)
 		at = next
 	}
 	return at
 }
 
-func total(ms []chat.Message, count Count) int {
+func totalTokens(ms []chat.Message, count Counter) int {
 	n := 0
 	for _, m := range ms {
 		n += count(m)
@@ -168,30 +168,30 @@ func total(ms []chat.Message, count Count) int {
 	return n
 }
 
-// Compare reports how a replacement changed messages: how many are gone,
+// CompareMessages reports how a replacement changed messages: how many are gone,
 // replaced by a summary or by nothing, and how many of the others are shorter.
-func Compare(old, stand []chat.Message) (dropped, shortened int) {
+func CompareMessages(old, stand []chat.Message) (dropped, shortened int) {
 	rest := stand
 	if len(rest) > 0 && IsSummary(rest[0]) && !(len(rest) == len(old) && IsSummary(old[0])) {
-		if rest = rest[1:]; !slices.ContainsFunc(rest, func(m chat.Message) bool { return !isSkill(m) }) {
+		if rest = rest[1:]; !slices.ContainsFunc(rest, func(m chat.Message) bool { return !isSkillMessage(m) }) {
 			rest = nil // made from dropped messages
 		}
 	}
 	rest = rest[max(len(rest)-len(old), 0):]
 	dropped = len(old) - len(rest)
 	for i, m := range rest {
-		if was := old[dropped+i]; !chat.Same(m, was) && len(jsonx.Must(m)) < len(jsonx.Must(was)) {
+		if was := old[dropped+i]; !chat.IsSame(m, was) && len(jsonx.MustMarshal(m)) < len(jsonx.MustMarshal(was)) {
 			shortened++
 		}
 	}
 	return dropped, shortened
 }
 
-// With returns the conversation with summary in place of the old messages. If the result is not
+// Apply returns the conversation with summary in place of the old messages. If the result is not
 // shorter, the error is [ErrNoGain]; a caller who must compact anyway may still use the messages.
-func (p Plan) With(summary chat.Message, count Count) ([]chat.Message, error) {
+func (p Plan) Apply(summary chat.Message, count Counter) ([]chat.Message, error) {
 	messages := append([]chat.Message{summary}, p.Kept...)
-	if count(summary) >= total(p.Old, count) {
+	if count(summary) >= totalTokens(p.Summarized, count) {
 		return messages, ErrNoGain
 	}
 	return messages, nil

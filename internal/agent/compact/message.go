@@ -11,8 +11,8 @@ import (
 	"coder/internal/core/event"
 )
 
-// Header is the first line of a summary message.
-const Header = "[COMPACTION_SUMMARY]"
+// SummaryHeader is the first line of a summary message.
+const SummaryHeader = "[COMPACTION_SUMMARY]"
 
 // summaryTag opens the actual summary, after everything that coder reads back, and summaryEnd closes it.
 const (
@@ -23,43 +23,43 @@ const (
 const preamble = `What was said before this point, summarised to save room. The user's own words still hold. Carry on from here: do not start
 over, and do not ask again for what is written below.`
 
-// Keep is what survives besides the summary.
-type Keep struct {
-	Words  []string     // what the user wrote, oldest first
-	Todos  []event.Todo // the current list
-	Skills []string     // loaded skills, by name
-	Files  []string     // files in use, the latest last
+// Carryover is what survives besides the summary.
+type Carryover struct {
+	UserTexts []string     // what the user wrote, oldest first
+	Todos     []event.Todo // the current list
+	Skills    []string     // loaded skills, by name
+	Files     []string     // files in use, the latest last
 }
 
 // maxFiles limits the number of remembered files.
 const maxFiles = 40
 
-// Collect finds what must survive from old: the user's words and the files that
+// CollectCarryover finds what must survive from old: the user's words and the files that
 // calls named, those of an earlier summary first. The caller adds todos and skills.
-func Collect(old []chat.Message) Keep {
-	var k Keep
+func CollectCarryover(old []chat.Message) Carryover {
+	var k Carryover
 	for _, m := range old {
 		switch {
 		case IsSummary(m):
 			text := m.Text()
-			k.Words = append(k.Words, section(text, "user_words")...)
-			k.see(section(text, "files")...)
-		case m.Role == chat.User && !isSkill(m):
-			if words := line(ownWords(m)); words != "" {
-				k.Words = append(k.Words, words)
+			k.UserTexts = append(k.UserTexts, sectionItems(text, "user_words")...)
+			k.addFiles(sectionItems(text, "files")...)
+		case m.Role == chat.User && !isSkillMessage(m):
+			if words := singleLine(userText(m)); words != "" {
+				k.UserTexts = append(k.UserTexts, words)
 			}
 		}
-		for c := range chat.Select[chat.ToolCall](m) {
-			k.see(paths(c)...)
+		for c := range chat.PartsOf[chat.ToolCall](m) {
+			k.addFiles(argumentPaths(c)...)
 		}
 	}
 	return k
 }
 
-// see adds files; a file that occurs again moves to the end.
-func (k *Keep) see(files ...string) {
+// addFiles adds files; a file that occurs again moves to the end.
+func (k *Carryover) addFiles(files ...string) {
 	for _, f := range files {
-		if f = line(f); f == "" {
+		if f = singleLine(f); f == "" {
 			continue
 		}
 		if i := slices.Index(k.Files, f); i >= 0 {
@@ -70,8 +70,8 @@ func (k *Keep) see(files ...string) {
 	k.Files = k.Files[max(0, len(k.Files)-maxFiles):]
 }
 
-// paths lists the files in a call's arguments.
-func paths(c chat.ToolCall) []string {
+// argumentPaths lists the files in a call's arguments.
+func argumentPaths(c chat.ToolCall) []string {
 	var args struct {
 		Path      any `json:"path"`
 		FilePath  any `json:"file_path"`
@@ -89,11 +89,11 @@ func paths(c chat.ToolCall) []string {
 	return found
 }
 
-// ownWords returns what the user wrote, without the reminders sent with
+// userText returns what the user wrote, without the reminders sent with
 // it: of several texts, the last ones, which begin with an empty line.
-func ownWords(m chat.Message) string {
+func userText(m chat.Message) string {
 	var texts []string
-	for t := range chat.Select[chat.Text](m) {
+	for t := range chat.PartsOf[chat.Text](m) {
 		texts = append(texts, string(t))
 	}
 	if n := len(texts); n > 1 && strings.HasPrefix(texts[n-1], "\n\n") {
@@ -108,11 +108,11 @@ func IsSummary(m chat.Message) bool {
 		return false
 	}
 	text := m.Text()
-	return strings.HasPrefix(text, Header+"\n") && strings.Contains(text, summaryTag)
+	return strings.HasPrefix(text, SummaryHeader+"\n") && strings.Contains(text, summaryTag)
 }
 
-// Summary returns the actual summary in a summary message, which may have reminders added.
-func Summary(m chat.Message) string {
+// SummaryText returns the actual summary in a summary message, which may have reminders added.
+func SummaryText(m chat.Message) string {
 	_, text, _ := strings.Cut(m.Text(), summaryTag)
 	if end := strings.LastIndex(text, summaryEnd); end >= 0 {
 		text = text[:end]
@@ -120,9 +120,9 @@ func Summary(m chat.Message) string {
 	return strings.TrimSpace(text)
 }
 
-// section returns the items in one part of a summary message. The parts that coder reads back
+// sectionItems returns the items in one part of a summary message. The parts that coder reads back
 // precede the summary and have one item per line, so that no text can look like the end of a part.
-func section(text, name string) []string {
+func sectionItems(text, name string) []string {
 	_, rest, ok := strings.Cut(text, "\n<"+name+">\n")
 	if before, _, _ := strings.Cut(text, summaryTag); !ok || !strings.Contains(before, "\n<"+name+">\n") {
 		return nil
@@ -141,29 +141,29 @@ func section(text, name string) []string {
 // bytesPerToken converts tokens to bytes, conservatively.
 const bytesPerToken = 3
 
-// Message returns the message that replaces everything before it: the summary
+// NewMessage returns the message that replaces everything before it: the summary
 // and k. It uses about room tokens at most, shortening where necessary.
-func Message(summary string, k Keep, room int) chat.Message {
-	budget := max(room, minRoom) * bytesPerToken
+func NewMessage(summary string, k Carryover, room int) chat.Message {
+	budget := max(room, minSummaryTokens) * bytesPerToken
 	var b strings.Builder
-	b.WriteString(Header + "\n" + preamble + "\n")
-	write(&b, "user_words", fitWords(k.Words, budget/3))
+	b.WriteString(SummaryHeader + "\n" + preamble + "\n")
+	writeSection(&b, "user_words", fitUserTexts(k.UserTexts, budget/3))
 	var lines []string
 	for _, t := range k.Todos {
 		lines = append(lines, fmt.Sprintf("[%s] %s", t.Status, t.Content))
 	}
-	write(&b, "todos", fit(lines, budget/8))
-	write(&b, "skills", fit(k.Skills, budget/16))
-	write(&b, "files", fit(k.Files, budget/8))
+	writeSection(&b, "todos", fitItems(lines, budget/8))
+	writeSection(&b, "skills", fitItems(k.Skills, budget/16))
+	writeSection(&b, "files", fitItems(k.Files, budget/8))
 	left := max(budget-b.Len(), budget/4)
 	if summary = strings.TrimSpace(summary); len(summary) > left {
-		summary = cutHead(summary, left) + "\n[the summary was cut here]"
+		summary = headOf(summary, left) + "\n[the summary was cut here]"
 	}
 	b.WriteString(summaryTag + summary + summaryEnd)
-	return chat.Say(chat.User, b.String())
+	return chat.TextMessage(chat.User, b.String())
 }
 
-func write(b *strings.Builder, name string, items []string) {
+func writeSection(b *strings.Builder, name string, items []string) {
 	if len(items) == 0 {
 		return
 	}
@@ -174,18 +174,18 @@ func write(b *strings.Builder, name string, items []string) {
 	fmt.Fprintf(b, "</%s>\n", name)
 }
 
-// lengths are the item lengths that fit tries in turn until all items fit.
-var lengths = []int{1200, 600, 300, 150, 80}
+// itemLengths are the item lengths that fit tries in turn until all items fit.
+var itemLengths = []int{1200, 600, 300, 150, 80}
 
-// fit limits items to budget bytes: each becomes one line, long items
+// fitItems limits items to budget bytes: each becomes one line, long items
 // lose their middle, and if that is not enough, items in the middle go.
-func fit(items []string, budget int) []string {
+func fitItems(items []string, budget int) []string {
 	var short []string
-	for _, n := range lengths {
+	for _, n := range itemLengths {
 		short = short[:0]
 		size := 0
 		for _, item := range items {
-			item = middleOut(line(item), n)
+			item = cutMiddle(singleLine(item), n)
 			short = append(short, item)
 			size += len(item) + len("- \n")
 		}
@@ -205,29 +205,29 @@ func fit(items []string, budget int) []string {
 	return append(kept, short[from:]...)
 }
 
-// pins lists words that mark an instruction as permanent.
-var pins = []string{
+// permanentWords lists words that mark an instruction as permanent.
+var permanentWords = []string{
 	"remember", "from now on", "always", "never", "must", "important", "keep in mind", "note that", "don't forget", "do not forget", "make sure",
 	"记住", "记得", "请记", "以后", "总是", "始终", "务必", "必须", "不要", "别忘", "注意", "重要",
 }
 
-// fitWords is fit for the user's words: if space is short, permanent instructions go last.
-func fitWords(words []string, budget int) []string {
-	all := fit(words, budget)
+// fitUserTexts is fit for the user's words: if space is short, permanent instructions go last.
+func fitUserTexts(words []string, budget int) []string {
+	all := fitItems(words, budget)
 	if len(all) == len(words) {
 		return all
 	}
 	var lasting []string
 	room := budget / 2
 	for _, w := range words {
-		w = middleOut(line(w), lengths[2])
+		w = cutMiddle(singleLine(w), itemLengths[2])
 		lower := strings.ToLower(w)
-		if slices.ContainsFunc(pins, func(p string) bool { return strings.Contains(lower, p) }) && len(w)+3 <= room {
+		if slices.ContainsFunc(permanentWords, func(p string) bool { return strings.Contains(lower, p) }) && len(w)+3 <= room {
 			lasting = append(lasting, w)
 			room -= len(w) + 3
 		}
 	}
-	for _, w := range fit(words, budget/2+room) {
+	for _, w := range fitItems(words, budget/2+room) {
 		if !slices.Contains(lasting, w) {
 			lasting = append(lasting, w)
 		}
@@ -235,11 +235,11 @@ func fitWords(words []string, budget int) []string {
 	return lasting
 }
 
-// line returns s as one line.
-func line(s string) string { return strings.Join(strings.Fields(s), " ") }
+// singleLine returns s as one line.
+func singleLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// middleOut shortens s to at most about n bytes by removing its middle.
-func middleOut(s string, n int) string {
+// cutMiddle shortens s to at most about n bytes by removing its middle.
+func cutMiddle(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

@@ -19,9 +19,9 @@ func TestWhatAPersonSaidIsToHoldForGoodOutlivesAnyNumberOfWords(t *testing.T) {
 		case 1500:
 			words = "以后提交信息都用中文"
 		}
-		old = append(old, chat.Say(chat.User, words))
+		old = append(old, chat.TextMessage(chat.User, words))
 	}
-	m := compact.Message("nothing of note", compact.Collect(old), 2000)
+	m := compact.NewMessage("nothing of note", compact.CollectCarryover(old), 2000)
 	for range 3 { // and any number of compactions
 		text := m.Text()
 		for _, want := range []string{"the colour is TEAL-7", "以后提交信息都用中文", "question 2999"} {
@@ -29,6 +29,6 @@ func TestWhatAPersonSaidIsToHoldForGoodOutlivesAnyNumberOfWords(t *testing.T) {
 				t.Fatalf("%q stands %d times in:\n%.600s", want, strings.Count(text, want), text)
 			}
 		}
-		m = compact.Message("still nothing", compact.Collect(append([]chat.Message{m}, old[2000:]...)), 2000)
+		m = compact.NewMessage("still nothing", compact.CollectCarryover(append([]chat.Message{m}, old[2000:]...)), 2000)
 	}
 }

@@ -10,13 +10,13 @@ import (
 
 // Sizes of outputs, in bytes.
 const (
-	pruneOver = 4000 // an old output longer than this is shortened
-	pruneHead = 600  // to its beginning
-	pruneTail = 600  // and its end
+	pruneThreshold = 4000 // an old output longer than this is shortened
+	pruneHeadLen   = 600  // to its beginning
+	pruneTailLen   = 600  // and its end
 )
 
-// pictureGone replaces an old picture.
-const pictureGone = "[a picture was here; it was left out to save room]"
+// pictureRemoved replaces an old picture.
+const pictureRemoved = "[a picture was here; it was left out to save room]"
 
 // Prune shortens large tool outputs before the last recent messages and drops the pictures among them. It
 // does not copy unchanged messages. saved is the number of removed bytes; pruning again saves nothing.
@@ -41,33 +41,33 @@ func pruneResult(m chat.Message) (chat.Message, int) {
 	for _, p := range m.Parts {
 		switch q := p.(type) {
 		case chat.ToolResult:
-			short := shorten(q.Text)
+			short := shortenOutput(q.Text)
 			saved += len(q.Text) - len(short)
 			q.Text = short
 			p = q
 		case chat.Image:
 			saved += max(1, len(q.Data))
-			p = chat.Text(pictureGone)
+			p = chat.Text(pictureRemoved)
 		}
 		parts = append(parts, p)
 	}
 	return chat.Message{Role: m.Role, Parts: parts}, saved
 }
 
-// shorten keeps the beginning and the end of a long output, in whole
+// shortenOutput keeps the beginning and the end of a long output, in whole
 // lines if lines are short, and says what is missing and how to see it.
-func shorten(s string) string {
-	if len(s) <= pruneOver {
+func shortenOutput(s string) string {
+	if len(s) <= pruneThreshold {
 		return s
 	}
-	head, tail := cutHead(s, pruneHead), cutTail(s, pruneTail)
+	head, tail := headOf(s, pruneHeadLen), tailOf(s, pruneTailLen)
 	left := len(s) - len(head) - len(tail)
 	return fmt.Sprintf("%s\n[%d bytes of this old output were left out to save room; make the call again to see them]\n%s", head, left, tail)
 }
 
-// cutHead returns at most n bytes from the start of s, up to a
+// headOf returns at most n bytes from the start of s, up to a
 // line end if there is one in the second half of them.
-func cutHead(s string, n int) string {
+func headOf(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
@@ -78,8 +78,8 @@ func cutHead(s string, n int) string {
 	return s
 }
 
-// cutTail is cutHead for the end of s.
-func cutTail(s string, n int) string {
+// tailOf is headOf for the end of s.
+func tailOf(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

@@ -9,18 +9,18 @@ import (
 	"coder/internal/core/lazy"
 )
 
-// skillsRoom limits the size of carried-over skills, in bytes.
-const skillsRoom = 24 << 10
+// maxSkillsBytes limits the size of carried-over skills, in bytes.
+const maxSkillsBytes = 24 << 10
 
-// stillInForce begins a message that carries a skill over.
-const stillInForce = "A skill loaded earlier, still in force:\n\n"
+// skillPreamble begins a message that carries a skill over.
+const skillPreamble = "A skill loaded earlier, still in force:\n\n"
 
-var skillText = lazy.Regexp(`(?s)<skill name="([^"\n]{1,100})">\n.*?\n</skill>`)
+var skillPattern = lazy.Regexp(`(?s)<skill name="([^"\n]{1,100})">\n.*?\n</skill>`)
 
-// Skills returns the skills loaded in old as messages to carry over unchanged:
+// SkillMessages returns the skills loaded in old as messages to carry over unchanged:
 // the latest version of each, while space lasts. It recognises them by their
 // form in the user's messages, in results, and in earlier messages from Skills.
-func Skills(old []chat.Message) []chat.Message {
+func SkillMessages(old []chat.Message) []chat.Message {
 	texts := make(map[string]string)
 	var names []string
 	note := func(name, text string) {
@@ -31,28 +31,28 @@ func Skills(old []chat.Message) []chat.Message {
 	}
 	for _, m := range old {
 		if m.Role == chat.User {
-			for _, found := range skillText().FindAllStringSubmatch(m.Text(), -1) {
+			for _, found := range skillPattern().FindAllStringSubmatch(m.Text(), -1) {
 				note(found[1], found[0])
 			}
 		}
-		for r := range chat.Select[chat.ToolResult](m) {
-			if name, body, ok := loadedSkill(r.Text); ok {
+		for r := range chat.PartsOf[chat.ToolResult](m) {
+			if name, body, ok := parseSkillResult(r.Text); ok {
 				note(name, fmt.Sprintf("<skill name=%q>\n%s\n</skill>", name, strings.TrimRight(body, "\n")))
 			}
 		}
 	}
 	var kept []chat.Message
-	room := skillsRoom
+	room := maxSkillsBytes
 	for _, name := range names {
 		if room -= len(texts[name]); room >= 0 {
-			kept = append(kept, chat.Say(chat.User, stillInForce+texts[name]))
+			kept = append(kept, chat.TextMessage(chat.User, skillPreamble+texts[name]))
 		}
 	}
 	return kept
 }
 
-// loadedSkill parses the result of loading a skill.
-func loadedSkill(result string) (name, body string, ok bool) {
+// parseSkillResult parses the result of loading a skill.
+func parseSkillResult(result string) (name, body string, ok bool) {
 	var r struct {
 		OK          bool
 		Name, Skill string
@@ -63,8 +63,8 @@ func loadedSkill(result string) (name, body string, ok bool) {
 	return r.Name, r.Skill, r.OK && r.Name != "" && r.Skill != ""
 }
 
-// isSkill reports whether a message contains only a skill.
-func isSkill(m chat.Message) bool {
+// isSkillMessage reports whether a message contains only a skill.
+func isSkillMessage(m chat.Message) bool {
 	text := m.Text()
-	return strings.HasPrefix(text, stillInForce) || strings.HasPrefix(text, "Follow this skill.\n\n<skill name=")
+	return strings.HasPrefix(text, skillPreamble) || strings.HasPrefix(text, "Follow this skill.\n\n<skill name=")
 }

@@ -11,11 +11,11 @@ import (
 func TestLoadedSkillsAreCarriedOverOnceAndAgain(t *testing.T) {
 	load := chat.Message{Role: chat.Assistant, Parts: []chat.Part{chat.ToolCall{ID: "c", Name: "skill"}}}
 	old := []chat.Message{
-		chat.Say(chat.User, "greet Bob"),
+		chat.TextMessage(chat.User, "greet Bob"),
 		load,
-		chat.Answer(chat.ToolResult{CallID: "c", Name: "skill", Text: `{"ok":true,"name":"greet","skill":"Say hello first.\nThen the name."}`}),
-		chat.Say(chat.User, "Follow this skill.\n\n<skill name=\"release\">\nTag, then push.\n</skill>"),
-		chat.Answer(chat.ToolResult{CallID: "d", Name: "skill", Text: `{"ok":false,"error":"no such skill","skills":"- greet"}`}),
+		chat.ToolMessage(chat.ToolResult{CallID: "c", Name: "skill", Text: `{"ok":true,"name":"greet","skill":"Say hello first.\nThen the name."}`}),
+		chat.TextMessage(chat.User, "Follow this skill.\n\n<skill name=\"release\">\nTag, then push.\n</skill>"),
+		chat.ToolMessage(chat.ToolResult{CallID: "d", Name: "skill", Text: `{"ok":false,"error":"no such skill","skills":"- greet"}`}),
 	}
 	check := func(ms []chat.Message) {
 		t.Helper()
@@ -23,15 +23,15 @@ func TestLoadedSkillsAreCarriedOverOnceAndAgain(t *testing.T) {
 			t.Fatalf("carried over: %v", ms)
 		}
 	}
-	kept := compact.Skills(old)
+	kept := compact.SkillMessages(old)
 	check(kept)
-	check(compact.Skills(append(kept, old[2]))) // loaded again: still one of each
-	words := compact.Collect(append(old, kept...)).Words
+	check(compact.SkillMessages(append(kept, old[2]))) // loaded again: still one of each
+	words := compact.CollectCarryover(append(old, kept...)).UserTexts
 	if strings.Join(words, "|") != "greet Bob" {
 		t.Errorf("taken for the person's words: %q", words)
 	}
-	huge := chat.Answer(chat.ToolResult{CallID: "c", Text: `{"ok":true,"name":"huge","skill":"` + strings.Repeat("x", 64<<10) + `"}`})
-	if got := compact.Skills([]chat.Message{huge}); len(got) != 0 {
+	huge := chat.ToolMessage(chat.ToolResult{CallID: "c", Text: `{"ok":true,"name":"huge","skill":"` + strings.Repeat("x", 64<<10) + `"}`})
+	if got := compact.SkillMessages([]chat.Message{huge}); len(got) != 0 {
 		t.Errorf("a skill of 64 KiB was carried over")
 	}
 }

@@ -33,7 +33,7 @@ func bytesOf(m chat.Message) int {
 // someTalk is a conversation of rounds of calls with results of all sizes.
 func someTalk(rnd *rand.Rand, rounds int) (view []chat.Message) {
 	text := func(most int) string { return strings.Repeat("some words\n", rnd.IntN(most/11+1)) }
-	view = append(view, chat.Say(chat.User, "remember the word tulip; "+text(20000)))
+	view = append(view, chat.TextMessage(chat.User, "remember the word tulip; "+text(20000)))
 	for r := range rounds {
 		reply := chat.Message{Role: chat.Assistant, Parts: []chat.Part{chat.Reasoning{Text: text(3000)}, chat.Text(text(2000))}}
 		var results []chat.Message
@@ -42,7 +42,7 @@ func someTalk(rnd *rand.Rand, rounds int) (view []chat.Message) {
 			args, _ := json.Marshal(map[string]any{"path": "a.txt", "content": text(9000), "list": []string{text(500)}})
 			reply.Parts = append(reply.Parts, chat.ToolCall{ID: id, Name: "write", Args: args})
 			result, _ := json.Marshal(map[string]any{"ok": true, "content": text(60000), "n": 7})
-			results = append(results, chat.Answer(chat.ToolResult{CallID: id, Name: "write", Text: string(result)}))
+			results = append(results, chat.ToolMessage(chat.ToolResult{CallID: id, Name: "write", Text: string(result)}))
 		}
 		view = append(append(view, reply), results...)
 		if rnd.IntN(4) == 0 {
@@ -59,13 +59,13 @@ func paired(view []chat.Message) error {
 		if m.Role != chat.Tool && len(open) > 0 {
 			return fmt.Errorf("message %d stands before results of %v", i, open)
 		}
-		for c := range chat.Select[chat.ToolCall](m) {
+		for c := range chat.PartsOf[chat.ToolCall](m) {
 			open[c.ID] = true
 			if !json.Valid(c.Args) {
 				return fmt.Errorf("arguments of %s: %.60s", c.ID, c.Args)
 			}
 		}
-		for r := range chat.Select[chat.ToolResult](m) {
+		for r := range chat.PartsOf[chat.ToolResult](m) {
 			if !open[r.CallID] {
 				return fmt.Errorf("a result of no call: %s", r.CallID)
 			}
@@ -107,10 +107,10 @@ func TestWhateverWasSaidIsMadeToFit(t *testing.T) {
 		if !strings.Contains(s.Messages[0].Text(), "tulip") {
 			t.Errorf("seed %d: what the person said is gone", seed)
 		}
-		for i := range s.Keep {
+		for i := range s.Unchanged {
 			was, is := view[len(view)-1-i], s.Messages[len(s.Messages)-1-i]
 			if fmt.Sprint(was) != fmt.Sprint(is) {
-				t.Errorf("seed %d: one of the last %d messages was changed", seed, s.Keep)
+				t.Errorf("seed %d: one of the last %d messages was changed", seed, s.Unchanged)
 			}
 		}
 		if again := compact.Squeeze(s.Messages, budget, bytesOf, archive, false); again.Shortened+again.Dropped != 0 {
@@ -124,7 +124,7 @@ func TestAShortenedResultSaysWhereTheRestIs(t *testing.T) {
 	text, _ := json.Marshal(map[string]any{"ok": true, "output": long, "exit_code": 3})
 	r := chat.ToolResult{CallID: "c", Text: string(text)}
 	var kept string
-	short := compact.ShortResult(r, 2000, func(r chat.ToolResult) string { kept = compact.Whole(r.Text); return ".coder/runs/s/x.txt" })
+	short := compact.ShortenResult(r, 2000, func(r chat.ToolResult) string { kept = compact.FullText(r.Text); return ".coder/runs/s/x.txt" })
 	var object struct {
 		OK     bool   `json:"ok"`
 		Output string `json:"output"`
@@ -136,7 +136,7 @@ func TestAShortenedResultSaysWhereTheRestIs(t *testing.T) {
 	if !strings.Contains(object.Output, "all of it is in .coder/runs/s/x.txt: read that in parts") || kept != long {
 		t.Errorf("it does not say where: %.300s", object.Output)
 	}
-	if short := compact.ShortResult(chat.ToolResult{Text: long}, 2000, nil); !strings.Contains(short, "make the call again") || len(short) > 3000 {
+	if short := compact.ShortenResult(chat.ToolResult{Text: long}, 2000, nil); !strings.Contains(short, "make the call again") || len(short) > 3000 {
 		t.Errorf("%.200s", short)
 	}
 }
@@ -146,12 +146,12 @@ func TestWhatWasShortenedStaysAsItIs(t *testing.T) {
 	args, _ := json.Marshal(map[string]any{"ok": true, "content": strings.Repeat("some words\n", 4000)})
 	view := []chat.Message{
 		{Role: chat.Assistant, Parts: []chat.Part{chat.ToolCall{ID: "1", Name: "read", Args: json.RawMessage("{}")}}},
-		chat.Answer(chat.ToolResult{CallID: "1", Name: "read", Text: string(args)}),
+		chat.ToolMessage(chat.ToolResult{CallID: "1", Name: "read", Text: string(args)}),
 	}
 	archive := func(chat.ToolResult) string { return ".coder/runs/s/result-0123456789ab.txt" }
 	once := compact.Squeeze(view, 10, bytesOf, archive, true)
 	again := compact.Squeeze(once.Messages, 10, bytesOf, archive, true)
-	if once.Shortened != 1 || again.Shortened != 0 || again.Keep != len(view) {
-		t.Errorf("%d, then %d shortened, %d kept", once.Shortened, again.Shortened, again.Keep)
+	if once.Shortened != 1 || again.Shortened != 0 || again.Unchanged != len(view) {
+		t.Errorf("%d, then %d shortened, %d kept", once.Shortened, again.Shortened, again.Unchanged)
 	}
 }

@@ -14,11 +14,11 @@ type Reason string
 
 // The reasons, in the order in which Judge tries them. None is the reason of a simple text.
 const (
-	None        Reason = ""
-	Enumeration Reason = "enumeration"
-	Length      Reason = "length"
-	Keywords    Reason = "keywords"
-	Segments    Reason = "segments"
+	ReasonNone        Reason = ""
+	ReasonEnumeration Reason = "enumeration"
+	ReasonLength      Reason = "length"
+	ReasonKeywords    Reason = "keywords"
+	ReasonSegments    Reason = "segments"
 )
 
 // Thresholds at which a text is complex.
@@ -29,24 +29,24 @@ const (
 	minSegments = 3
 )
 
-// Judge reports whether text asks for several things, and why.
-func Judge(text string) (bool, Reason) {
+// IsComplex reports whether text asks for several things, and why.
+func IsComplex(text string) (bool, Reason) {
 	text = strings.TrimSpace(text)
 	switch {
-	case len(longest(marks(text))) >= minItems || slashed(text): // 1. 2. 3. or A/B/C
-		return true, Enumeration
+	case len(longestSequence(findMarkers(text))) >= minItems || hasSlashSeparatedLetters(text): // 1. 2. 3. or A/B/C
+		return true, ReasonEnumeration
 	case utf8.RuneCountInString(text) >= minLength:
-		return true, Length
-	case keywordsIn(text) >= minKeywords:
-		return true, Keywords
-	case segmentsIn(text) >= minSegments:
-		return true, Segments
+		return true, ReasonLength
+	case countKeywords(text) >= minKeywords:
+		return true, ReasonKeywords
+	case countSegments(text) >= minSegments:
+		return true, ReasonSegments
 	}
-	return false, None
+	return false, ReasonNone
 }
 
-// segmentsIn counts the non-blank segments between separators.
-func segmentsIn(text string) int {
+// countSegments counts the non-blank segments between separators.
+func countSegments(text string) int {
 	n := 0
 	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune("，。；、,\n", r) }) {
 		if strings.TrimSpace(part) != "" {
@@ -68,7 +68,7 @@ var keywords = [][]string{
 	{"优化", "optimize", "optimise", "optimizing", "optimising", "optimization", "optimisation"},
 }
 
-func keywordsIn(text string) int {
+func countKeywords(text string) int {
 	text = strings.ToLower(text)
 	n := 0
 	for _, forms := range keywords {
@@ -92,13 +92,13 @@ func hasWord(text, word string) bool {
 		start, end := from+i, from+i+len(word)
 		before, _ := utf8.DecodeLastRuneInString(text[:start])
 		after, _ := utf8.DecodeRuneInString(text[end:])
-		if word[0] >= utf8.RuneSelf || !latin(before) && !latin(after) {
+		if word[0] >= utf8.RuneSelf || !isLatin(before) && !isLatin(after) {
 			return true
 		}
 		from = end
 	}
 }
 
-func latin(r rune) bool {
+func isLatin(r rune) bool {
 	return r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_')
 }

@@ -12,57 +12,57 @@ func TestJudge(t *testing.T) {
 		text string
 		want Reason
 	}{
-		{"", None},
-		{"   \n ", None},
-		{"hi", None},
-		{strings.Repeat("字", 39), None},
-		{"  " + strings.Repeat("字", 39) + "\n\t ", None},
-		{strings.Repeat("字", 40), Length},
-		{" " + strings.Repeat("x", 40) + " ", Length},
-		{strings.Repeat("x", 39), None},
+		{"", ReasonNone},
+		{"   \n ", ReasonNone},
+		{"hi", ReasonNone},
+		{strings.Repeat("字", 39), ReasonNone},
+		{"  " + strings.Repeat("字", 39) + "\n\t ", ReasonNone},
+		{strings.Repeat("字", 40), ReasonLength},
+		{" " + strings.Repeat("x", 40) + " ", ReasonLength},
+		{strings.Repeat("x", 39), ReasonNone},
 
-		{"重构并且优化", Keywords},
-		{"重构并优化", None},
-		{"重构重构重构", None},
-		{"迁移步骤分别", Keywords},
-		{"同时另外", None},
-		{"also refactor, then migrate", Keywords},
-		{"refactor and optimise", None},
-		{"Refactor Migrate OPTIMIZE", Keywords},
-		{"steps stepson stepping also", None},
+		{"重构并且优化", ReasonKeywords},
+		{"重构并优化", ReasonNone},
+		{"重构重构重构", ReasonNone},
+		{"迁移步骤分别", ReasonKeywords},
+		{"同时另外", ReasonNone},
+		{"also refactor, then migrate", ReasonKeywords},
+		{"refactor and optimise", ReasonNone},
+		{"Refactor Migrate OPTIMIZE", ReasonKeywords},
+		{"steps stepson stepping also", ReasonNone},
 
-		{"a，b", None},
-		{"a，b，c", Segments},
-		{"a，，b， ,\n", None},
-		{"a。b；c", Segments},
-		{"a、b,c", Segments},
-		{"a\nb\nc", Segments},
-		{"a;b;c. d", None},
+		{"a，b", ReasonNone},
+		{"a，b，c", ReasonSegments},
+		{"a，，b， ,\n", ReasonNone},
+		{"a。b；c", ReasonSegments},
+		{"a、b,c", ReasonSegments},
+		{"a\nb\nc", ReasonSegments},
+		{"a;b;c. d", ReasonNone},
 
-		{"1. x 2. y 3. z", Enumeration},
-		{"1. x 2. y", None},
-		{"1.改甲 2.改乙 3.改丙", Enumeration},
-		{"(1) a (2) b (3) c", Enumeration},
-		{"①甲②乙③丙", Enumeration},
-		{"2. x 3. y 4. z", None},
-		{"1. x 3. y 2. z", None},
-		{"go 1.2.3 and v1.2.3", None},
-		{"use 1.1 2.2 3.3", None},
-		{"A/B/C", Enumeration},
-		{"完成A/B/C", Enumeration},
-		{"do A / B / C now", Enumeration},
-		{"A/B", None},
-		{"read a/b/c", None},
-		{"AB/BC/CD", None},
-		{"A/C/B", None},
-		{"A. x B. y C. z", Enumeration},
-		{"call A.B.C", None},
-		{strings.Repeat("字", 50) + "\n1. a\n2. b\n3. c", Enumeration},
-		{strings.Repeat("重构并且优化，", 20), Length},
-		{"重构，并且，优化", Keywords},
+		{"1. x 2. y 3. z", ReasonEnumeration},
+		{"1. x 2. y", ReasonNone},
+		{"1.改甲 2.改乙 3.改丙", ReasonEnumeration},
+		{"(1) a (2) b (3) c", ReasonEnumeration},
+		{"①甲②乙③丙", ReasonEnumeration},
+		{"2. x 3. y 4. z", ReasonNone},
+		{"1. x 3. y 2. z", ReasonNone},
+		{"go 1.2.3 and v1.2.3", ReasonNone},
+		{"use 1.1 2.2 3.3", ReasonNone},
+		{"A/B/C", ReasonEnumeration},
+		{"完成A/B/C", ReasonEnumeration},
+		{"do A / B / C now", ReasonEnumeration},
+		{"A/B", ReasonNone},
+		{"read a/b/c", ReasonNone},
+		{"AB/BC/CD", ReasonNone},
+		{"A/C/B", ReasonNone},
+		{"A. x B. y C. z", ReasonEnumeration},
+		{"call A.B.C", ReasonNone},
+		{strings.Repeat("字", 50) + "\n1. a\n2. b\n3. c", ReasonEnumeration},
+		{strings.Repeat("重构并且优化，", 20), ReasonLength},
+		{"重构，并且，优化", ReasonKeywords},
 	} {
-		complex, reason := Judge(tt.text)
-		if reason != tt.want || complex != (tt.want != None) {
+		complex, reason := IsComplex(tt.text)
+		if reason != tt.want || complex != (tt.want != ReasonNone) {
 			t.Errorf("%q is %v because of %q, want %q", tt.text, complex, reason, tt.want)
 		}
 	}
@@ -82,7 +82,7 @@ func TestSteps(t *testing.T) {
 		{"A) left\nB) right", []string{"left", "right"}},
 		{"1. a 2. b 1. x 2. y 3. z", []string{"x", "y", "z"}},
 	} {
-		if got := Steps(tt.text); !slices.Equal(got, tt.want) {
+		if got := ParseSteps(tt.text); !slices.Equal(got, tt.want) {
 			t.Errorf("%q has the steps %q, want %q", tt.text, got, tt.want)
 		}
 	}
@@ -94,7 +94,7 @@ func TestStepsAreBounded(t *testing.T) {
 		b.WriteString(strings.Repeat("字", 300) + "\n" + string(rune('0'+(i+1)/10)) + string(rune('0'+(i+1)%10)) + ". ")
 	}
 	text := strings.NewReplacer("\n0", "\n").Replace(b.String())
-	steps := Steps(text)
+	steps := ParseSteps(text)
 	if len(steps) != maxSteps || utf8.RuneCountInString(steps[0]) > maxStepRunes {
 		t.Errorf("%d steps, the first of %d characters", len(steps), utf8.RuneCountInString(steps[0]))
 	}
@@ -105,14 +105,14 @@ func FuzzJudge(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		complex, reason := Judge(text)
-		if again, why := Judge("\n " + text + " \t"); again != complex || why != reason {
+		complex, reason := IsComplex(text)
+		if again, why := IsComplex("\n " + text + " \t"); again != complex || why != reason {
 			t.Errorf("blanks around %q change the judgement: %q, %q", text, reason, why)
 		}
 		if n := utf8.RuneCountInString(strings.TrimSpace(text)); n >= minLength && !complex {
 			t.Errorf("%d characters are simple", n)
 		}
-		for _, s := range Steps(text) {
+		for _, s := range ParseSteps(text) {
 			if s == "" || strings.ContainsAny(s, "\n") {
 				t.Errorf("step %q of %q", s, text)
 			}

@@ -13,9 +13,9 @@ const (
 	maxStepRunes = 200
 )
 
-// Steps lists the steps that text numbers from 1 or letters from A, one line each, or nil.
-func Steps(text string) []string {
-	list := longest(marks(text))
+// ParseSteps lists the steps that text numbers from 1 or letters from A, one line each, or nil.
+func ParseSteps(text string) []string {
+	list := longestSequence(findMarkers(text))
 	if len(list) < 2 {
 		return nil
 	}
@@ -38,47 +38,47 @@ func Steps(text string) []string {
 	return steps
 }
 
-// mark is a number or letter that begins an item.
-type mark struct {
+// marker is a number or letter that begins an item.
+type marker struct {
 	start, end int  // byte offsets
-	n          int  // position, from 1
-	letter     bool // A, B, C …
+	ordinal    int  // position, from 1
+	isLetter   bool // A, B, C …
 }
 
-// longest returns the longest run of marks that counts up from 1 without a gap.
-func longest(all []mark) []mark {
-	var best []mark
+// longestSequence returns the longest run of marks that counts up from 1 without a gap.
+func longestSequence(all []marker) []marker {
+	var best []marker
 	for _, letter := range []bool{false, true} {
-		var run []mark
+		var run []marker
 		for _, m := range all {
 			switch {
-			case m.letter != letter:
-			case m.n == len(run)+1:
+			case m.isLetter != letter:
+			case m.ordinal == len(run)+1:
 				run = append(run, m)
-			case m.n == 1:
-				best = longer(best, run)
-				run = []mark{m}
+			case m.ordinal == 1:
+				best = longerSequence(best, run)
+				run = []marker{m}
 			}
 		}
-		best = longer(best, run)
+		best = longerSequence(best, run)
 	}
 	return best
 }
 
-func longer(a, b []mark) []mark {
+func longerSequence(a, b []marker) []marker {
 	if len(b) > len(a) {
 		return slices.Clone(b)
 	}
 	return a
 }
 
-// marks finds everything in text that could begin a list item.
-func marks(text string) []mark {
-	var found []mark
+// findMarkers finds everything in text that could begin a list item.
+func findMarkers(text string) []marker {
+	var found []marker
 	before := ' '
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRuneInString(text[i:])
-		if m, ok := markAt(text, i, before); ok {
+		if m, ok := parseMarker(text, i, before); ok {
 			found = append(found, m)
 			i = m.end
 			before = ' '
@@ -90,48 +90,48 @@ func marks(text string) []mark {
 	return found
 }
 
-// markAt reads "1." "2)" "3、" "A." or "①" at i, but not a version such as 1.2.3 or a name such as A.B.
-func markAt(text string, i int, before rune) (mark, bool) {
+// parseMarker reads "1." "2)" "3、" "A." or "①" at i, but not a version such as 1.2.3 or a name such as A.B.
+func parseMarker(text string, i int, before rune) (marker, bool) {
 	r, size := utf8.DecodeRuneInString(text[i:])
 	if r >= '①' && r <= '⑳' {
-		return mark{i, i + size, int(r-'①') + 1, false}, true
+		return marker{i, i + size, int(r-'①') + 1, false}, true
 	}
-	if latin(before) || strings.ContainsRune("./-:", before) {
-		return mark{}, false
+	if isLatin(before) || strings.ContainsRune("./-:", before) {
+		return marker{}, false
 	}
-	m, end := mark{start: i}, i
+	m, end := marker{start: i}, i
 	switch {
 	case r >= '1' && r <= '9':
 		for end < len(text) && end < i+2 && text[end] >= '0' && text[end] <= '9' {
-			m.n = m.n*10 + int(text[end]-'0')
+			m.ordinal = m.ordinal*10 + int(text[end]-'0')
 			end++
 		}
 	case r >= 'A' && r <= 'Z':
-		m.n, m.letter, end = int(r-'A')+1, true, i+1
+		m.ordinal, m.isLetter, end = int(r-'A')+1, true, i+1
 	default:
-		return mark{}, false
+		return marker{}, false
 	}
 	stop, size := utf8.DecodeRuneInString(text[end:])
 	if !strings.ContainsRune(".．、)）", stop) {
-		return mark{}, false
+		return marker{}, false
 	}
 	m.end = end + size
 	next, _ := utf8.DecodeRuneInString(text[m.end:])
-	if stop == '.' && (unicode.IsDigit(next) || m.letter && latin(next)) {
-		return mark{}, false
+	if stop == '.' && (unicode.IsDigit(next) || m.isLetter && isLatin(next)) {
+		return marker{}, false
 	}
 	return m, true
 }
 
-// slashed reports whether text has consecutive single capital letters, separated by slashes: A/B/C.
-func slashed(text string) bool {
+// hasSlashSeparatedLetters reports whether text has consecutive single capital letters, separated by slashes: A/B/C.
+func hasSlashSeparatedLetters(text string) bool {
 	run, last := 0, byte(0)
 	for i := 0; i < len(text); i++ {
 		c := text[i]
-		if c < 'A' || c > 'Z' || i > 0 && latin(rune(text[i-1])) || i+1 < len(text) && latin(rune(text[i+1])) {
+		if c < 'A' || c > 'Z' || i > 0 && isLatin(rune(text[i-1])) || i+1 < len(text) && isLatin(rune(text[i+1])) {
 			continue
 		}
-		if run > 0 && c == last+1 && joinedBySlash(text[:i]) {
+		if run > 0 && c == last+1 && endsInLetterSlash(text[:i]) {
 			run++
 		} else {
 			run = 1
@@ -143,8 +143,8 @@ func slashed(text string) bool {
 	return false
 }
 
-// joinedBySlash reports whether text ends in a single capital, a slash, and optional blanks.
-func joinedBySlash(text string) bool {
+// endsInLetterSlash reports whether text ends in a single capital, a slash, and optional blanks.
+func endsInLetterSlash(text string) bool {
 	text, ok := strings.CutSuffix(strings.TrimRight(text, " "), "/")
 	text = strings.TrimRight(text, " ")
 	return ok && text != "" && text[len(text)-1] >= 'A' && text[len(text)-1] <= 'Z'

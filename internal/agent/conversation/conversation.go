@@ -13,102 +13,102 @@ import (
 )
 
 // Conversation is one session's log, folded up to some record. The zero value is the session's
-// empty conversation, which excludes messages from subtasks. Use [Of] for a subtask's conversation.
+// empty conversation, which excludes messages from subtasks. Use [New] for a subtask's conversation.
 type Conversation struct {
-	task    string          // the subtask it is of; "" for the session
-	others  map[string]bool // subtasks, for a session's conversation
-	system  chat.Message
-	tools   map[string]int  // tools sent with the system text, and the tokens of each
-	ids     map[string]bool // of all calls so far
-	mode    string          // the last mode entered
-	rewound []rewound       // rewinds, the newest last
-	said    int             // counts additions and replacements
-	command string          // what the user typed, if another text stands for it
-	head    string          // from the last recorded request
+	task         string          // the subtask it is of; "" for the session
+	childTasks   map[string]bool // subtasks, for a session's conversation
+	system       chat.Message
+	tools        map[string]int  // tools sent with the system text, and the tokens of each
+	callIDs      map[string]bool // of all calls so far
+	mode         string          // the last mode entered
+	rewinds      []rewindEntry   // rewinds, the newest last
+	changes      int             // counts additions and replacements
+	typedCommand string          // what the user typed, if another text stands for it
+	requestHead  string          // from the last recorded request
 	state
 }
 
 // state is what a rewind undoes.
 type state struct {
-	messages []chat.Message
-	todos    []event.Todo
-	open     []chat.ToolCall // calls in the last reply without a result
-	prompted int             // the provider's token count for the last request
-	replied  int             // the provider's token count for its reply
-	counted  int             // how many messages these counts cover
-	estimate estimate        // of the messages after those
-	reply    estimate        // of the reply included in the counts
-	all      estimate        // of all messages
-	replaced []replaced      // states before each replacement, the newest last
-	reminded map[string]bool // names of the reminders that the model got
-	last     *Prompt         // the user's last message
+	messages        []chat.Message
+	todos           []event.Todo
+	openCalls       []chat.ToolCall    // calls in the last reply without a result
+	promptTokens    int                // the provider's token count for the last request
+	replyTokens     int                // the provider's token count for its reply
+	countedMessages int                // how many messages these counts cover
+	sinceEstimate   estimate           // of the messages after those
+	replyEstimate   estimate           // of the reply included in the counts
+	totalEstimate   estimate           // of all messages
+	replacements    []replacementEntry // states before each replacement, the newest last
+	sentReminders   map[string]bool    // names of the reminders that the model got
+	lastPrompt      *Prompt            // the user's last message
 }
 
 // Prompt is a user message that began a turn. A rewind can go back to it.
 type Prompt struct {
-	Seq    uint64  // the message's record
-	Task   string  // the turn that it began
-	Text   string  // as typed
-	Before *Prompt // the previous one; nil for the first
-	state  state   // the conversation before the message
+	Seq         uint64  // the message's record
+	Task        string  // the turn that it began
+	Text        string  // as typed
+	Before      *Prompt // the previous one; nil for the first
+	stateBefore state   // the conversation before the message
 }
 
-// since returns a copy of the current state that later changes do not affect.
-func (s state) since() state {
-	s.messages, s.replaced, s.reminded = slices.Clip(s.messages), slices.Clone(s.replaced), maps.Clone(s.reminded)
+// clone returns a copy of the current state that later changes do not affect.
+func (s state) clone() state {
+	s.messages, s.replacements, s.sentReminders = slices.Clip(s.messages), slices.Clone(s.replacements), maps.Clone(s.sentReminders)
 	return s
 }
 
-// Last returns the user's last message that is still in the conversation, or nil.
-func (c *Conversation) Last() *Prompt { return c.last }
+// LastPrompt returns the user's last message that is still in the conversation, or nil.
+func (c *Conversation) LastPrompt() *Prompt { return c.lastPrompt }
 
 // Todos returns the todo list before the message.
-func (p *Prompt) Todos() []event.Todo { return p.state.todos }
+func (p *Prompt) Todos() []event.Todo { return p.stateBefore.todos }
 
-// Messages returns how many messages precede the prompt.
-func (p *Prompt) Messages() int { return len(p.state.messages) }
+// MessageCount returns how many messages precede the prompt.
+func (p *Prompt) MessageCount() int { return len(p.stateBefore.messages) }
 
 // Todos returns the conversation's todo list.
 func (c *Conversation) Todos() []event.Todo { return c.todos }
 
-// rewound is a rewind to an earlier message.
-type rewound struct {
+// rewindEntry is a rewind to an earlier message.
+type rewindEntry struct {
 	event.ContextRewound
-	was  state // the state before it
-	said int   // the value of Conversation.said
+	before  state // the state before it
+	changes int   // the value of Conversation.changes
 }
 
-// Rewound returns the last rewind, and whether nothing was added since.
-func (c *Conversation) Rewound() (e event.ContextRewound, ok bool) {
-	if len(c.rewound) == 0 {
+// LastRewind returns the last rewind, and whether nothing was added since.
+func (c *Conversation) LastRewind() (e event.ContextRewound, ok bool) {
+	if len(c.rewinds) == 0 {
 		return e, false
 	}
-	last := c.rewound[len(c.rewound)-1]
-	return last.ContextRewound, c.said == last.said
+	last := c.rewinds[len(c.rewinds)-1]
+	return last.ContextRewound, c.changes == last.changes
 }
 
-// rewind applies a rewind to an earlier message, or its undo.
-func (c *Conversation) rewind(e event.ContextRewound) {
-	if e.Undo {
-		if n := len(c.rewound); n > 0 {
-			c.state, c.rewound = c.rewound[n-1].was, slices.Clip(c.rewound[:n-1])
+// applyRewind applies a rewind to an earlier message, or its undo.
+func (c *Conversation) applyRewind(e event.ContextRewound) {
+	if e.IsUndo {
+		if n := len(c.rewinds); n > 0 {
+			c.state, c.rewinds = c.rewinds[n-1].before, slices.Clip(c.rewinds[:n-1])
 		}
 		return
 	}
-	for p := c.last; p != nil; p = p.Before {
-		if p.Seq == e.To {
-			was := c.since()
-			c.state = p.state.since()
-			c.rewound = append(c.rewound, rewound{e, was, c.said})
+	for p := c.lastPrompt; p != nil; p = p.Before {
+		if p.Seq == e.ToSeq {
+			was := c.clone()
+			c.state = p.stateBefore.clone()
+			c.rewinds = append(c.rewinds, rewindEntry{e, was, c.changes})
 			return
 		}
 	}
 }
 
-// replaced is a conversation before part of it was replaced.
-type replaced struct {
-	messages []chat.Message
-	fresh    int // the conversation's length right after
+// replacementEntry is a conversation before part of it was replaced.
+type replacementEntry struct {
+	messages    []chat.Message
+	lengthAfter int // the conversation's length right after
 	Replacement
 }
 
@@ -119,127 +119,127 @@ type Replacement struct {
 	Done       string // the description for the user
 }
 
-// Of returns the empty conversation of one subtask. It excludes messages from other tasks.
-func Of(task string) *Conversation { return &Conversation{task: task} }
+// New returns the empty conversation of one subtask. It excludes messages from other tasks.
+func New(task string) *Conversation { return &Conversation{task: task} }
 
 // Add adds one record. Records from other logs or tasks change nothing.
 func (c *Conversation) Add(r event.Record) {
 	if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID != "" && c.task == "" {
-		if c.others == nil {
-			c.others = make(map[string]bool)
+		if c.childTasks == nil {
+			c.childTasks = make(map[string]bool)
 		}
-		c.others[r.Task] = true
+		c.childTasks[r.Task] = true
 	}
-	if c.task != "" && r.Task != c.task || c.others[r.Task] { // it belongs to another conversation
+	if c.task != "" && r.Task != c.task || c.childTasks[r.Task] { // it belongs to another conversation
 		return
 	}
 	switch e := r.Event.(type) {
 	case event.TaskCreated:
-		c.command = e.Command()
+		c.typedCommand = e.TypedCommand()
 	case event.MessageAdded:
 		if e.Message.Role == chat.System {
 			c.system, c.tools = e.Message, e.Tools
 			return
 		}
-		if e.Message.Role == chat.User && r.Actor == event.ActorUser && (c.last == nil || c.last.Task != r.Task) {
-			c.last = &Prompt{r.Seq, r.Task, cmp.Or(c.command, e.Message.Text()), c.last, c.since()}
-			c.command = ""
+		if e.Message.Role == chat.User && r.Actor == event.ActorUser && (c.lastPrompt == nil || c.lastPrompt.Task != r.Task) {
+			c.lastPrompt = &Prompt{r.Seq, r.Task, cmp.Or(c.typedCommand, e.Message.Text()), c.lastPrompt, c.clone()}
+			c.typedCommand = ""
 		}
-		if !c.fits(e.Message) {
+		if !c.repair(e.Message) {
 			return
 		}
-		if e.Sent != nil && e.Sent.Head != "" {
-			c.head = e.Sent.Head
+		if e.Request != nil && e.Request.Head != "" {
+			c.requestHead = e.Request.Head
 		}
-		c.said++
-		c.messages = append(c.messages, Sent(e))
-		for _, name := range e.Reminded {
-			if c.reminded == nil {
-				c.reminded = make(map[string]bool)
+		c.changes++
+		c.messages = append(c.messages, SentMessage(e))
+		for _, name := range e.ReminderNames {
+			if c.sentReminders == nil {
+				c.sentReminders = make(map[string]bool)
 			}
-			if strings.HasPrefix(name, event.ModeReminder) {
-				c.forget(event.ModeReminder) // only the newest counts
+			if strings.HasPrefix(name, event.ModeReminderPrefix) {
+				c.forgetReminders(event.ModeReminderPrefix) // only the newest counts
 			}
-			c.reminded[name] = true
+			c.sentReminders[name] = true
 		}
-		c.track(e.Message)
+		c.trackFigures(e.Message)
 		if e.Usage != nil {
-			c.prompted, c.replied, c.counted = e.Usage.In, e.Usage.Out, len(c.messages)
+			c.promptTokens, c.replyTokens, c.countedMessages = e.Usage.In, e.Usage.Out, len(c.messages)
 		}
 	case event.ContextReplaced:
-		c.said++
+		c.changes++
 		was := c.messages
 		hidden := len(was) - min(max(e.Keep, 0), len(was))
 		c.messages = slices.Concat(e.Messages, was[hidden:])
-		c.replaced = append(c.replaced, replaced{was, len(c.messages), Replacement{was[:hidden:hidden], e.Messages, e.Reason, e.Done}})
+		c.replacements = append(c.replacements, replacementEntry{was, len(c.messages), Replacement{was[:hidden:hidden], e.Messages, e.Reason, e.Description}})
 		if len(c.messages) == 0 {
-			c.reminded = nil // it starts over
+			c.sentReminders = nil // it starts over
 		}
-		c.forget(event.RulesReminder) // their text may be gone
-		c.recount()
+		c.forgetReminders(event.RulesReminderPrefix) // their text may be gone
+		c.resetEstimates()
 	case event.ContextRewound:
-		c.rewind(e)
+		c.applyRewind(e)
 	case event.TodosChanged:
 		c.todos = e.Todos
 	case event.ContextRestored:
-		if len(c.replaced) != 0 {
-			c.said++
-			last := c.replaced[len(c.replaced)-1]
-			c.replaced = c.replaced[:len(c.replaced)-1]
-			c.messages = slices.Concat(last.messages, c.messages[last.fresh:])
-			c.recount()
+		if len(c.replacements) != 0 {
+			c.changes++
+			last := c.replacements[len(c.replacements)-1]
+			c.replacements = c.replacements[:len(c.replacements)-1]
+			c.messages = slices.Concat(last.messages, c.messages[last.lengthAfter:])
+			c.resetEstimates()
 		}
 	case event.ModeChanged:
 		// A reminder about another mode must be repeated when that mode is entered again.
 		if e.Mode != c.mode {
 			c.mode = e.Mode
-			c.forget(event.ModeReminder)
+			c.forgetReminders(event.ModeReminderPrefix)
 		}
 	}
 }
 
-// forget makes the model get the reminders again whose names begin with prefix.
-func (c *Conversation) forget(prefix string) {
-	maps.DeleteFunc(c.reminded, func(name string, _ bool) bool { return strings.HasPrefix(name, prefix) })
+// forgetReminders makes the model get the reminders again whose names begin with prefix.
+func (c *Conversation) forgetReminders(prefix string) {
+	maps.DeleteFunc(c.sentReminders, func(name string, _ bool) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// Reminded reports whether the model already got a reminder that is sent only once.
-func (c *Conversation) Reminded(name string) bool { return c.reminded[name] }
+// HasReminder reports whether the model already got a reminder that is sent only once.
+func (c *Conversation) HasReminder(name string) bool { return c.sentReminders[name] }
 
-// Replaced returns the last replacement, and whether it can be undone.
-func (c *Conversation) Replaced() (r Replacement, ok bool) {
-	if len(c.replaced) == 0 {
+// LastReplacement returns the last replacement, and whether it can be undone.
+func (c *Conversation) LastReplacement() (r Replacement, ok bool) {
+	if len(c.replacements) == 0 {
 		return r, false
 	}
-	return c.replaced[len(c.replaced)-1].Replacement, true
+	return c.replacements[len(c.replacements)-1].Replacement, true
 }
 
-// fits keeps the conversation valid for every provider, even if records are lost:
+// repair keeps the conversation valid for every provider, even if records are lost:
 // it drops a result without a call and adds a result for a call without one.
-func (c *Conversation) fits(m chat.Message) bool {
+func (c *Conversation) repair(m chat.Message) bool {
 	if m.Role == chat.Tool {
-		for r := range chat.Select[chat.ToolResult](m) {
-			if slices.ContainsFunc(c.open, func(call chat.ToolCall) bool { return call.ID == r.CallID }) {
+		for r := range chat.PartsOf[chat.ToolResult](m) {
+			if slices.ContainsFunc(c.openCalls, func(call chat.ToolCall) bool { return call.ID == r.CallID }) {
 				return true
 			}
 		}
 		return false
 	}
-	for _, call := range c.unanswered() {
-		c.messages = append(c.messages, chat.Answer(chat.ToolResult{CallID: call.ID, Name: call.Name, Text: lostResult, Failed: true}))
+	for _, call := range c.unansweredCalls() {
+		c.messages = append(c.messages, chat.ToolMessage(chat.ToolResult{CallID: call.ID, Name: call.Name, Text: lostResult, Failed: true}))
 	}
-	c.open = nil
+	c.openCalls = nil
 	return true
 }
 
-// unanswered returns the open calls that the model still sees.
-func (c *Conversation) unanswered() []chat.ToolCall {
-	if len(c.open) == 0 {
+// unansweredCalls returns the open calls that the model still sees.
+func (c *Conversation) unansweredCalls() []chat.ToolCall {
+	if len(c.openCalls) == 0 {
 		return nil
 	}
 	for _, m := range slices.Backward(c.messages) {
-		if m.Role == chat.Assistant && slices.ContainsFunc(m.Calls(), func(call chat.ToolCall) bool { return call.ID == c.open[0].ID }) {
-			return c.open
+		if m.Role == chat.Assistant && slices.ContainsFunc(m.Calls(), func(call chat.ToolCall) bool { return call.ID == c.openCalls[0].ID }) {
+			return c.openCalls
 		}
 		if m.Role != chat.Tool {
 			break
@@ -251,8 +251,8 @@ func (c *Conversation) unanswered() []chat.ToolCall {
 // lostResult is what the model reads in place of a lost result.
 const lostResult = `{"ok":false,"error":"the record of this call's result was lost; look before you repeat it"}`
 
-// Sent returns the message as the model gets it: reminders follow the user's words.
-func Sent(e event.MessageAdded) chat.Message {
+// SentMessage returns the message as the model gets it: reminders follow the user's words.
+func SentMessage(e event.MessageAdded) chat.Message {
 	if e.Reminders == "" {
 		return e.Message
 	}
@@ -260,29 +260,29 @@ func Sent(e event.MessageAdded) chat.Message {
 	return chat.Message{Role: e.Message.Role, Parts: append(parts, chat.Text("\n\n"+e.Reminders))}
 }
 
-func (c *Conversation) track(m chat.Message) {
+func (c *Conversation) trackFigures(m chat.Message) {
 	if m.Role == chat.Assistant {
-		c.open = m.Calls()
-		for _, call := range c.open {
-			if c.ids == nil {
-				c.ids = make(map[string]bool)
+		c.openCalls = m.Calls()
+		for _, call := range c.openCalls {
+			if c.callIDs == nil {
+				c.callIDs = make(map[string]bool)
 			}
-			c.ids[call.ID] = true
+			c.callIDs[call.ID] = true
 		}
 		return
 	}
-	for r := range chat.Select[chat.ToolResult](m) {
-		if i := slices.IndexFunc(c.open, func(call chat.ToolCall) bool { return call.ID == r.CallID }); i >= 0 {
-			c.open = slices.Delete(slices.Clone(c.open), i, i+1)
+	for r := range chat.PartsOf[chat.ToolResult](m) {
+		if i := slices.IndexFunc(c.openCalls, func(call chat.ToolCall) bool { return call.ID == r.CallID }); i >= 0 {
+			c.openCalls = slices.Delete(slices.Clone(c.openCalls), i, i+1)
 		}
 	}
 }
 
-// Head returns the part of the last recorded request before its messages.
-func (c *Conversation) Head() string { return c.head }
+// RequestHead returns the part of the last recorded request before its messages.
+func (c *Conversation) RequestHead() string { return c.requestHead }
 
-// System returns the current system text.
-func (c *Conversation) System() string { return c.system.Text() }
+// SystemText returns the current system text.
+func (c *Conversation) SystemText() string { return c.system.Text() }
 
 // Tools returns the tools sent with the system text, by name, with
 // the tokens that each uses, or nil if the record does not say.
@@ -297,24 +297,26 @@ func (c *Conversation) View() []chat.Message {
 	return c.messages[:len(c.messages):len(c.messages)]
 }
 
-// Estimate returns the number of tokens in use as last reported by the provider, or zero,
+// TokenUsage returns the number of tokens in use as last reported by the provider, or zero,
 // and count's total for the messages added since. A reply counts as reported, or as counted
 // if that is more. Estimate counts each message only once, also over several calls.
-func (c *Conversation) Estimate(count func(chat.Message) int) (reported, since int) {
-	if c.prompted > 0 {
-		reply := c.reply.of(c.messages[:c.counted], c.counted-1, count)
-		reported = c.prompted + max(c.replied, reply)
+func (c *Conversation) TokenUsage(count func(chat.Message) int) (reported, since int) {
+	if c.promptTokens > 0 {
+		reply := c.replyEstimate.update(c.messages[:c.countedMessages], c.countedMessages-1, count)
+		reported = c.promptTokens + max(c.replyTokens, reply)
 	}
-	return reported, c.estimate.of(c.messages, c.counted, count)
+	return reported, c.sinceEstimate.update(c.messages, c.countedMessages, count)
 }
 
-// Total returns count's total for all messages. It counts each message only once.
-func (c *Conversation) Total(count func(chat.Message) int) int { return c.all.of(c.messages, 0, count) }
+// TotalTokens returns count's total for all messages. It counts each message only once.
+func (c *Conversation) TotalTokens(count func(chat.Message) int) int {
+	return c.totalEstimate.update(c.messages, 0, count)
+}
 
 // estimate is the total for the messages counted so far, starting with from.
 type estimate struct{ from, to, sum int }
 
-func (e *estimate) of(ms []chat.Message, from int, count func(chat.Message) int) int {
+func (e *estimate) update(ms []chat.Message, from int, count func(chat.Message) int) int {
 	if e.from != from || e.to < from || e.to > len(ms) {
 		*e = estimate{from: from, to: from}
 	}
@@ -324,20 +326,20 @@ func (e *estimate) of(ms []chat.Message, from int, count func(chat.Message) int)
 	return e.sum
 }
 
-// recount resets all figures, because the messages changed.
-func (c *Conversation) recount() {
-	c.prompted, c.replied, c.counted = 0, 0, 0
-	c.estimate, c.reply, c.all = estimate{}, estimate{}, estimate{}
+// resetEstimates resets all figures, because the messages changed.
+func (c *Conversation) resetEstimates() {
+	c.promptTokens, c.replyTokens, c.countedMessages = 0, 0, 0
+	c.sinceEstimate, c.replyEstimate, c.totalEstimate = estimate{}, estimate{}, estimate{}
 }
 
-// Prompted returns the provider's token count for the last request, or zero.
-func (c *Conversation) Prompted() int { return c.prompted }
+// PromptTokens returns the provider's token count for the last request, or zero.
+func (c *Conversation) PromptTokens() int { return c.promptTokens }
 
-// Called reports whether any call so far has this id.
-func (c *Conversation) Called(id string) bool { return c.ids[id] }
+// HasCall reports whether any call so far has this id.
+func (c *Conversation) HasCall(id string) bool { return c.callIDs[id] }
 
-// Answer returns the last message's text if it is a reply without calls, otherwise "".
-func (c *Conversation) Answer() string {
+// LastAnswer returns the last message's text if it is a reply without calls, otherwise "".
+func (c *Conversation) LastAnswer() string {
 	if len(c.messages) == 0 {
 		return ""
 	}
@@ -348,6 +350,6 @@ func (c *Conversation) Answer() string {
 	return last.Text()
 }
 
-// Open lists the calls in the last reply without a result. The
+// OpenCalls lists the calls in the last reply without a result. The
 // conversation cannot be sent until all have one.
-func (c *Conversation) Open() []chat.ToolCall { return c.open }
+func (c *Conversation) OpenCalls() []chat.ToolCall { return c.openCalls }

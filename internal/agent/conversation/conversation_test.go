@@ -24,7 +24,7 @@ func asks(ids ...string) chat.Message {
 
 func open(c *conversation.Conversation) string {
 	ids := []string{}
-	for _, call := range c.Open() {
+	for _, call := range c.OpenCalls() {
 		ids = append(ids, call.ID)
 	}
 	return fmt.Sprint(ids)
@@ -32,18 +32,18 @@ func open(c *conversation.Conversation) string {
 
 func TestFold(t *testing.T) {
 	var c conversation.Conversation
-	for _, e := range []event.Event{event.TaskStarted{}, event.LocalAdded{Input: "/help"}, event.TextDelta{Text: "x"}, event.Unknown{Log: event.Conversation}} {
+	for _, e := range []event.Event{event.TaskStarted{}, event.LocalAdded{Input: "/help"}, event.TextDelta{Text: "x"}, event.Unknown{Log: event.LogConversation}} {
 		c.Add(event.Record{Event: e})
 	}
-	if len(c.Messages()) != 0 || c.System() != "" || c.Open() != nil {
+	if len(c.Messages()) != 0 || c.SystemText() != "" || c.OpenCalls() != nil {
 		t.Errorf("events that are no messages were told to the model: %+v", c)
 	}
-	added(&c, chat.Say(chat.System, "old rules"))
-	added(&c, chat.Say(chat.User, "hi"))
-	added(&c, chat.Say(chat.System, "rules"))
+	added(&c, chat.TextMessage(chat.System, "old rules"))
+	added(&c, chat.TextMessage(chat.User, "hi"))
+	added(&c, chat.TextMessage(chat.System, "rules"))
 	added(&c, asks())
-	if c.System() != "rules" {
-		t.Errorf("system text is %q, want the last one", c.System())
+	if c.SystemText() != "rules" {
+		t.Errorf("system text is %q, want the last one", c.SystemText())
 	}
 	if ms := c.Messages(); len(ms) != 2 || ms[0].Text() != "hi" || ms[1].Text() != "well" {
 		t.Errorf("messages are %v", ms)
@@ -52,8 +52,8 @@ func TestFold(t *testing.T) {
 
 // Whatever a log has lost, no provider refuses what is left of it.
 func TestWhatWasLostLeavesAConversationThatCanBeSent(t *testing.T) {
-	result := func(id string) chat.Message { return chat.Answer(chat.ToolResult{CallID: id, Text: "{}"}) }
-	user := chat.Say(chat.User, "hi")
+	result := func(id string) chat.Message { return chat.ToolMessage(chat.ToolResult{CallID: id, Text: "{}"}) }
+	user := chat.TextMessage(chat.User, "hi")
 	for name, c := range map[string]struct {
 		told []chat.Message
 		want string
@@ -71,7 +71,7 @@ func TestWhatWasLostLeavesAConversationThatCanBeSent(t *testing.T) {
 		}
 		for _, m := range talk.Messages() {
 			text := string(m.Role)
-			for r := range chat.Select[chat.ToolResult](m) {
+			for r := range chat.PartsOf[chat.ToolResult](m) {
 				text += ":" + r.CallID
 			}
 			got = append(got, text)
@@ -84,7 +84,7 @@ func TestWhatWasLostLeavesAConversationThatCanBeSent(t *testing.T) {
 
 func TestRemindersFollowTheWords(t *testing.T) {
 	var c conversation.Conversation
-	m := chat.Say(chat.User, "hi")
+	m := chat.TextMessage(chat.User, "hi")
 	c.Add(event.Record{Event: event.MessageAdded{Message: m, Reminders: "be brief"}})
 	if got := c.Messages()[0].Text(); got != "hi\n\nbe brief" {
 		t.Errorf("the model is sent %q", got)
@@ -92,7 +92,7 @@ func TestRemindersFollowTheWords(t *testing.T) {
 	if m.Text() != "hi" || len(m.Parts) != 1 {
 		t.Errorf("the message itself became %q", m.Text())
 	}
-	if plain := (event.MessageAdded{Message: m}); !chat.Same(conversation.Sent(plain), m) {
+	if plain := (event.MessageAdded{Message: m}); !chat.IsSame(conversation.SentMessage(plain), m) {
 		t.Error("a message without reminders is another one")
 	}
 }
@@ -104,17 +104,17 @@ func TestOpenCalls(t *testing.T) {
 		want string
 	}{
 		{asks("a", "b", "c"), "[a b c]"},
-		{chat.Answer(chat.ToolResult{CallID: "b"}), "[a c]"},
-		{chat.Answer(chat.ToolResult{CallID: "other"}), "[a c]"},
-		{chat.Answer(chat.ToolResult{CallID: "b"}), "[a c]"},
-		{chat.Answer(chat.ToolResult{CallID: "c"}), "[a]"},
-		{chat.Answer(chat.ToolResult{CallID: "a"}), "[]"},
+		{chat.ToolMessage(chat.ToolResult{CallID: "b"}), "[a c]"},
+		{chat.ToolMessage(chat.ToolResult{CallID: "other"}), "[a c]"},
+		{chat.ToolMessage(chat.ToolResult{CallID: "b"}), "[a c]"},
+		{chat.ToolMessage(chat.ToolResult{CallID: "c"}), "[a]"},
+		{chat.ToolMessage(chat.ToolResult{CallID: "a"}), "[]"},
 		{asks("d", "d"), "[d d]"},
-		{chat.Answer(chat.ToolResult{CallID: "d"}), "[d]"},
-		{chat.Answer(chat.ToolResult{CallID: "d"}), "[]"},
+		{chat.ToolMessage(chat.ToolResult{CallID: "d"}), "[d]"},
+		{chat.ToolMessage(chat.ToolResult{CallID: "d"}), "[]"},
 		{asks(), "[]"},
 	} {
-		before := c.Open()
+		before := c.OpenCalls()
 		had := fmt.Sprint(before)
 		added(&c, step.m)
 		if got := open(&c); got != step.want {
@@ -125,7 +125,7 @@ func TestOpenCalls(t *testing.T) {
 		}
 	}
 	for id, want := range map[string]bool{"a": true, "d": true, "other": false} {
-		if c.Called(id) != want {
+		if c.HasCall(id) != want {
 			t.Errorf("Called(%s) = %v", id, !want)
 		}
 	}
@@ -133,11 +133,11 @@ func TestOpenCalls(t *testing.T) {
 
 func TestMessagesAreTheCallersOwn(t *testing.T) {
 	var c conversation.Conversation
-	added(&c, chat.Say(chat.User, "a"))
+	added(&c, chat.TextMessage(chat.User, "a"))
 	got := c.Messages()
-	got[0] = chat.Say(chat.User, "changed")
-	_ = append(got, chat.Say(chat.User, "and more"))
-	added(&c, chat.Say(chat.User, "b"))
+	got[0] = chat.TextMessage(chat.User, "changed")
+	_ = append(got, chat.TextMessage(chat.User, "and more"))
+	added(&c, chat.TextMessage(chat.User, "b"))
 	if ms := c.Messages(); ms[0].Text() != "a" || ms[1].Text() != "b" {
 		t.Errorf("messages are %v", ms)
 	}
@@ -145,14 +145,14 @@ func TestMessagesAreTheCallersOwn(t *testing.T) {
 
 func TestEstimate(t *testing.T) {
 	var c conversation.Conversation
-	added(&c, chat.Say(chat.User, "a"))
+	added(&c, chat.TextMessage(chat.User, "a"))
 	one := func(chat.Message) int { return 1 }
-	if n, since := c.Estimate(one); n != 0 || since != 1 {
+	if n, since := c.TokenUsage(one); n != 0 || since != 1 {
 		t.Errorf("%d and %d since before any report", n, since)
 	}
 	c.Add(event.Record{Event: event.MessageAdded{Message: asks(), Usage: &chat.Usage{In: 10, Out: 5}}})
-	added(&c, chat.Say(chat.User, "b"))
-	if n, since := c.Estimate(one); n != 15 || since != 1 {
+	added(&c, chat.TextMessage(chat.User, "b"))
+	if n, since := c.TokenUsage(one); n != 15 || since != 1 {
 		t.Errorf("%d and %d after a report", n, since)
 	}
 }
@@ -161,7 +161,7 @@ func TestAReplacementHidesTheOldAndCanBeTakenBack(t *testing.T) {
 	var c conversation.Conversation
 	say := func(texts ...string) {
 		for _, s := range texts {
-			c.Add(event.Record{Event: event.MessageAdded{Message: chat.Say(chat.User, s)}})
+			c.Add(event.Record{Event: event.MessageAdded{Message: chat.TextMessage(chat.User, s)}})
 		}
 	}
 	see := func() string {
@@ -172,7 +172,7 @@ func TestAReplacementHidesTheOldAndCanBeTakenBack(t *testing.T) {
 		return strings.Join(all, " ")
 	}
 	summary := func(s string, keep int) {
-		c.Add(event.Record{Event: event.ContextReplaced{Reason: event.Compacted, Messages: []chat.Message{chat.Say(chat.User, s)}, Keep: keep}})
+		c.Add(event.Record{Event: event.ContextReplaced{Reason: event.ReplaceCompacted, Messages: []chat.Message{chat.TextMessage(chat.User, s)}, Keep: keep}})
 	}
 	back := func() { c.Add(event.Record{Event: event.ContextRestored{}}) }
 	want := func(s string) {
@@ -188,7 +188,7 @@ func TestAReplacementHidesTheOldAndCanBeTakenBack(t *testing.T) {
 	summary("T", 0)
 	say("e")
 	want("T e")
-	if r, ok := c.Replaced(); !ok || len(r.Hidden) != 3 {
+	if r, ok := c.LastReplacement(); !ok || len(r.Hidden) != 3 {
 		t.Errorf("%+v, %v", r, ok)
 	}
 	back()
@@ -205,32 +205,32 @@ func TestAReplacementHidesTheOldAndCanBeTakenBack(t *testing.T) {
 // talks in between, as it is read when a session is resumed.
 func TestWhatIsSaidInASubtaskIsNoPartOfTheSession(t *testing.T) {
 	var main conversation.Conversation
-	child := conversation.Of("c")
+	child := conversation.New("c")
 	tell := func(task string, e event.Event) {
 		main.Add(event.Record{Task: task, Event: e})
 		child.Add(event.Record{Task: task, Event: e})
 	}
 	say := func(task string, m chat.Message) { tell(task, event.MessageAdded{Message: m}) }
 	tell("t", event.TaskCreated{TaskID: "t"})
-	say("t", chat.Say(chat.System, "rules"))
-	say("t", chat.Say(chat.User, "hi"))
+	say("t", chat.TextMessage(chat.System, "rules"))
+	say("t", chat.TextMessage(chat.User, "hi"))
 	say("t", asks("1"))
 	tell("c", event.TaskCreated{TaskID: "c", ParentID: "t"})
-	say("c", chat.Say(chat.System, "child's rules"))
-	say("c", chat.Say(chat.User, "look"))
+	say("c", chat.TextMessage(chat.System, "child's rules"))
+	say("c", chat.TextMessage(chat.User, "look"))
 	say("c", asks("2"))
-	tell("c", event.ContextReplaced{Reason: event.Compacted})
-	if main.System() != "rules" || len(main.Messages()) != 2 || open(&main) != "[1]" || main.Called("2") {
-		t.Errorf("the session: system %q, %d messages, open %s", main.System(), len(main.Messages()), open(&main))
+	tell("c", event.ContextReplaced{Reason: event.ReplaceCompacted})
+	if main.SystemText() != "rules" || len(main.Messages()) != 2 || open(&main) != "[1]" || main.HasCall("2") {
+		t.Errorf("the session: system %q, %d messages, open %s", main.SystemText(), len(main.Messages()), open(&main))
 	}
-	if child.System() != "child's rules" || len(child.Messages()) != 0 || open(child) != "[2]" || child.Called("1") {
-		t.Errorf("the subtask: system %q, messages %v, open %s", child.System(), child.Messages(), open(child))
+	if child.SystemText() != "child's rules" || len(child.Messages()) != 0 || open(child) != "[2]" || child.HasCall("1") {
+		t.Errorf("the subtask: system %q, messages %v, open %s", child.SystemText(), child.Messages(), open(child))
 	}
-	tell("t", event.ContextReplaced{Reason: event.Compacted})
-	if _, ok := main.Replaced(); !ok || len(main.Messages()) != 0 {
+	tell("t", event.ContextReplaced{Reason: event.ReplaceCompacted})
+	if _, ok := main.LastReplacement(); !ok || len(main.Messages()) != 0 {
 		t.Error("what was replaced in the session itself was not")
 	}
-	say("c", chat.Say(chat.Assistant, "found"))
+	say("c", chat.TextMessage(chat.Assistant, "found"))
 	if ms := child.Messages(); len(ms) != 1 || ms[0].Text() != "found" {
 		t.Errorf("the subtask's messages: %v", ms)
 	}
@@ -241,12 +241,12 @@ func TestTheEstimateCountsEachMessageOnceAndFollowsReplacements(t *testing.T) {
 	counted := 0
 	count := func(m chat.Message) int { counted++; return len(m.Text()) }
 	say := func(s string, u *chat.Usage) {
-		c.Add(event.Record{Event: event.MessageAdded{Message: chat.Say(chat.User, s), Usage: u}})
+		c.Add(event.Record{Event: event.MessageAdded{Message: chat.TextMessage(chat.User, s), Usage: u}})
 	}
 	want := func(reported, since, calls int) {
 		t.Helper()
 		counted = 0
-		if r, s := c.Estimate(count); r != reported || s != since || counted != calls {
+		if r, s := c.TokenUsage(count); r != reported || s != since || counted != calls {
 			t.Errorf("%d and %d with %d counts, want %d and %d with %d", r, s, counted, reported, since, calls)
 		}
 	}
@@ -265,11 +265,11 @@ func TestTheEstimateCountsEachMessageOnceAndFollowsReplacements(t *testing.T) {
 	want(120+33, 0, 1)
 	counted = 0
 	for range 2 {
-		if got := c.Total(count); got != 46 || counted != 6 {
+		if got := c.TotalTokens(count); got != 46 || counted != 6 {
 			t.Errorf("%d in all, with %d counts", got, counted)
 		}
 	}
-	c.Add(event.Record{Event: event.ContextReplaced{Messages: []chat.Message{chat.Say(chat.User, "sum")}, Keep: 1}})
+	c.Add(event.Record{Event: event.ContextReplaced{Messages: []chat.Message{chat.TextMessage(chat.User, "sum")}, Keep: 1}})
 	want(0, 36, 2)
 	c.Add(event.Record{Event: event.ContextRestored{}})
 	want(0, 46, 6)

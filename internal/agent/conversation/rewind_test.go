@@ -41,17 +41,17 @@ func TestGoingBackIsAsIfTheRestHadNotBeenSaid(t *testing.T) {
 			case "prompt":
 				was := copied()
 				text := fmt.Sprint("p", seq)
-				add(event.ActorUser, event.MessageAdded{Message: chat.Say(chat.User, text)})
+				add(event.ActorUser, event.MessageAdded{Message: chat.TextMessage(chat.User, text)})
 				now.said, now.before, now.prompts = append(now.said, text), append(now.before, was), append(now.prompts, seq)
 				since++
 			case "reply":
 				text := fmt.Sprint("r", seq)
-				add("main", event.MessageAdded{Message: chat.Say(chat.Assistant, text), Usage: &chat.Usage{In: 5}})
+				add("main", event.MessageAdded{Message: chat.TextMessage(chat.Assistant, text), Usage: &chat.Usage{In: 5}})
 				now.said = append(now.said, text)
 				since++
 			case "note": // of the program's own, not the person's
 				text := fmt.Sprint("n", seq)
-				add("main", event.MessageAdded{Message: chat.Say(chat.User, text)})
+				add("main", event.MessageAdded{Message: chat.TextMessage(chat.User, text)})
 				now.said = append(now.said, text)
 				since++
 			case "todos":
@@ -59,7 +59,7 @@ func TestGoingBackIsAsIfTheRestHadNotBeenSaid(t *testing.T) {
 				add("main", event.TodosChanged{Todos: make([]event.Todo, now.todos)})
 			case "compact":
 				keep := rapid.IntRange(0, len(now.said)).Draw(t, "keep")
-				add("main", event.ContextReplaced{Messages: []chat.Message{chat.Say(chat.User, "summary")}, Keep: keep})
+				add("main", event.ContextReplaced{Messages: []chat.Message{chat.TextMessage(chat.User, "summary")}, Keep: keep})
 				now.said = append([]string{"summary"}, now.said[len(now.said)-keep:]...)
 				since++
 			case "rewind":
@@ -71,10 +71,10 @@ func TestGoingBackIsAsIfTheRestHadNotBeenSaid(t *testing.T) {
 				undone = append(undone, copied())
 				now = now.before[i]
 				now = copied()
-				add(event.ActorUser, event.ContextRewound{To: to})
+				add(event.ActorUser, event.ContextRewound{ToSeq: to})
 				since = 0
 			case "unrewind":
-				e, ok := c.Rewound()
+				e, ok := c.LastRewind()
 				if want := len(undone) > 0 && since == 0; want && !ok || ok && len(undone) == 0 || ok && since > 1 {
 					t.Fatalf("%+v can be taken back after %d more records", e, since)
 				}
@@ -82,7 +82,7 @@ func TestGoingBackIsAsIfTheRestHadNotBeenSaid(t *testing.T) {
 					continue
 				}
 				now, undone = undone[len(undone)-1], undone[:len(undone)-1]
-				add(event.ActorUser, event.ContextRewound{Undo: true})
+				add(event.ActorUser, event.ContextRewound{IsUndo: true})
 				since = 1 // nobody counted what followed the one before it
 			}
 			var got []string
@@ -93,7 +93,7 @@ func TestGoingBackIsAsIfTheRestHadNotBeenSaid(t *testing.T) {
 				t.Fatalf("counts: %q with %d todos\nwant %q with %d", got, len(c.Todos()), now.said, now.todos)
 			}
 			var prompts []uint64
-			for p := c.Last(); p != nil; p = p.Before {
+			for p := c.LastPrompt(); p != nil; p = p.Before {
 				prompts = append(prompts, p.Seq)
 			}
 			slices.Reverse(prompts)
@@ -107,9 +107,9 @@ func TestGoingBackIsAsIfTheRestHadNotBeenSaid(t *testing.T) {
 // A marker that names no message that counts, as in a damaged log, does nothing.
 func TestGoingBackToNowhere(t *testing.T) {
 	var c conversation.Conversation
-	added(&c, chat.Say(chat.User, "hi"))
-	c.Add(event.Record{Event: event.ContextRewound{To: 99}})
-	c.Add(event.Record{Event: event.ContextRewound{Undo: true}})
+	added(&c, chat.TextMessage(chat.User, "hi"))
+	c.Add(event.Record{Event: event.ContextRewound{ToSeq: 99}})
+	c.Add(event.Record{Event: event.ContextRewound{IsUndo: true}})
 	if len(c.Messages()) != 1 {
 		t.Error(c.Messages())
 	}

@@ -51,17 +51,17 @@ type Hook struct {
 	Command string
 	Args    []string
 	// Callback, instead of a command, is a function in the program that drives the session.
-	Callback string
-	Timeout  time.Duration
-	Own      bool     // the user's, not a project's
-	Plugin   string   // the name of its plugin, if any
-	Root     string   // and its folder
-	Hide     []string // paths hidden from it
-	Once     bool     // run it once per session
-	Quiet    bool     // ignore its decision
-	Blocks   bool     // treat its failure as a denial
+	Callback       string
+	Timeout        time.Duration
+	FromUser       bool     // the user's, not a project's
+	Plugin         string   // the name of its plugin, if any
+	PluginRoot     string   // and its folder
+	HiddenPaths    []string // paths hidden from it
+	Once           bool     // run it once per session
+	IgnoreDecision bool     // ignore its decision
+	DenyOnFailure  bool     // treat its failure as a denial
 
-	names *regexp.Regexp // the parsed Matcher; nil matches everything
+	matcherPattern *regexp.Regexp // the parsed Matcher; nil matches everything
 }
 
 const (
@@ -70,8 +70,8 @@ const (
 	maxHooks       = 200
 )
 
-// written is a group of hooks in the user's notation.
-type written struct {
+// hookGroup is a group of hooks in the user's notation.
+type hookGroup struct {
 	Matcher string `json:"matcher"`
 	Hooks   []struct {
 		Type      string   `json:"type"`
@@ -87,27 +87,27 @@ type written struct {
 
 // Source is where hooks come from.
 type Source struct {
-	Own    bool     // the user's
-	Plugin string   // the name of a plugin
-	Root   string   // and its folder
-	Hide   []string // full paths to hide from its hooks
+	FromUser    bool     // the user's
+	Plugin      string   // the name of a plugin
+	PluginRoot  string   // and its folder
+	HiddenPaths []string // full paths to hide from its hooks
 }
 
-// Read parses hooks by event. It reports and skips unusable entries; an
+// Parse parses hooks by event. It reports and skips unusable entries; an
 // error is a mistake in a hook that would otherwise block something.
-func Read(by map[string]json.RawMessage, from Source) (list []Hook, skipped []string, err error) {
+func Parse(by map[string]json.RawMessage, from Source) (list []Hook, skipped []string, err error) {
 	for _, name := range slices.Sorted(maps.Keys(by)) {
 		if !slices.Contains(Events, Event(name)) {
-			skipped = append(skipped, unknown(name))
+			skipped = append(skipped, unknownEventMessage(name))
 			continue
 		}
-		var groups []written
+		var groups []hookGroup
 		dec := json.NewDecoder(bytes.NewReader(by[name]))
 		if err := dec.Decode(&groups); err != nil {
-			return nil, skipped, fmt.Errorf(`hooks.%s: expected a list of {"matcher", "hooks": [{"type": "command", "command": …}]}: %w`, name, jsonx.Misfit(err, written{}))
+			return nil, skipped, fmt.Errorf(`hooks.%s: expected a list of {"matcher", "hooks": [{"type": "command", "command": …}]}: %w`, name, jsonx.ExplainMismatch(err, hookGroup{}))
 		}
 		for _, g := range groups {
-			names, err := matcher(g.Matcher)
+			names, err := parseMatcher(g.Matcher)
 			if err != nil {
 				return nil, skipped, fmt.Errorf("hooks.%s: matcher %q: %w", name, g.Matcher, err)
 			}
@@ -126,8 +126,8 @@ func Read(by map[string]json.RawMessage, from Source) (list []Hook, skipped []st
 					skipped = append(skipped, fmt.Sprintf(`hooks.%s: %q runs on every call that its matcher matches: "if" is ignored`, name, w.Command))
 				}
 				list = append(list, Hook{
-					Event: Event(name), Matcher: g.Matcher, Command: w.Command, Args: w.Args, Timeout: timeout(w.Timeout), Own: from.Own,
-					Plugin: from.Plugin, Root: from.Root, Hide: from.Hide, Once: w.Once, Quiet: w.Async, Blocks: w.OnFailure == "block", names: names,
+					Event: Event(name), Matcher: g.Matcher, Command: w.Command, Args: w.Args, Timeout: parseTimeout(w.Timeout), FromUser: from.FromUser,
+					Plugin: from.Plugin, PluginRoot: from.PluginRoot, HiddenPaths: from.HiddenPaths, Once: w.Once, IgnoreDecision: w.Async, DenyOnFailure: w.OnFailure == "block", matcherPattern: names,
 				})
 			}
 		}
@@ -138,23 +138,23 @@ func Read(by map[string]json.RawMessage, from Source) (list []Hook, skipped []st
 	return list, skipped, nil
 }
 
-// Callbacks parses the functions that the driving program
+// ParseCallbacks parses the functions that the driving program
 // wants called on events. They count as the user's own.
-func Callbacks(by map[string][]CallbackGroup) (list []Hook, skipped []string, err error) {
+func ParseCallbacks(by map[string][]CallbackGroup) (list []Hook, skipped []string, err error) {
 	for _, name := range slices.Sorted(maps.Keys(by)) {
 		if !slices.Contains(Events, Event(name)) {
-			skipped = append(skipped, unknown(name))
+			skipped = append(skipped, unknownEventMessage(name))
 			continue
 		}
 		for _, g := range by[name] {
-			names, err := matcher(g.Matcher)
+			names, err := parseMatcher(g.Matcher)
 			if err != nil {
 				return nil, skipped, fmt.Errorf("hooks.%s: matcher %q: %w", name, g.Matcher, err)
 			}
 			for _, id := range g.IDs {
 				list = append(list, Hook{
-					Event: Event(name), Matcher: g.Matcher, Callback: id, Timeout: timeout(g.Timeout), Own: true,
-					Blocks: g.OnFailure != "" && g.OnFailure != "continue", names: names,
+					Event: Event(name), Matcher: g.Matcher, Callback: id, Timeout: parseTimeout(g.Timeout), FromUser: true,
+					DenyOnFailure: g.OnFailure != "" && g.OnFailure != "continue", matcherPattern: names,
 				})
 			}
 		}
@@ -173,20 +173,20 @@ type CallbackGroup struct {
 	OnFailure string   `json:"onFailure"`
 }
 
-// unknown reports an unknown event and lists the known ones.
-func unknown(name string) string {
+// unknownEventMessage reports an unknown event and lists the known ones.
+func unknownEventMessage(name string) string {
 	var names []string
 	for _, e := range Events {
 		names = append(names, string(e))
 	}
-	if near := nearest.Of(name, names); near != "" {
+	if near := nearest.Find(name, names); near != "" {
 		return fmt.Sprintf("hooks.%s: unknown event; did you mean %s?", name, near)
 	}
 	return fmt.Sprintf("hooks.%s: unknown event; the events are %s", name, strings.Join(names, ", "))
 }
 
-// timeout parses seconds. A very large number must mean milliseconds, and counts as such.
-func timeout(seconds float64) time.Duration {
+// parseTimeout parses seconds. A very large number must mean milliseconds, and counts as such.
+func parseTimeout(seconds float64) time.Duration {
 	switch {
 	case seconds <= 0:
 		return defaultTimeout
@@ -196,8 +196,8 @@ func timeout(seconds float64) time.Duration {
 	return min(time.Duration(seconds*float64(time.Second)), maxTimeout)
 }
 
-// matcher parses the pattern for whole names; nil matches all. A list of names is also an expression.
-func matcher(text string) (*regexp.Regexp, error) {
+// parseMatcher parses the pattern for whole names; nil matches all. A list of names is also an expression.
+func parseMatcher(text string) (*regexp.Regexp, error) {
 	if text == "" || text == "*" {
 		return nil, nil
 	}
@@ -206,5 +206,5 @@ func matcher(text string) (*regexp.Regexp, error) {
 
 // matches reports whether a hook applies to something known by any of names.
 func (h Hook) matches(e Event, names ...string) bool {
-	return h.Event == e && (h.names == nil || len(names) == 0 || slices.ContainsFunc(names, h.names.MatchString))
+	return h.Event == e && (h.matcherPattern == nil || len(names) == 0 || slices.ContainsFunc(names, h.matcherPattern.MatchString))
 }

@@ -32,7 +32,7 @@ func TestReadTakesTheFormPeopleHave(t *testing.T) {
 			if err := json.Unmarshal([]byte(tt.in), &by); err != nil {
 				t.Fatal(err)
 			}
-			list, skipped, err := hooks.Read(by, hooks.Source{})
+			list, skipped, err := hooks.Parse(by, hooks.Source{})
 			if (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
 				t.Fatalf("err = %v, want %q", err, tt.err)
 			}
@@ -48,7 +48,7 @@ func TestSecondsThatMustBeMillisecondsAreTakenAsSuch(t *testing.T) {
 		"0": time.Minute, "5": 5 * time.Second, "0.5": 500 * time.Millisecond, "5000": 5 * time.Second, "30000": 30 * time.Second, "999": 10 * time.Minute,
 	} {
 		by := map[string]json.RawMessage{"Stop": json.RawMessage(`[{"hooks": [{"command": "x", "timeout": ` + seconds + `}]}]`)}
-		list, _, err := hooks.Read(by, hooks.Source{})
+		list, _, err := hooks.Parse(by, hooks.Source{})
 		if err != nil || list[0].Timeout != want {
 			t.Errorf("timeout %s: %v, %v; want %v", seconds, list, err, want)
 		}
@@ -58,7 +58,7 @@ func TestSecondsThatMustBeMillisecondsAreTakenAsSuch(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	f.Add(`[{"matcher": "Bash|Edit", "hooks": [{"type": "command", "command": "x", "timeout": 5}]}]`)
 	f.Fuzz(func(t *testing.T, text string) {
-		list, _, err := hooks.Read(map[string]json.RawMessage{"PreToolUse": json.RawMessage(text)}, hooks.Source{})
+		list, _, err := hooks.Parse(map[string]json.RawMessage{"PreToolUse": json.RawMessage(text)}, hooks.Source{})
 		for _, h := range list {
 			if err != nil || h.Command == "" || h.Timeout <= 0 || h.Timeout > 10*time.Minute {
 				t.Errorf("%q: %+v, %v", text, h, err)
@@ -74,18 +74,18 @@ func TestCallbacksCountAsThePersonsOwn(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &by); err != nil {
 		t.Fatal(err)
 	}
-	list, skipped, err := hooks.Callbacks(by)
+	list, skipped, err := hooks.ParseCallbacks(by)
 	if err != nil || len(list) != 5 || len(skipped) != 1 || !strings.Contains(skipped[0], "Sneeze") {
 		t.Fatalf("%+v, %q, %v", list, skipped, err)
 	}
 	for _, h := range list {
 		blocks := h.Callback == "c" || h.Callback == "d"
-		if !h.Own || h.Blocks != blocks || h.Timeout <= 0 || h.Command != "" {
+		if !h.FromUser || h.DenyOnFailure != blocks || h.Timeout <= 0 || h.Command != "" {
 			t.Errorf("%+v", h)
 		}
 	}
 	by = map[string][]hooks.CallbackGroup{"PreToolUse": {{Matcher: "(", IDs: []string{"a"}}}}
-	if _, _, err := hooks.Callbacks(by); err == nil {
+	if _, _, err := hooks.ParseCallbacks(by); err == nil {
 		t.Error("a matcher that says nothing was taken")
 	}
 }

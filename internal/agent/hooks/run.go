@@ -25,24 +25,24 @@ import (
 	"coder/internal/tool/dialect"
 )
 
-// Actor is the actor in the records of hooks.
-const Actor = "hook"
+// ActorHooks is the actor in the records of hooks.
+const ActorHooks = "hook"
 
 // Options are the settings for running hooks. All fields are required.
 type Options struct {
-	Hooks  []Hook
-	Runner *toolrun.Runner // runs each event's hooks as a call
-	Tool   tool.Tool       // [bash.Hook]
-	NewID  func(prefix string) string
-	Facts  func() Facts
-	// Holds reports whether a plugin's folder is still the content
+	Hooks       []Hook
+	Runner      *toolrun.Runner // runs each event's hooks as a call
+	Tool        tool.Tool       // [bash.Hook]
+	NewID       func(prefix string) string
+	SessionInfo func() SessionInfo
+	// IsTrusted reports whether a plugin's folder is still the content
 	// that the user agreed to. Otherwise its hooks do not run.
-	Holds func(root string) bool
-	Warn  func(string) // shows problems after the session has ended
+	IsTrusted func(root string) bool
+	Warn      func(string) // shows problems after the session has ended
 }
 
-// Facts are the session's details that every hook gets.
-type Facts struct {
+// SessionInfo are the session's details that every hook gets.
+type SessionInfo struct {
 	Session    string // the session's id
 	Transcript string // a file with the conversation
 	Root       string // the workspace's root
@@ -52,11 +52,11 @@ type Facts struct {
 // Hooks runs one session's hooks. The nil Hooks has none.
 type Hooks struct {
 	Options
-	set tool.Set
+	tools tool.Set
 
-	mu   sync.Mutex // guards the fields below
-	ran  map[string]bool
-	told map[string]bool
+	mu          sync.Mutex // guards the fields below
+	onceRun     map[string]bool
+	warnedTexts map[string]bool
 }
 
 // New returns Hooks, or nil if there are none.
@@ -68,16 +68,16 @@ func New(o Options) (*Hooks, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Hooks{Options: o, set: set, ran: make(map[string]bool), told: make(map[string]bool)}, nil
+	return &Hooks{Options: o, tools: set, onceRun: make(map[string]bool), warnedTexts: make(map[string]bool)}, nil
 }
 
-// On reports whether there are hooks for an event.
-func (h *Hooks) On(e Event) bool {
+// Has reports whether there are hooks for an event.
+func (h *Hooks) Has(e Event) bool {
 	return h != nil && slices.ContainsFunc(h.Hooks, func(one Hook) bool { return one.Event == e })
 }
 
-// Scene is where in a session an event happens: its place in the record and its sink.
-type Scene struct {
+// Origin is where in a session an event happens: its place in the record and its sink.
+type Origin struct {
 	Task string
 	Sink event.Sink
 }
@@ -85,37 +85,37 @@ type Scene struct {
 // Fire runs an event's hooks in parallel and returns their combined ruling.
 // names identify the event's subject for matchers; fields extend the input that
 // every hook gets. The error is the record's or the context's, never a hook's.
-func (h *Hooks) Fire(ctx context.Context, at Scene, e Event, names []string, fields map[string]any) (toolrun.Ruling, error) {
-	chosen := slices.DeleteFunc(h.choose(e, names), func(c Hook) bool {
-		gone := c.Root != "" && !h.Holds(c.Root)
+func (h *Hooks) Fire(ctx context.Context, at Origin, e Event, names []string, fields map[string]any) (toolrun.Ruling, error) {
+	chosen := slices.DeleteFunc(h.selectHooks(e, names), func(c Hook) bool {
+		gone := c.PluginRoot != "" && !h.IsTrusted(c.PluginRoot)
 		if gone {
-			h.tellOnce(ctx, at, fmt.Sprintf("the plugin in %s changed: its hooks are off", c.Root))
+			h.warnOnce(ctx, at, fmt.Sprintf("the plugin in %s changed: its hooks are off", c.PluginRoot))
 		}
 		return gone
 	})
 	if len(chosen) == 0 {
 		return toolrun.Ruling{}, nil
 	}
-	facts := h.Facts()
+	facts := h.SessionInfo()
 	input := map[string]any{
-		"session_id": facts.Session, "transcript_path": facts.Transcript, "cwd": facts.Root, "hook_event_name": e, "permission_mode": OutwardMode(facts.Mode),
+		"session_id": facts.Session, "transcript_path": facts.Transcript, "cwd": facts.Root, "hook_event_name": e, "permission_mode": ExternalMode(facts.Mode),
 	}
 	maps.Copy(input, fields)
-	run := bash.HookRun{Event: string(e), Input: jsonx.Must(input)}
+	run := bash.HookRun{Event: string(e), Input: jsonx.MustMarshal(input)}
 	for _, c := range chosen {
 		env := []string{"CLAUDE_PROJECT_DIR=" + facts.Root, "CODER_PROJECT_DIR=" + facts.Root}
-		if c.Root != "" {
-			for name, value := range PluginEnv(c.Root) {
+		if c.PluginRoot != "" {
+			for name, value := range PluginEnv(c.PluginRoot) {
 				env = append(env, name+"="+value)
 			}
 			slices.Sort(env)
-			c = c.inPlugin()
+			c = c.expandPluginRoot()
 		}
 		if c.Callback != "" {
 			env = nil
 		}
 		run.Commands = append(run.Commands, bash.HookCommand{
-			Command: c.Command, Args: c.Args, Callback: c.Callback, Seconds: c.Timeout.Seconds(), Env: env, Foreign: !c.Own, Hide: c.Hide,
+			Command: c.Command, Args: c.Args, Callback: c.Callback, TimeoutSeconds: c.Timeout.Seconds(), Env: env, Foreign: !c.FromUser, Hide: c.HiddenPaths,
 		})
 	}
 	results, err := h.run(ctx, at, run)
@@ -125,7 +125,7 @@ func (h *Hooks) Fire(ctx context.Context, at Scene, e Event, names []string, fie
 	var sum toolrun.Ruling
 	for i, r := range results.Hooks {
 		if i < len(chosen) {
-			h.add(ctx, at, &sum, chosen[i], r)
+			h.addResult(ctx, at, &sum, chosen[i], r)
 		}
 	}
 	return sum, nil
@@ -134,29 +134,29 @@ func (h *Hooks) Fire(ctx context.Context, at Scene, e Event, names []string, fie
 // PluginEnv returns the environment variables that a plugin's programs get in
 // addition. The plugin's folder must not change, so compilers must not write to it.
 func PluginEnv(root string) map[string]string {
-	return map[string]string{pluginRoot: root, "PYTHONDONTWRITEBYTECODE": "1"}
+	return map[string]string{pluginRootVar: root, "PYTHONDONTWRITEBYTECODE": "1"}
 }
 
-const pluginRoot = "CLAUDE_PLUGIN_ROOT"
+const pluginRootVar = "CLAUDE_PLUGIN_ROOT"
 
-// inPlugin returns the hook with its plugin's folder inserted. The
+// expandPluginRoot returns the hook with its plugin's folder inserted. The
 // shell inserts a path that contains characters special to it.
-func (h Hook) inPlugin() Hook {
-	const name = "${" + pluginRoot + "}"
-	if plain := strings.IndexFunc(h.Root, func(r rune) bool {
+func (h Hook) expandPluginRoot() Hook {
+	const name = "${" + pluginRootVar + "}"
+	if plain := strings.IndexFunc(h.PluginRoot, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+@", r)
 	}) < 0; plain || len(h.Args) > 0 {
-		h.Command = strings.ReplaceAll(h.Command, name, h.Root)
+		h.Command = strings.ReplaceAll(h.Command, name, h.PluginRoot)
 	}
 	h.Args = slices.Clone(h.Args)
 	for i, arg := range h.Args {
-		h.Args[i] = strings.ReplaceAll(arg, name, h.Root)
+		h.Args[i] = strings.ReplaceAll(arg, name, h.PluginRoot)
 	}
 	return h
 }
 
-// choose returns the hooks to run, each command once.
-func (h *Hooks) choose(e Event, names []string) (chosen []Hook) {
+// selectHooks returns the hooks to run, each command once.
+func (h *Hooks) selectHooks(e Event, names []string) (chosen []Hook) {
 	if h == nil {
 		return nil
 	}
@@ -164,11 +164,11 @@ func (h *Hooks) choose(e Event, names []string) (chosen []Hook) {
 	defer h.mu.Unlock()
 	seen := make(map[string]bool)
 	for _, one := range h.Hooks {
-		key := strings.Join(append([]string{one.Root, one.Command, one.Callback}, one.Args...), "\x00")
-		if !one.matches(e, names...) || seen[key] || one.Once && h.ran[string(e)+key] {
+		key := strings.Join(append([]string{one.PluginRoot, one.Command, one.Callback}, one.Args...), "\x00")
+		if !one.matches(e, names...) || seen[key] || one.Once && h.onceRun[string(e)+key] {
 			continue
 		}
-		seen[key], h.ran[string(e)+key] = true, true
+		seen[key], h.onceRun[string(e)+key] = true, true
 		chosen = append(chosen, one)
 	}
 	return chosen
@@ -176,7 +176,7 @@ func (h *Hooks) choose(e Event, names []string) (chosen []Hook) {
 
 // run runs one event's hooks as a single call. They are the user's
 // own commands, so they need no approval, and the call is not shown.
-func (h *Hooks) run(ctx context.Context, at Scene, run bash.HookRun) (results bash.HookResults, err error) {
+func (h *Hooks) run(ctx context.Context, at Origin, run bash.HookRun) (results bash.HookResults, err error) {
 	quiet := event.SinkFunc(func(ctx context.Context, r event.Record) error {
 		switch r.Event.(type) {
 		case event.ToolStarted, event.ToolOutput, event.ToolFinished:
@@ -185,12 +185,12 @@ func (h *Hooks) run(ctx context.Context, at Scene, run bash.HookRun) (results ba
 		return at.Sink.Emit(ctx, r)
 	})
 	err = h.Runner.Run(ctx, toolrun.Round{
-		Task: at.Task, Actor: Actor, Unjudged: true, Set: h.set, Person: uip.Nobody, Sink: quiet,
-		Calls: []chat.ToolCall{{ID: h.NewID("hook"), Name: bash.HookTool, Args: jsonx.Must(run)}},
+		Task: at.Task, Actor: ActorHooks, Unjudged: true, Tools: h.tools, User: uip.NoInteractor, Sink: quiet,
+		Calls: []chat.ToolCall{{ID: h.NewID("hook"), Name: bash.HookTool, Args: jsonx.MustMarshal(run)}},
 		Deliver: func(_ context.Context, out toolrun.Outcome) error {
 			if json.Unmarshal([]byte(out.Result.Text), &results) != nil || len(results.Hooks) == 0 { // the hooks did not run
 				for range run.Commands {
-					results.Hooks = append(results.Hooks, tool.ShellResult{ExitCode: -1, Error: clip.Text(out.Result.Text, 500)})
+					results.Hooks = append(results.Hooks, tool.ShellResult{ExitCode: -1, Error: clip.Truncate(out.Result.Text, 500)})
 				}
 			}
 			return nil
@@ -230,13 +230,13 @@ const (
 
 // The words of decisions. A word that can only mean no counts as a denial.
 var (
-	refusals  = []string{"block", "blocked", "deny", "denied", "reject", "rejected", "refuse", "refused", "forbid", "forbidden"}
-	approvals = []string{"allow", "approve"}
+	denyWords    = []string{"block", "blocked", "deny", "denied", "reject", "rejected", "refuse", "refused", "forbid", "forbidden"}
+	approveWords = []string{"allow", "approve"}
 )
 
-// readOutput parses a hook's output into objects and the text around
+// parseOutput parses a hook's output into objects and the text around
 // them. An error means that the output contains an unreadable verdict.
-func readOutput(stdout string) (outs []output, text string, err error) {
+func parseOutput(stdout string) (outs []output, text string, err error) {
 	var other strings.Builder
 	rest := strings.TrimSpace(strings.TrimPrefix(stdout, "\ufeff"))
 	for rest != "" {
@@ -264,73 +264,73 @@ func readOutput(stdout string) (outs []output, text string, err error) {
 	return outs, strings.TrimSpace(other.String()), nil
 }
 
-// add adds one hook's result to the ruling.
-func (h *Hooks) add(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hook, r tool.ShellResult) {
+// addResult adds one hook's result to the ruling.
+func (h *Hooks) addResult(ctx context.Context, at Origin, sum *toolrun.Ruling, hook Hook, r tool.ShellResult) {
 	if r.ExitCode == 2 && !r.TimedOut {
-		if !hook.Quiet {
-			hook.deny(sum, clip.Text(strings.TrimSpace(r.Stderr), maxReason))
+		if !hook.IgnoreDecision {
+			hook.deny(sum, clip.Truncate(strings.TrimSpace(r.Stderr), maxReason))
 		}
 		return
 	}
-	outs, text, err := readOutput(r.Stdout)
+	outs, text, err := parseOutput(r.Stdout)
 	if r.ExitCode != 0 {
-		if !hook.Quiet {
+		if !hook.IgnoreDecision {
 			for _, out := range outs { // it failed after it denied
-				hook.refuse(sum, out)
+				hook.applyDenial(sum, out)
 			}
 		}
 		why := cmp.Or(r.Error, "it could not be run")
 		if line, _, _ := strings.Cut(strings.TrimSpace(r.Stderr), "\n"); line != "" {
-			why += ": " + strconv.Quote(clip.Text(line, 200))
+			why += ": " + strconv.Quote(clip.Truncate(line, 200))
 		}
 		if r.Sandbox != "" {
 			why += " (" + r.Sandbox + ")"
 		}
-		h.failed(ctx, at, sum, hook, why)
+		h.handleFailure(ctx, at, sum, hook, why)
 		return
 	}
 	for _, out := range outs {
-		h.apply(ctx, at, sum, hook, out)
+		h.applyOutput(ctx, at, sum, hook, out)
 	}
 	if err == nil && r.Truncated {
 		err = errors.New("its output was too long")
 	}
 	if err != nil {
-		h.unreadable(ctx, at, sum, hook, err.Error())
+		h.handleUnreadable(ctx, at, sum, hook, err.Error())
 	}
 	if text != "" && (hook.Event == UserPromptSubmit || hook.Event == SessionStart) {
-		sum.Notes = append(sum.Notes, hook.note(text))
+		sum.Notes = append(sum.Notes, hook.modelNote(text))
 	}
 }
 
-// apply adds one object from a hook's output to the ruling.
-func (h *Hooks) apply(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hook, out output) {
+// applyOutput adds one object from a hook's output to the ruling.
+func (h *Hooks) applyOutput(ctx context.Context, at Origin, sum *toolrun.Ruling, hook Hook, out output) {
 	if out.SystemMessage != "" {
-		tell(ctx, at, event.Info, clip.Text(out.SystemMessage, maxReason))
+		notify(ctx, at, event.LevelInfo, clip.Truncate(out.SystemMessage, maxReason))
 	}
-	if hook.Quiet {
+	if hook.IgnoreDecision {
 		return
 	}
-	if out.Continue != nil && !*out.Continue && sum.Stop == "" {
-		sum.Stop = clip.Text(cmp.Or(out.StopReason, "a hook asked to stop"), maxReason)
+	if out.Continue != nil && !*out.Continue && sum.StopReason == "" {
+		sum.StopReason = clip.Truncate(cmp.Or(out.StopReason, "a hook asked to stop"), maxReason)
 	}
-	hook.refuse(sum, out)
+	hook.applyDenial(sum, out)
 	s := out.Specific
 	elsewhere := s.Event != "" && !strings.EqualFold(s.Event, string(hook.Event))
 	if elsewhere {
-		h.unreadable(ctx, at, sum, hook, fmt.Sprintf("its answer for %s was ignored", clip.Text(s.Event, 60)))
+		h.handleUnreadable(ctx, at, sum, hook, fmt.Sprintf("its answer for %s was ignored", clip.Truncate(s.Event, 60)))
 	}
-	for _, word := range out.words() {
+	for _, word := range out.decisions() {
 		switch {
-		case word == "" || slices.Contains(refusals, word):
+		case word == "" || slices.Contains(denyWords, word):
 		case word == "ask":
-			sum.Ask = cmp.Or(sum.Ask, clip.Text(cmp.Or(out.Reason, s.Reason), maxReason), "a hook requires approval")
-		case slices.Contains(approvals, word):
-			sum.Allow = sum.Allow || hook.Own && hook.Event == PreToolUse && !elsewhere
+			sum.AskReason = cmp.Or(sum.AskReason, clip.Truncate(cmp.Or(out.Reason, s.Reason), maxReason), "a hook requires approval")
+		case slices.Contains(approveWords, word):
+			sum.Allow = sum.Allow || hook.FromUser && hook.Event == PreToolUse && !elsewhere
 		default:
 			hook := hook
-			hook.Blocks = hook.Blocks || hook.Event == UserPromptSubmit || hook.Event == PreCompact // these events ask no question
-			h.unreadable(ctx, at, sum, hook, fmt.Sprintf("%q is not a known decision", clip.Text(word, 60)))
+			hook.DenyOnFailure = hook.DenyOnFailure || hook.Event == UserPromptSubmit || hook.Event == PreCompact // these events ask no question
+			h.handleUnreadable(ctx, at, sum, hook, fmt.Sprintf("%q is not a known decision", clip.Truncate(word, 60)))
 		}
 	}
 	if elsewhere {
@@ -340,7 +340,7 @@ func (h *Hooks) apply(ctx context.Context, at Scene, sum *toolrun.Ruling, hook H
 		sum.Input, sum.InputBy = s.Input, hook.Owner()
 	}
 	if s.Context != "" {
-		sum.Notes = append(sum.Notes, hook.note(s.Context))
+		sum.Notes = append(sum.Notes, hook.modelNote(s.Context))
 	}
 	for _, o := range []json.RawMessage{s.Output, s.MCPOutput} {
 		if len(o) > 0 && string(o) != "null" {
@@ -349,47 +349,49 @@ func (h *Hooks) apply(ctx context.Context, at Scene, sum *toolrun.Ruling, hook H
 	}
 }
 
-// words returns the decisions in an object.
-func (o output) words() (words []string) {
+// decisions returns the decisions in an object.
+func (o output) decisions() (words []string) {
 	for _, word := range []string{o.Decision, o.Permission, o.Specific.Decision, o.Specific.Permission} {
 		words = append(words, strings.ToLower(strings.TrimSpace(word)))
 	}
 	return words
 }
 
-// refuse adds a denial if the object contains one.
-func (h Hook) refuse(sum *toolrun.Ruling, out output) {
-	if slices.ContainsFunc(out.words(), func(word string) bool { return slices.Contains(refusals, word) }) {
-		h.deny(sum, clip.Text(cmp.Or(out.Reason, out.Specific.Reason), maxReason))
+// applyDenial adds a denial if the object contains one.
+func (h Hook) applyDenial(sum *toolrun.Ruling, out output) {
+	if slices.ContainsFunc(out.decisions(), func(word string) bool { return slices.Contains(denyWords, word) }) {
+		h.deny(sum, clip.Truncate(cmp.Or(out.Reason, out.Specific.Reason), maxReason))
 	}
 }
 
-// failed reports a failed hook. A hook written to block denies instead.
-func (h *Hooks) failed(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hook, why string) {
-	why = hook.says(why)
-	if hook.Blocks {
+// handleFailure reports a failed hook. A hook written to block denies instead.
+func (h *Hooks) handleFailure(ctx context.Context, at Origin, sum *toolrun.Ruling, hook Hook, why string) {
+	why = hook.message(why)
+	if hook.DenyOnFailure {
 		hook.deny(sum, why)
 		return
 	}
-	h.tellOnce(ctx, at, why)
+	h.warnOnce(ctx, at, why)
 }
 
-// unreadable handles a hook with an unreadable verdict: before a call, the user is asked.
-func (h *Hooks) unreadable(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hook, why string) {
-	if hook.Event == PreToolUse && !hook.Quiet {
-		sum.Ask = cmp.Or(sum.Ask, hook.says(why))
+// handleUnreadable handles a hook with an unreadable verdict: before a call, the user is asked.
+func (h *Hooks) handleUnreadable(ctx context.Context, at Origin, sum *toolrun.Ruling, hook Hook, why string) {
+	if hook.Event == PreToolUse && !hook.IgnoreDecision {
+		sum.AskReason = cmp.Or(sum.AskReason, hook.message(why))
 	}
-	hook.Blocks = hook.Blocks && !hook.Quiet
-	h.failed(ctx, at, sum, hook, why)
+	hook.DenyOnFailure = hook.DenyOnFailure && !hook.IgnoreDecision
+	h.handleFailure(ctx, at, sum, hook, why)
 }
 
-// says returns a sentence about a hook. Its command may be any text, so says quotes it.
-func (h Hook) says(why string) string { return fmt.Sprintf("%s %#q: %s", h.Event, h.name(), why) }
+// message returns a sentence about a hook. Its command may be any text, so says quotes it.
+func (h Hook) message(why string) string {
+	return fmt.Sprintf("%s %#q: %s", h.Event, h.displayName(), why)
+}
 
 // Owner returns whose hook h is.
 func (h Hook) Owner() string {
 	switch {
-	case h.Own:
+	case h.FromUser:
 		return "the user's"
 	case h.Plugin != "":
 		return fmt.Sprintf("the plugin %s's", h.Plugin)
@@ -397,49 +399,49 @@ func (h Hook) Owner() string {
 	return "the project's"
 }
 
-// note returns a hook's text for the model.
-func (h Hook) note(text string) toolrun.Note {
-	return toolrun.Note{Whose: h.Owner(), Text: clip.Text(text, maxContext)}
+// modelNote returns a hook's text for the model.
+func (h Hook) modelNote(text string) toolrun.Note {
+	return toolrun.Note{Owner: h.Owner(), Text: clip.Truncate(text, maxContext)}
 }
 
 // deny adds a denial. It names the owner if the hook is not the user's.
 func (h Hook) deny(sum *toolrun.Ruling, why string) {
 	why = cmp.Or(why, "a hook refused it")
-	if !h.Own {
+	if !h.FromUser {
 		why = fmt.Sprintf("a hook of %s: %s", h.Owner(), why)
 	}
-	if sum.Deny == "" {
-		sum.Deny, sum.DenyBy = why, h.name()
+	if sum.DenyReason == "" {
+		sum.DenyReason, sum.DeniedBy = why, h.displayName()
 	}
 }
 
-// name returns the hook's name in messages.
-func (h Hook) name() string { return clip.Text(cmp.Or(h.Command, h.Callback), 120) }
+// displayName returns the hook's name in messages.
+func (h Hook) displayName() string { return clip.Truncate(cmp.Or(h.Command, h.Callback), 120) }
 
-// tellOnce shows a warning about a hook once per session.
-func (h *Hooks) tellOnce(ctx context.Context, at Scene, text string) {
+// warnOnce shows a warning about a hook once per session.
+func (h *Hooks) warnOnce(ctx context.Context, at Origin, text string) {
 	h.mu.Lock()
-	told := h.told[text]
-	h.told[text] = true
+	told := h.warnedTexts[text]
+	h.warnedTexts[text] = true
 	h.mu.Unlock()
 	if !told {
-		tell(ctx, at, event.Warn, text)
+		notify(ctx, at, event.LevelWarn, text)
 	}
 }
 
-func tell(ctx context.Context, at Scene, l event.Level, text string) {
-	_ = at.Sink.Emit(context.WithoutCancel(ctx), event.Record{Task: at.Task, Actor: Actor, Event: event.Notice{Level: l, Text: text}})
+func notify(ctx context.Context, at Origin, l event.Level, text string) {
+	_ = at.Sink.Emit(context.WithoutCancel(ctx), event.Record{Task: at.Task, Actor: ActorHooks, Event: event.Notice{Level: l, Text: text}})
 }
 
-// modes maps coder's modes to their names in programs written for another agent.
-var modes = map[string]string{"build": "default", "auto-edit": "acceptEdits", "yolo": "bypassPermissions"}
+// modeNames maps coder's modes to their names in programs written for another agent.
+var modeNames = map[string]string{"build": "default", "auto-edit": "acceptEdits", "yolo": "bypassPermissions"}
 
-// OutwardMode returns a mode's name as hooks know it.
-func OutwardMode(mode string) string { return cmp.Or(modes[mode], mode) }
+// ExternalMode returns a mode's name as hooks know it.
+func ExternalMode(mode string) string { return cmp.Or(modeNames[mode], mode) }
 
-// InwardMode returns coder's name for a mode of programs written for another agent.
-func InwardMode(theirs string) string {
-	for ours, name := range modes {
+// InternalMode returns coder's name for a mode of programs written for another agent.
+func InternalMode(theirs string) string {
+	for ours, name := range modeNames {
 		if name == theirs {
 			return ours
 		}
@@ -449,15 +451,15 @@ func InwardMode(theirs string) string {
 
 // Before runs the hooks that run before a call.
 func (h *Hooks) Before(ctx context.Context, r toolrun.Round, c toolrun.HookedCall) (toolrun.Ruling, error) {
-	names, fields := h.about(c)
-	return h.Fire(ctx, Scene{r.Task, r.Sink}, PreToolUse, names, fields)
+	names, fields := h.describeCall(c)
+	return h.Fire(ctx, Origin{r.Task, r.Sink}, PreToolUse, names, fields)
 }
 
 // After runs the hooks that run after a call.
 func (h *Hooks) After(ctx context.Context, r toolrun.Round, c toolrun.HookedCall, output json.RawMessage, took time.Duration) (toolrun.Ruling, error) {
-	names, fields := h.about(c)
+	names, fields := h.describeCall(c)
 	fields["tool_response"], fields["duration_ms"] = output, took.Milliseconds()
-	ruling, err := h.Fire(context.WithoutCancel(ctx), Scene{r.Task, r.Sink}, PostToolUse, names, fields)
+	ruling, err := h.Fire(context.WithoutCancel(ctx), Origin{r.Task, r.Sink}, PostToolUse, names, fields)
 	var failed struct {
 		OK    *bool  `json:"ok"`
 		Error string `json:"error"`
@@ -466,15 +468,15 @@ func (h *Hooks) After(ctx context.Context, r toolrun.Round, c toolrun.HookedCall
 		return ruling, err
 	}
 	fields["error"], fields["is_interrupt"] = failed.Error, ctx.Err() != nil
-	more, err := h.Fire(context.WithoutCancel(ctx), Scene{r.Task, r.Sink}, PostToolFailure, names, fields)
-	ruling.Stop, ruling.Deny = cmp.Or(ruling.Stop, more.Stop), cmp.Or(ruling.Deny, more.Deny)
+	more, err := h.Fire(context.WithoutCancel(ctx), Origin{r.Task, r.Sink}, PostToolFailure, names, fields)
+	ruling.StopReason, ruling.DenyReason = cmp.Or(ruling.StopReason, more.StopReason), cmp.Or(ruling.DenyReason, more.DenyReason)
 	ruling.Notes = append(ruling.Notes, more.Notes...)
 	return ruling, err
 }
 
-// about describes a call to hooks, under coder's name for the tool and the other agent's.
-func (h *Hooks) about(c toolrun.HookedCall) (names []string, fields map[string]any) {
-	name, args := dialect.Outward(c.Tool, c.Args, h.Facts().Root)
+// describeCall describes a call to hooks, under coder's name for the tool and the other agent's.
+func (h *Hooks) describeCall(c toolrun.HookedCall) (names []string, fields map[string]any) {
+	name, args := dialect.ToExternal(c.Tool, c.Args, h.SessionInfo().Root)
 	if len(args) == 0 {
 		args = json.RawMessage("{}")
 	}

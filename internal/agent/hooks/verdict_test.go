@@ -12,14 +12,14 @@ import (
 
 // heard is what one hook's output comes to, and what the person is told of it.
 func heard(hook Hook, r tool.ShellResult) (sum toolrun.Ruling, told []string) {
-	h := &Hooks{told: make(map[string]bool)}
+	h := &Hooks{warnedTexts: make(map[string]bool)}
 	sink := event.SinkFunc(func(_ context.Context, r event.Record) error {
 		told = append(told, r.Event.(event.Notice).Text)
 		return nil
 	})
 	for range 2 { // it is told once
 		sum = toolrun.Ruling{}
-		h.add(context.Background(), Scene{Sink: sink}, &sum, hook, r)
+		h.addResult(context.Background(), Origin{Sink: sink}, &sum, hook, r)
 	}
 	return sum, told
 }
@@ -44,7 +44,7 @@ func TestWhatOnlyMeansNoRefuses(t *testing.T) {
 		"something else is broken": {Stdout: `{"decision":"block","reason":"no","continue":"perhaps"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if sum, _ := heard(Hook{Event: PreToolUse, Command: "x", Own: true}, r); sum.Deny != "no" {
+			if sum, _ := heard(Hook{Event: PreToolUse, Command: "x", FromUser: true}, r); sum.DenyReason != "no" {
 				t.Errorf("%+v", sum)
 			}
 		})
@@ -64,47 +64,47 @@ func TestAVerdictNobodyCanReadNeverAllows(t *testing.T) {
 		"a flood of object": {Stdout: `{"reason":"yyyy`, Truncated: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			hook := Hook{Event: PreToolUse, Command: "x", Own: true}
-			if sum, told := heard(hook, r); sum.Ask == "" || sum.Deny != "" || len(told) != 1 || !strings.HasPrefix(told[0], "PreToolUse `x`: ") {
+			hook := Hook{Event: PreToolUse, Command: "x", FromUser: true}
+			if sum, told := heard(hook, r); sum.AskReason == "" || sum.DenyReason != "" || len(told) != 1 || !strings.HasPrefix(told[0], "PreToolUse `x`: ") {
 				t.Errorf("%+v, told %q", sum, told)
 			}
-			hook.Blocks = true
-			if sum, _ := heard(hook, r); !strings.HasPrefix(sum.Deny, "PreToolUse `x`: ") {
+			hook.DenyOnFailure = true
+			if sum, _ := heard(hook, r); !strings.HasPrefix(sum.DenyReason, "PreToolUse `x`: ") {
 				t.Errorf("written to block: %+v", sum)
 			}
 			hook.Event = Stop
-			if sum, _ := heard(hook, r); name != "of another event" && sum.Deny == "" {
+			if sum, _ := heard(hook, r); name != "of another event" && sum.DenyReason == "" {
 				t.Errorf("of another event: %+v", sum)
 			}
 		})
 	}
-	if sum, _ := heard(Hook{Event: UserPromptSubmit, Own: true}, tool.ShellResult{Stdout: `{"decision":"nope"}`}); sum.Deny == "" {
+	if sum, _ := heard(Hook{Event: UserPromptSubmit, FromUser: true}, tool.ShellResult{Stdout: `{"decision":"nope"}`}); sum.DenyReason == "" {
 		t.Errorf("a prompt, about which nobody is asked: %+v", sum)
 	}
 }
 
 func TestTextThatDecidesNothingHoldsNothingUp(t *testing.T) {
 	for _, stdout := range []string{"", "fine", "[1, 2]", "checking\n{not an object}", `{"level":"info"}`, `{"decision":null}`, `{"continue":true}`} {
-		if sum, told := heard(Hook{Event: PreToolUse, Own: true}, tool.ShellResult{Stdout: stdout}); sum.Deny+sum.Ask+sum.Stop != "" || len(told) > 0 {
+		if sum, told := heard(Hook{Event: PreToolUse, FromUser: true}, tool.ShellResult{Stdout: stdout}); sum.DenyReason+sum.AskReason+sum.StopReason != "" || len(told) > 0 {
 			t.Errorf("%q: %+v, told %q", stdout, sum, told)
 		}
 	}
-	sum, _ := heard(Hook{Event: PreToolUse, Own: true, Quiet: true}, tool.ShellResult{Stdout: `{"decision":"perhaps"}`})
-	if sum.Deny+sum.Ask != "" {
+	sum, _ := heard(Hook{Event: PreToolUse, FromUser: true, IgnoreDecision: true}, tool.ShellResult{Stdout: `{"decision":"perhaps"}`})
+	if sum.DenyReason+sum.AskReason != "" {
 		t.Errorf("one that does not count: %+v", sum)
 	}
 }
 
 func TestItIsSaidWhoseAHookIs(t *testing.T) {
-	for whose, hook := range map[string]Hook{"the user's": {Own: true}, "the project's": {}, "the plugin demo's": {Plugin: "demo", Root: "/x"}} {
+	for whose, hook := range map[string]Hook{"the user's": {FromUser: true}, "the project's": {}, "the plugin demo's": {Plugin: "demo", PluginRoot: "/x"}} {
 		hook.Event = UserPromptSubmit
 		sum, _ := heard(hook, tool.ShellResult{Stdout: "words"})
-		if len(sum.Notes) != 1 || sum.Notes[0].Whose != whose {
+		if len(sum.Notes) != 1 || sum.Notes[0].Owner != whose {
 			t.Errorf("%s: %+v", whose, sum.Notes)
 		}
 		sum, _ = heard(hook, tool.ShellResult{ExitCode: 2, Stderr: "no"})
-		if want := "a hook of " + whose + ": no"; !hook.Own && sum.Deny != want || hook.Own && sum.Deny != "no" {
-			t.Errorf("%s: %q", whose, sum.Deny)
+		if want := "a hook of " + whose + ": no"; !hook.FromUser && sum.DenyReason != want || hook.FromUser && sum.DenyReason != "no" {
+			t.Errorf("%s: %q", whose, sum.DenyReason)
 		}
 	}
 }

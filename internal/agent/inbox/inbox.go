@@ -32,8 +32,8 @@ type Box struct {
 	Key *authkey.Key
 }
 
-// Place is where a question comes from.
-type Place struct {
+// Origin is where a question comes from.
+type Origin struct {
 	Root    string `json:"root"` // the workspace
 	Session string `json:"session"`
 }
@@ -43,78 +43,78 @@ type Letter struct {
 	Answer uip.Response
 	From   string // the author, for display
 
-	path string   // without the suffix for its state
-	held *os.File // its folder, locked by the writer
+	path       string   // without the suffix for its state
+	folderLock *os.File // its folder, locked by the writer
 }
 
 // Suffixes of a letter's file: a posted letter waits; the other three are outcomes.
 const (
-	posted  = ".json"
-	taken   = ".taken"
-	late    = ".late"
-	refused = ".refused"
+	postedSuffix   = ".json"
+	acceptedSuffix = ".taken"
+	lateSuffix     = ".late"
+	refusedSuffix  = ".refused"
 
-	placeName = "place"
-	maxSize   = 1 << 20 // no genuine letter is longer
+	originFile     = "place"
+	maxLetterBytes = 1 << 20 // no genuine letter is longer
 )
 
-var errID = errors.New("not an interaction id")
+var errInvalidID = errors.New("not an interaction id")
 
 // folder returns the folder for letters about the question id.
 func (b Box) folder(id string) (string, error) {
 	if id == "" || len(id) > 128 || id[0] == '.' || strings.ContainsAny(id, "/\\\x00") {
-		return "", fmt.Errorf("%q: %w", id, errID)
+		return "", fmt.Errorf("%q: %w", id, errInvalidID)
 	}
 	return filepath.Join(b.Dir, id), nil
 }
 
 // Slot receives letters for one question. Close it after use.
 type Slot struct {
-	box      Box
-	question uip.Request
-	place    Place
-	folder   string
-	held     *os.File // the locked folder
+	box        Box
+	question   uip.Request
+	origin     Origin
+	folder     string
+	folderLock *os.File // the locked folder
 }
 
 // Open starts to accept letters about the question q.
-func (b Box) Open(q uip.Request, place Place) (*Slot, error) {
+func (b Box) Open(q uip.Request, place Origin) (*Slot, error) {
 	folder, err := b.folder(q.ID)
 	if err != nil {
 		return nil, err
 	}
-	held, err := enter(folder)
+	held, err := lockFolder(folder)
 	if err != nil {
 		return nil, fmt.Errorf("wait for answers from elsewhere: %w", err)
 	}
-	d := &Slot{box: b, question: q, place: place, folder: folder, held: held}
-	if err := atomicfile.Cache(filepath.Join(folder, placeName), jsonx.Must(place), 0o600); err != nil {
+	d := &Slot{box: b, question: q, origin: place, folder: folder, folderLock: held}
+	if err := atomicfile.WriteCache(filepath.Join(folder, originFile), jsonx.MustMarshal(place), 0o600); err != nil {
 		d.Close()
 		return nil, fmt.Errorf("wait for answers from elsewhere: %w", err)
 	}
 	return d, nil
 }
 
-// enter locks a folder, and creates it if necessary.
-func enter(folder string) (*os.File, error) {
+// lockFolder locks a folder, and creates it if necessary.
+func lockFolder(folder string) (*os.File, error) {
 	for {
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			return nil, err
 		}
-		f, err := hold(folder)
+		f, err := holdFolder(folder)
 		if !errors.Is(err, fs.ErrNotExist) { // not being swept right now
 			return f, err
 		}
 	}
 }
 
-// hold prevents Sweep from removing a folder until the file is closed.
-func hold(folder string) (*os.File, error) {
+// holdFolder prevents Sweep from removing a folder until the file is closed.
+func holdFolder(folder string) (*os.File, error) {
 	f, err := os.OpenFile(folder, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, err
 	}
-	atomicfile.HoldOpen(f)
+	atomicfile.HoldOpenDir(f)
 	held, err := f.Stat()
 	if err == nil {
 		var there fs.FileInfo
@@ -130,9 +130,9 @@ func hold(folder string) (*os.File, error) {
 
 // Close stops accepting letters. Letters that arrived stay for their writers.
 func (d *Slot) Close() {
-	_ = os.Remove(filepath.Join(d.folder, placeName))
+	_ = os.Remove(filepath.Join(d.folder, originFile))
 	_ = os.Remove(d.folder) // fails if letters are in it
-	_ = d.held.Close()
+	_ = d.folderLock.Close()
 }
 
 // Sweep removes folders that killed processes left over.
@@ -140,34 +140,34 @@ func (b Box) Sweep() {
 	folders, _ := os.ReadDir(b.Dir)
 	for _, f := range folders {
 		if f.IsDir() {
-			sweep(filepath.Join(b.Dir, f.Name()))
+			sweepFolder(filepath.Join(b.Dir, f.Name()))
 		}
 	}
 }
 
-func sweep(folder string) {
+func sweepFolder(folder string) {
 	f, err := os.OpenFile(folder, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return
 	}
 	defer f.Close()
-	if atomicfile.Unheld(f) {
+	if atomicfile.LockIfUnheld(f) {
 		_ = os.RemoveAll(folder)
 	}
 }
 
-// Next accepts the next letter, if any, so that no other process can.
+// Accept accepts the next letter, if any, so that no other process can.
 // It ignores a letter without this user's seal for this question.
-func (d *Slot) Next() (*Letter, bool) {
+func (d *Slot) Accept() (*Letter, bool) {
 	folder := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(d.folder) // a pattern that matches itself
-	names, _ := filepath.Glob(filepath.Join(folder, "*"+posted))
+	names, _ := filepath.Glob(filepath.Join(folder, "*"+postedSuffix))
 	for _, name := range names {
-		l := &Letter{path: strings.TrimSuffix(name, posted)}
-		if os.Rename(name, l.path+taken) != nil {
+		l := &Letter{path: strings.TrimSuffix(name, postedSuffix)}
+		if os.Rename(name, l.path+acceptedSuffix) != nil {
 			continue // withdrawn
 		}
-		if err := d.read(l); err != nil {
-			l.Refuse()
+		if err := d.verifyLetter(l); err != nil {
+			l.MarkRefused()
 			continue
 		}
 		return l, true
@@ -175,88 +175,88 @@ func (d *Slot) Next() (*Letter, bool) {
 	return nil, false
 }
 
-type sealed struct {
+type sealedLetter struct {
 	Answer json.RawMessage `json:"answer"`
 	From   string          `json:"from"`
 	Seal   string          `json:"seal"`
 }
 
-const purpose = "answer"
+const sealPurpose = "answer"
 
-// parts lists what a letter's seal covers. An answer to a question that was displayed differently is invalid.
-func parts(q uip.Request, p Place, answer []byte, from string) [][]byte {
+// sealedParts lists what a letter's seal covers. An answer to a question that was displayed differently is invalid.
+func sealedParts(q uip.Request, p Origin, answer []byte, from string) [][]byte {
 	return [][]byte{q.Canonical(), []byte(p.Root), []byte(p.Session), answer, []byte(from)}
 }
 
-func (d *Slot) read(l *Letter) error {
-	text, err := readFile(l.path + taken)
+func (d *Slot) verifyLetter(l *Letter) error {
+	text, err := readLetterFile(l.path + acceptedSuffix)
 	if err != nil {
 		return err
 	}
-	var s sealed
+	var s sealedLetter
 	if err := json.Unmarshal(text, &s); err != nil {
 		return err
 	}
-	if !d.box.Key.Verify(s.Seal, purpose, parts(d.question, d.place, s.Answer, s.From)...) {
+	if !d.box.Key.Verify(s.Seal, sealPurpose, sealedParts(d.question, d.origin, s.Answer, s.From)...) {
 		return errors.New("the seal is invalid")
 	}
 	l.From = s.From
 	return json.Unmarshal(s.Answer, &l.Answer)
 }
 
-// Late marks the letter as late: the question already had an answer.
-func (l *Letter) Late() { l.becomes(late) }
+// MarkLate marks the letter as late: the question already had an answer.
+func (l *Letter) MarkLate() { l.setState(lateSuffix) }
 
-// Refuse marks the letter as no answer to the question.
-func (l *Letter) Refuse() { l.becomes(refused) }
+// MarkRefused marks the letter as no answer to the question.
+func (l *Letter) MarkRefused() { l.setState(refusedSuffix) }
 
-// PutBack leaves the letter for the next waiting process.
-func (l *Letter) PutBack() { l.becomes(posted) }
+// Requeue leaves the letter for the next waiting process.
+func (l *Letter) Requeue() { l.setState(postedSuffix) }
 
-// becomes changes an accepted letter's state. The writer may already have removed the file.
-func (l *Letter) becomes(state string) { _ = os.Rename(l.path+taken, l.path+state) }
+// setState changes an accepted letter's state. The writer may already have removed the file.
+func (l *Letter) setState(state string) { _ = os.Rename(l.path+acceptedSuffix, l.path+state) }
 
-// Where returns the origin of the question id, if a process waits for its answer.
-func (b Box) Where(id string) (Place, bool) {
+// FindOrigin returns the origin of the question id, if a process waits for its answer.
+func (b Box) FindOrigin(id string) (Origin, bool) {
 	folder, err := b.folder(id)
 	if err != nil {
-		return Place{}, false
+		return Origin{}, false
 	}
-	text, err := readFile(filepath.Join(folder, placeName))
-	var p Place
+	text, err := readLetterFile(filepath.Join(folder, originFile))
+	var p Origin
 	return p, err == nil && json.Unmarshal(text, &p) == nil
 }
 
-// Waiting lists the origins of all questions that wait for an answer in running processes.
-func (b Box) Waiting() (all []Place) {
+// ListWaiting lists the origins of all questions that wait for an answer in running processes.
+func (b Box) ListWaiting() (all []Origin) {
 	folders, _ := os.ReadDir(b.Dir)
 	for _, f := range folders {
-		if p, ok := b.Where(f.Name()); ok {
+		if p, ok := b.FindOrigin(f.Name()); ok {
 			all = append(all, p)
 		}
 	}
 	return all
 }
 
-// ErrNobodyWaits reports that no process waits for the answer to a question.
-var ErrNobodyWaits = errors.New("nothing is waiting for this answer")
+// ErrNotWaiting reports that no process waits for the answer to a question.
+var ErrNotWaiting = errors.New("nothing is waiting for this answer")
 
 // Post sends an answer to the process that waits for it. name must differ from every other letter's.
-func (b Box) Post(place Place, q uip.Request, a uip.Response, from, name string) (*Letter, error) {
+func (b Box) Post(place Origin, q uip.Request, a uip.Response, from, name string) (*Letter, error) {
 	folder, err := b.folder(q.ID)
 	if err != nil {
 		return nil, err
 	}
-	answer := jsonx.Must(a)
-	s := sealed{Answer: answer, From: from, Seal: b.Key.Sign(purpose, parts(q, place, answer, from)...)}
+	answer := jsonx.MustMarshal(a)
+	s := sealedLetter{Answer: answer, From: from, Seal: b.Key.Sign(sealPurpose, sealedParts(q, place, answer, from)...)}
 	l := &Letter{Answer: a, From: from, path: filepath.Join(folder, name)}
-	if l.held, err = hold(folder); err == nil {
-		if err = atomicfile.Write(l.path+posted, jsonx.Must(s), 0o600); err != nil {
-			l.held.Close()
+	if l.folderLock, err = holdFolder(folder); err == nil {
+		if err = atomicfile.Write(l.path+postedSuffix, jsonx.MustMarshal(s), 0o600); err != nil {
+			l.folderLock.Close()
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrNobodyWaits
+		return nil, ErrNotWaiting
 	}
 	if err != nil {
 		return nil, fmt.Errorf("send the answer: %w", err)
@@ -269,37 +269,37 @@ type State int
 
 // The states of a letter.
 const (
-	Pending State = iota
-	Taken         // it is the answer, once recorded
-	Late          // another answer came first
-	Refused       // it did not fit the question
+	StatePending  State = iota
+	StateAccepted       // it is the answer, once recorded
+	StateLate           // another answer came first
+	StateRefused        // it did not fit the question
 )
 
 // State returns the state of a posted letter.
 func (l *Letter) State() State {
-	for s, suffix := range map[State]string{Taken: taken, Late: late, Refused: refused} {
+	for s, suffix := range map[State]string{StateAccepted: acceptedSuffix, StateLate: lateSuffix, StateRefused: refusedSuffix} {
 		if _, err := os.Lstat(l.path + suffix); err == nil {
 			return s
 		}
 	}
-	return Pending
+	return StatePending
 }
 
 // Withdraw removes a posted letter, whatever its state.
 func (l *Letter) Withdraw() {
-	for _, suffix := range []string{posted, taken, late, refused} {
+	for _, suffix := range []string{postedSuffix, acceptedSuffix, lateSuffix, refusedSuffix} {
 		_ = os.Remove(l.path + suffix)
 	}
 	_ = os.Remove(filepath.Dir(l.path)) // fails while a process waits there
-	_ = l.held.Close()
+	_ = l.folderLock.Close()
 }
 
-// readFile reads a regular file of limited size without blocking.
-func readFile(path string) ([]byte, error) {
+// readLetterFile reads a regular file of limited size without blocking.
+func readLetterFile(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxSize))
+	return io.ReadAll(io.LimitReader(f, maxLetterBytes))
 }

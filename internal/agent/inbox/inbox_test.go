@@ -14,22 +14,22 @@ import (
 
 func TestALetterIsTakenOnlyForTheQuestionItAnswers(t *testing.T) {
 	question := func(title string) uip.Request {
-		return uip.Request{ID: "ui_1", Kind: uip.Confirm, Display: uip.Display{Title: title}, Digest: "ab12"}
+		return uip.Request{ID: "ui_1", Kind: uip.KindConfirm, Display: uip.Display{Title: title}, Digest: "ab12"}
 	}
-	here := inbox.Place{Root: "/w", Session: "s"}
-	key := authkey.Temporary()
+	here := inbox.Origin{Root: "/w", Session: "s"}
+	key := authkey.NewTemporary()
 	for _, tt := range []struct {
 		name  string
 		key   *authkey.Key
-		place inbox.Place
+		place inbox.Origin
 		shown uip.Request
 		want  bool
 	}{
 		{"as it is asked", key, here, question("bash rm x"), true},
 		{"shown as another", key, here, question("bash go test"), false},
-		{"of another session", key, inbox.Place{Root: "/w", Session: "r"}, question("bash rm x"), false},
-		{"of another folder", key, inbox.Place{Root: "/v", Session: "s"}, question("bash rm x"), false},
-		{"by another user", authkey.Temporary(), here, question("bash rm x"), false},
+		{"of another session", key, inbox.Origin{Root: "/w", Session: "r"}, question("bash rm x"), false},
+		{"of another folder", key, inbox.Origin{Root: "/v", Session: "s"}, question("bash rm x"), false},
+		{"by another user", authkey.NewTemporary(), here, question("bash rm x"), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -38,19 +38,19 @@ func TestALetterIsTakenOnlyForTheQuestionItAnswers(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer slot.Close()
-			sent, err := inbox.Box{Dir: dir, Key: tt.key}.Post(tt.place, tt.shown, uip.Response{ID: "ui_1", Option: uip.Approve}, "a test", "one")
+			sent, err := inbox.Box{Dir: dir, Key: tt.key}.Post(tt.place, tt.shown, uip.Response{ID: "ui_1", Option: uip.OptionApprove}, "a test", "one")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if l, got := slot.Next(); got != tt.want || got && l.Answer.Option != uip.Approve {
+			if l, got := slot.Accept(); got != tt.want || got && l.Answer.Option != uip.OptionApprove {
 				t.Errorf("taken: %v, %+v", got, l)
 			}
-			if refused := sent.State() == inbox.Refused; refused == tt.want {
+			if refused := sent.State() == inbox.StateRefused; refused == tt.want {
 				t.Errorf("refused: %v", refused)
 			}
 		})
 	}
-	if _, err := (inbox.Box{Dir: t.TempDir(), Key: key}).Post(here, question("x"), uip.Response{}, "", "one"); !errors.Is(err, inbox.ErrNobodyWaits) {
+	if _, err := (inbox.Box{Dir: t.TempDir(), Key: key}).Post(here, question("x"), uip.Response{}, "", "one"); !errors.Is(err, inbox.ErrNotWaiting) {
 		t.Errorf("nobody waits: %v", err)
 	}
 }
@@ -58,8 +58,8 @@ func TestALetterIsTakenOnlyForTheQuestionItAnswers(t *testing.T) {
 // TestWhatKilledProcessesLeftIsSwept at once; where somebody waits, or has sent
 // an answer and waits for what becomes of it, nothing is.
 func TestWhatKilledProcessesLeftIsSwept(t *testing.T) {
-	box := inbox.Box{Dir: t.TempDir(), Key: authkey.Temporary()}
-	here := inbox.Place{Root: "/w", Session: "s"}
+	box := inbox.Box{Dir: t.TempDir(), Key: authkey.NewTemporary()}
+	here := inbox.Origin{Root: "/w", Session: "s"}
 	wait := func(id string) *inbox.Slot {
 		t.Helper()
 		slot, err := box.Open(uip.Request{ID: id}, here)
@@ -93,7 +93,7 @@ func TestWhatKilledProcessesLeftIsSwept(t *testing.T) {
 	}
 	left("ui_answered", "ui_waits")
 	again := wait("ui_answered")
-	if l, ok := again.Next(); !ok || l.Answer.ID != "ui_answered" {
+	if l, ok := again.Accept(); !ok || l.Answer.ID != "ui_answered" {
 		t.Error("the letter is gone")
 	}
 	again.Close()

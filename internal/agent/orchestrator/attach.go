@@ -16,98 +16,98 @@ import (
 
 // Attachments reads the files that the user named in a message.
 type Attachments struct {
-	Set     tool.Set      // the tools for files in the workspace, and Tool
-	Tool    string        // reads a file outside the workspace; the model does not have it
-	Outside mention.Files // finds files outside the workspace
-	// Blind returns why the model cannot see pictures, or nil if it can or might.
-	Blind func() error
+	Tools       tool.Set             // the tools for files in the workspace, and Tool
+	OutsideTool string               // reads a file outside the workspace; the model does not have it
+	Outside     mention.FileResolver // finds files outside the workspace
+	// ImageSupportError returns why the model cannot see pictures, or nil if it can or might.
+	ImageSupportError func() error
 }
 
 // AttachError reports a file that could not be attached to a message. The message was not sent.
-type AttachError struct{ Failed string }
+type AttachError struct{ Reason string }
 
-func (e *AttachError) Error() string { return "nothing was sent: " + e.Failed }
+func (e *AttachError) Error() string { return "nothing was sent: " + e.Reason }
 
-// naming is a name in a message and how coder reads it.
-type naming struct {
-	*mention.Reading
-	own     bool // the user typed it
-	outside bool // it is outside the workspace
+// mentionedFile is a name in a message and how coder reads it.
+type mentionedFile struct {
+	*mention.ReadTarget
+	typedByUser bool // the user typed it
+	isOutside   bool // it is outside the workspace
 }
 
-// readNamed reads the files that a message names, as the user's own calls through the same gate as
+// readMentions reads the files that a message names, as the user's own calls through the same gate as
 // all others. A name that the user typed may be outside the workspace; the user is asked if policy
 // requires it, and if the file is unreadable, nothing is sent. A name in pasted or piped text is
 // not read if that needs approval: the message says so, and the model may ask for the file.
-func (o *Orchestrator) readNamed(ctx context.Context, st *turnState, said Said, refs []mention.Ref) (text string, pictures []chat.Part, err error) {
-	if err := o.blind(said); err != nil {
+func (o *Orchestrator) readMentions(ctx context.Context, st *turnState, said Input, refs []mention.Ref) (text string, pictures []chat.Part, err error) {
+	if err := o.checkImageSupport(said); err != nil {
 		return "", nil, err
 	}
 	if len(refs) == 0 || o.Library.Files == nil {
 		return "", nil, nil
 	}
 	targets, left := mention.Resolve(o.Library.Files, refs)
-	readings, set := make([]mention.Reading, len(targets)), st.set.Tools
+	readings, set := make([]mention.ReadTarget, len(targets)), st.settings.Tools
 	var typed []mention.Ref
-	if o.Library.Attach != nil {
-		typed, set = mention.Find(said.Own()), o.Library.Attach.Set
+	if o.Library.Attachments != nil {
+		typed, set = mention.Find(said.TypedText()), o.Library.Attachments.Tools
 	}
 	var (
 		calls []chat.ToolCall
-		named []naming
-		of    []*mention.Reading // the reading for each call
+		named []mentionedFile
+		of    []*mention.ReadTarget // the reading for each call
 	)
 	for i, t := range targets {
 		readings[i].Target = t
-		n := naming{Reading: &readings[i], own: slices.Contains(typed, t.Named)}
-		call, ok := o.callFor(ctx, set, &n)
+		n := mentionedFile{ReadTarget: &readings[i], typedByUser: slices.Contains(typed, t.Original)}
+		call, ok := o.readCall(ctx, set, &n)
 		named = append(named, n)
 		if ok {
-			calls, of = append(calls, call), append(of, n.Reading)
+			calls, of = append(calls, call), append(of, n.ReadTarget)
 		}
 	}
-	if err := unattached(said, named); err != nil {
+	if err := checkAttachable(said, named); err != nil {
 		return "", nil, err
 	}
-	if err := o.tellUnread(ctx, st, readings); err != nil || len(calls) == 0 {
-		return mention.Write(readings, left), nil, err
+	if err := o.warnUnread(ctx, st, readings); err != nil || len(calls) == 0 {
+		return mention.Format(readings, left), nil, err
 	}
-	if pictures, err = o.runNamed(ctx, st, set, calls, of); err != nil {
+	if pictures, err = o.runMentionCalls(ctx, st, set, calls, of); err != nil {
 		return "", nil, err
 	}
-	return mention.Write(readings, left), pictures, unattached(said, named)
+	return mention.Format(readings, left), pictures, checkAttachable(said, named)
 }
 
-// callFor returns the call that reads n. Without a call, n says why.
-func (o *Orchestrator) callFor(ctx context.Context, set tool.Set, n *naming) (call chat.ToolCall, ok bool) {
-	if n.Note != "" && n.own {
-		n.findOutside(o.Library.Attach.Outside)
+// readCall returns the call that reads n. Without a call, n says why.
+func (o *Orchestrator) readCall(ctx context.Context, set tool.Set, n *mentionedFile) (call chat.ToolCall, ok bool) {
+	if n.Note != "" && n.typedByUser {
+		n.findOutside(o.Library.Attachments.Outside)
 	}
 	if n.Note != "" {
 		return call, false
 	}
-	args, class := map[string]any{"path": n.Path}, tool.ReadsFile
+	args, class := map[string]any{"path": n.Path}, tool.ClassReadFile
 	switch {
 	case n.Dir:
-		class = tool.ListsFolder
-	case n.From > 0:
-		args["offset"], args["limit"] = n.From, min(n.To-n.From+1, mention.MaxLines)
+		class = tool.ClassListFolder
+	case n.FirstLine > 0:
+		args["offset"], args["limit"] = n.FirstLine, min(n.LastLine-n.FirstLine+1, mention.MaxLines)
 	}
-	name, _ := set.First(class)
-	if n.outside {
-		name = o.Library.Attach.Tool
+	name, _ := set.FirstOfClass(class)
+	if n.isOutside {
+		name = o.Library.Attachments.OutsideTool
 	}
-	call = chat.ToolCall{ID: o.NewID("mention"), Name: name, Args: jsonx.Must(args)}
-	if err := o.Runner.Unasked(ctx, set, call); err != nil && !(n.own && errors.Is(err, toolrun.ErrNeedsApproval)) {
-		n.Note = notRead(err)
+	call = chat.ToolCall{ID: o.NewID("mention"), Name: name, Args: jsonx.MustMarshal(args)}
+	if err := o.Runner.CheckUnattended(ctx, set, call); err != nil && !(n.typedByUser && errors.Is(err, toolrun.ErrNeedsApproval)) {
+		n.Note = notReadMessage(err)
 		return call, false
 	}
 	return call, true
 }
 
 // findOutside looks for a name outside the workspace.
-func (n *naming) findOutside(files mention.Files) {
-	found, _ := mention.Resolve(files, []mention.Ref{n.Named})
+func (n *mentionedFile) findOutside(files mention.FileResolver) {
+	found, _ := mention.Resolve(files, []mention.Ref{n.Original})
 	if len(found) == 0 || files == nil {
 		return
 	}
@@ -115,54 +115,54 @@ func (n *naming) findOutside(files mention.Files) {
 	if err != nil { // in the workspace
 		return
 	}
-	n.Target, n.outside = found[0], true
+	n.Target, n.isOutside = found[0], true
 	switch {
 	case n.Dir:
 		n.Note = "not read: a folder outside the workspace; use --add-dir"
-	case n.Missing:
+	case n.IsMissing:
 		n.Note = "no such file"
 	case n.Note == "":
 		n.Path = at
 	}
 }
 
-// blind returns an error if the model cannot see the pictures in a message.
-func (o *Orchestrator) blind(said Said) error {
-	if len(said.Pictures) == 0 || said.Anyway || o.Library.Attach == nil {
+// checkImageSupport returns an error if the model cannot see the pictures in a message.
+func (o *Orchestrator) checkImageSupport(said Input) error {
+	if len(said.Pictures) == 0 || said.SkipUnattachable || o.Library.Attachments == nil {
 		return nil
 	}
-	if err := o.Library.Attach.Blind(); err != nil {
+	if err := o.Library.Attachments.ImageSupportError(); err != nil {
 		return &AttachError{err.Error()}
 	}
 	return nil
 }
 
-// unattached returns an error if a file that the user typed cannot be read.
-func unattached(said Said, named []naming) error {
+// checkAttachable returns an error if a file that the user typed cannot be read.
+func checkAttachable(said Input, named []mentionedFile) error {
 	var failed []string
 	for _, n := range named {
 		why := n.Note
 		if n.Result != "" {
 			why = n.Failure()
 		}
-		if n.own && why != "" && n.Certain() {
-			failed = append(failed, fmt.Sprintf("%s: %s", n.Named, why))
+		if n.typedByUser && why != "" && n.IsCertain() {
+			failed = append(failed, fmt.Sprintf("%s: %s", n.Original, why))
 		}
 	}
-	if said.Anyway || failed == nil {
+	if said.SkipUnattachable || failed == nil {
 		return nil
 	}
 	return &AttachError{strings.Join(failed, "; ")}
 }
 
-// runNamed runs the calls that read a message's names.
-func (o *Orchestrator) runNamed(ctx context.Context, st *turnState, set tool.Set, calls []chat.ToolCall, of []*mention.Reading) (pictures []chat.Part, err error) {
+// runMentionCalls runs the calls that read a message's names.
+func (o *Orchestrator) runMentionCalls(ctx context.Context, st *turnState, set tool.Set, calls []chat.ToolCall, of []*mention.ReadTarget) (pictures []chat.Part, err error) {
 	err = o.Runner.Run(ctx, toolrun.Round{
-		Task: st.task, Actor: ActorUser, Set: set, Calls: calls, Person: o.Person(st.sink), Sink: st.sink,
+		Task: st.task, Actor: ActorUser, Tools: set, Calls: calls, User: o.NewInteractor(st.sink), Sink: st.sink,
 		Deliver: func(_ context.Context, out toolrun.Outcome) error {
 			of[out.Index].Result = out.Result.Text
-			if o.Library.Attach == nil || out.Tool != o.Library.Attach.Tool { // rules do not cover files outside
-				st.reached.add(out)
+			if o.Library.Attachments == nil || out.Tool != o.Library.Attachments.OutsideTool { // rules do not cover files outside
+				st.touchedFiles.addOutcome(out)
 			}
 			for _, img := range out.Images {
 				pictures = append(pictures, img)
@@ -173,15 +173,15 @@ func (o *Orchestrator) runNamed(ctx context.Context, st *turnState, set tool.Set
 	return pictures, err
 }
 
-func notRead(err error) string {
+func notReadMessage(err error) string {
 	if errors.Is(err, toolrun.ErrNeedsApproval) {
 		return "not read: it needs the user's approval; ask for it with the read tool if it matters"
 	}
 	return "not read: " + err.Error()
 }
 
-// tellUnread warns about named files that were not read.
-func (o *Orchestrator) tellUnread(ctx context.Context, st *turnState, readings []mention.Reading) error {
+// warnUnread warns about named files that were not read.
+func (o *Orchestrator) warnUnread(ctx context.Context, st *turnState, readings []mention.ReadTarget) error {
 	var missing []string
 	for _, r := range readings {
 		if r.Note != "" {

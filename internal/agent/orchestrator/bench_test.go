@@ -65,10 +65,10 @@ func newBench(t *testing.T, script string) *bench {
 			Provider: b.model,
 			Runner:   &toolrun.Runner{Policy: allow, NewID: func() string { return id("ui") }, Now: time.Now},
 			Settings: func() Settings {
-				return Settings{Model: "m", Mode: "build", System: "be good", Tools: set, MaxSteps: 4, ContextLimit: 1000, ReadOwn: plainLine}
+				return Settings{Model: "m", Mode: "build", System: "be good", Tools: set, MaxSteps: 4, ContextLimit: 1000, ParseBang: plainLine}
 			},
 		},
-		Talk: new(conversation.Conversation), Through: line.Through, Person: broker.New(uip.Nobody).On,
+		Conversation: new(conversation.Conversation), RecordingSink: line.Wrap, NewInteractor: broker.New(uip.NoInteractor).WithSink,
 		Save:  func(context.Context) error { b.saved++; return nil },
 		NewID: id, Now: time.Now,
 	})
@@ -124,12 +124,12 @@ func (b *bench) failure() *event.TaskFailed {
 // told is what the model was told in request n, one "role: text" a line.
 func (b *bench) told(n int) string {
 	var lines []string
-	for _, m := range b.model.Seen()[n].Messages {
+	for _, m := range b.model.Requests()[n].Messages {
 		text := m.Text()
 		for _, c := range m.Calls() {
 			text += fmt.Sprintf("call %s %s", c.ID, c.Name)
 		}
-		for r := range chat.Select[chat.ToolResult](m) {
+		for r := range chat.PartsOf[chat.ToolResult](m) {
 			text += fmt.Sprintf("%s %s", r.CallID, r.Text)
 		}
 		lines = append(lines, string(m.Role)+": "+text)
@@ -141,11 +141,11 @@ func (b *bench) told(n int) string {
 func (b *bench) wellFormed() {
 	b.t.Helper()
 	asked, answered := map[string]int{}, map[string]int{}
-	for _, m := range b.Talk.Messages() {
+	for _, m := range b.Conversation.Messages() {
 		for _, c := range m.Calls() {
 			asked[c.ID]++
 		}
-		for r := range chat.Select[chat.ToolResult](m) {
+		for r := range chat.PartsOf[chat.ToolResult](m) {
 			answered[r.CallID]++
 		}
 	}
@@ -154,8 +154,8 @@ func (b *bench) wellFormed() {
 			b.t.Errorf("call %s was asked for %d times and answered %d times", id, n, answered[id])
 		}
 	}
-	if len(b.Talk.Open()) > 0 {
-		b.t.Errorf("calls are left open: %v", b.Talk.Open())
+	if len(b.Conversation.OpenCalls()) > 0 {
+		b.t.Errorf("calls are left open: %v", b.Conversation.OpenCalls())
 	}
 }
 
@@ -169,11 +169,11 @@ func (b *bench) wantLog(want string) {
 var errBoom = errors.New("boom")
 
 // plainLine reads lines that need nothing.
-func plainLine(string, bool) OwnLine { return needsNothing{} }
+func plainLine(string, bool) BangLine { return needsNothing{} }
 
 type needsNothing struct{}
 
-func (needsNothing) Context(ctx context.Context) context.Context { return ctx }
-func (needsNothing) Unconfined() bool                            { return false }
-func (needsNothing) Hears(string) string                         { return "" }
-func (needsNothing) Ended(tool.ShellResult) []string             { return nil }
+func (needsNothing) WithTerminal(ctx context.Context) context.Context { return ctx }
+func (needsNothing) Unconfined() bool                                 { return false }
+func (needsNothing) OutputHint(string) string                         { return "" }
+func (needsNothing) EndNotes(tool.ShellResult) []string               { return nil }

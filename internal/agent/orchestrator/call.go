@@ -12,12 +12,12 @@ import (
 // as the model's calls. The call is not part of the conversation.
 func (o *Orchestrator) RunCall(ctx context.Context, call chat.ToolCall, out event.Sink) (done toolrun.Outcome, err error) {
 	call.ID = o.NewID("call")
-	st := o.newState(out)
+	st := o.newTurnState(out)
 	if err = o.openTask(ctx, st, call.Name); err == nil {
 		err = o.Runner.Run(ctx, toolrun.Round{
-			Task: st.task, Actor: ActorAgent, Set: st.set.Tools, Calls: []chat.ToolCall{call}, Person: o.Person(st.sink), Sink: st.sink,
+			Task: st.task, Actor: ActorAgent, Tools: st.settings.Tools, Calls: []chat.ToolCall{call}, User: o.NewInteractor(st.sink), Sink: st.sink,
 			Deliver: func(_ context.Context, out toolrun.Outcome) error { done = out; return nil },
 		})
 	}
-	return done, o.persistStep(ctx, st, err)
+	return done, o.closeTurn(ctx, st, err)
 }

@@ -23,10 +23,12 @@ func (b *bench) locals() *[]event.LocalAdded {
 // withCommands gives the bench a few commands.
 func withCommands(b *bench) *bench {
 	b.Config.Commands = []Command{
-		{Name: "echo", Args: "WORDS", Run: func(_ context.Context, c *Call) (Outcome, error) { return Outcome{Text: "said " + c.Args}, nil }},
-		{Name: "fail", Run: func(context.Context, *Call) (Outcome, error) { return Outcome{Text: "lost"}, &CommandError{"not so"} }},
-		{Name: "go", Run: func(context.Context, *Call) (Outcome, error) {
-			return Outcome{Text: "gone", Next: &Next{Session: "other"}}, nil
+		{Name: "echo", Args: "WORDS", Run: func(_ context.Context, c *CommandCall) (Outcome, error) { return Outcome{Text: "said " + c.Args}, nil }},
+		{Name: "fail", Run: func(context.Context, *CommandCall) (Outcome, error) {
+			return Outcome{Text: "lost"}, &CommandError{"not so"}
+		}},
+		{Name: "go", Run: func(context.Context, *CommandCall) (Outcome, error) {
+			return Outcome{Text: "gone", Destination: &Destination{Session: "other"}}, nil
 		}},
 		{Name: "ask", Prompt: func(args string) string { return "Do it, " + args }},
 	}
@@ -41,7 +43,7 @@ func TestACommandIsOnRecordAndNeverReachesTheModel(t *testing.T) {
 	}{
 		{" /echo  a b ", Outcome{Text: "said a b"}, ""},
 		{"/ECHO", Outcome{Text: "said "}, ""},
-		{"/go", Outcome{Text: "gone", Next: &Next{Session: "other"}}, ""},
+		{"/go", Outcome{Text: "gone", Destination: &Destination{Session: "other"}}, ""},
 		{"/fail", Outcome{Text: "lost"}, "not so"},
 		{"/ecko", Outcome{}, "unknown command /ecko; did you mean /echo? /help lists the commands"},
 		{"/fa", Outcome{}, "unknown command /fa; did you mean /fail? /help lists the commands"},
@@ -49,8 +51,8 @@ func TestACommandIsOnRecordAndNeverReachesTheModel(t *testing.T) {
 	} {
 		b := withCommands(newBench(t, ""))
 		kept := b.locals()
-		got, err := b.RunInput(t.Context(), tt.input, b)
-		if got.Text != tt.want.Text || (got.Next == nil) != (tt.want.Next == nil) || got.Next != nil && *got.Next != *tt.want.Next {
+		got, err := b.RunText(t.Context(), tt.input, b)
+		if got.Text != tt.want.Text || (got.Destination == nil) != (tt.want.Destination == nil) || got.Destination != nil && *got.Destination != *tt.want.Destination {
 			t.Errorf("%s: %+v", tt.input, got)
 		}
 		says := tt.want.Text
@@ -63,15 +65,15 @@ func TestACommandIsOnRecordAndNeverReachesTheModel(t *testing.T) {
 		if len(*kept) != 1 || (*kept)[0].Input != tt.input || (*kept)[0].Output != says || (*kept)[0].Failed != (tt.err != "") {
 			t.Errorf("%s: on record: %+v", tt.input, *kept)
 		}
-		if len(b.model.Seen()) != 0 || len(b.Talk.Messages()) != 0 || b.saved != 1 {
-			t.Errorf("%s: %d requests, %d messages, saved %d times", tt.input, len(b.model.Seen()), len(b.Talk.Messages()), b.saved)
+		if len(b.model.Requests()) != 0 || len(b.Conversation.Messages()) != 0 || b.saved != 1 {
+			t.Errorf("%s: %d requests, %d messages, saved %d times", tt.input, len(b.model.Requests()), len(b.Conversation.Messages()), b.saved)
 		}
 	}
 }
 
 func TestACommandThatAsksTheModelIsATurn(t *testing.T) {
 	b := withCommands(newBench(t, "say done"))
-	got, err := b.RunInput(t.Context(), "/ask please", b)
+	got, err := b.RunText(t.Context(), "/ask please", b)
 	if err != nil || got.Text != "done" {
 		t.Fatalf("%+v, %v", got, err)
 	}

@@ -21,56 +21,56 @@ import (
 
 // Library is what the user and the project wrote for use in a session. Every field may be nil.
 type Library struct {
-	Files  mention.Files // finds files that a message names
-	Attach *Attachments  // may be nil
-	// Exists, which may be nil, reports whether a file or folder with an absolute path exists.
-	Exists   func(path string) bool
-	Commands *written.Catalogue
-	Skills   *skills.Catalogue
-	// Offers reports whether the model may use a tool while a command runs.
-	Offers func(c written.Command, tool string) bool
+	Files       mention.FileResolver // finds files that a message names
+	Attachments *Attachments         // may be nil
+	// PathExists, which may be nil, reports whether a file or folder with an absolute path exists.
+	PathExists func(path string) bool
+	Commands   *written.Catalogue
+	Skills     *skills.Catalogue
+	// AllowsTool reports whether the model may use a tool while a command runs.
+	AllowsTool func(c written.Command, tool string) bool
 	// Models are the models that a command may choose from.
 	Models []string
 	// Prompts are commands with text from other programs.
-	Prompts Prompts
+	Prompts PromptSource
 	// Resources are what messages can name in other programs.
-	Resources *Resources
+	Resources *ResourceReader
 }
 
-// Prompts are commands with text from other programs.
-type Prompts interface {
+// PromptSource are commands with text from other programs.
+type PromptSource interface {
 	// List returns the known commands.
 	List() []Command
 	// Find returns the function that writes a command's text. Find may have to wait for it.
 	Find(ctx context.Context, name string) (write func(ctx context.Context, args string) (string, error), ok bool)
 }
 
-// Resources are what messages can name in other programs.
-type Resources struct {
-	Set  tool.Set // the tool that reads them; the model does not have it
-	Tool string   // the tool's name
-	// Args returns the arguments to read name with the tool, and whether name is a resource.
-	Args func(name string) (json.RawMessage, bool)
+// ResourceReader are what messages can name in other programs.
+type ResourceReader struct {
+	Tools tool.Set // the tool that reads them; the model does not have it
+	Tool  string   // the tool's name
+	// ReadArgs returns the arguments to read name with the tool, and whether name is a resource.
+	ReadArgs func(name string) (json.RawMessage, bool)
 }
 
-// All lists the custom commands, then the skills. It omits names that
+// AllCommands lists the custom commands, then the skills. It omits names that
 // already mean something else. They have no Run: they are turns.
-func (l *Library) All(taken []Command) (all []Command) {
+func (l *Library) AllCommands(taken []Command) (all []Command) {
 	if l == nil {
 		return nil
 	}
 	if l.Commands != nil {
-		l.Commands.Renew(lookAgain)
+		l.Commands.RefreshOlderThan(commandListMaxAge)
 		list, _ := l.Commands.List()
 		for _, c := range list {
-			all = append(all, Command{Name: c.Name, Args: c.Hint, Help: Title(c.Description), Authored: true})
+			all = append(all, Command{Name: c.Name, Args: c.ArgsHint, Help: Title(c.Description), IsCustom: true})
 		}
 	}
 	if l.Skills != nil {
-		l.Skills.Renew(lookAgain)
+		l.Skills.RefreshOlderThan(commandListMaxAge)
 		list, _ := l.Skills.List()
 		for _, s := range list {
-			all = append(all, Command{Name: s.Name, Help: Title(s.About()), Authored: s.Path != ""})
+			all = append(all, Command{Name: s.Name, Help: Title(s.DisplayText()), IsCustom: s.Path != ""})
 		}
 	}
 	if l.Prompts != nil {
@@ -88,13 +88,13 @@ func (l *Library) All(taken []Command) (all []Command) {
 	})
 }
 
-// lookAgain is the maximum age of a shown list of custom
+// commandListMaxAge is the maximum age of a shown list of custom
 // commands: coder also offers commands written while it runs.
-const lookAgain = time.Second
+const commandListMaxAge = time.Second
 
-// command finds a custom command, ignoring case. If it finds
+// findCommand finds a custom command, ignoring case. If it finds
 // none, it rereads the folders: the command may be new.
-func (l *Library) command(name string) (written.Command, bool) {
+func (l *Library) findCommand(name string) (written.Command, bool) {
 	if l == nil || l.Commands == nil {
 		return written.Command{}, false
 	}
@@ -112,8 +112,8 @@ func (l *Library) command(name string) (written.Command, bool) {
 	return list[i], true
 }
 
-// skill finds a skill in the same way.
-func (l *Library) skill(name string) (skills.Skill, bool) {
+// findSkill finds a skill in the same way.
+func (l *Library) findSkill(name string) (skills.Skill, bool) {
 	if l == nil || l.Skills == nil {
 		return skills.Skill{}, false
 	}
@@ -125,36 +125,36 @@ func (l *Library) skill(name string) (skills.Skill, bool) {
 	return s, ok
 }
 
-// inFull returns the full name of the plugin's command or skill with the short
+// qualifiedName returns the full name of the plugin's command or skill with the short
 // name name, if it is the only one; name itself if something else has it.
-func (l *Library) inFull(name string) string {
-	if _, ok := l.command(name); ok {
+func (l *Library) qualifiedName(name string) string {
+	if _, ok := l.findCommand(name); ok {
 		return name
 	}
-	if s, ok := l.skill(name); ok && s.Name == name {
+	if s, ok := l.findSkill(name); ok && s.Name == name {
 		return name
 	}
 	if l != nil && l.Commands != nil {
 		list, _ := l.Commands.List()
-		if c, ok := frontmatter.InShort(list, func(c written.Command) bool { return strings.EqualFold(c.Short, name) }); ok {
+		if c, ok := frontmatter.FindUnique(list, func(c written.Command) bool { return strings.EqualFold(c.ShortName, name) }); ok {
 			return c.Name
 		}
 	}
 	return name
 }
 
-// draft is the result of a command's text and its arguments: a text
+// commandDraft is the result of a command's text and its arguments: a text
 // for the model, the files it names, and the turn's special settings.
-type draft struct {
-	write func(context.Context, *turnState) (text string, refs []mention.Ref, err error)
-	from  written.Command // the zero Command changes nothing
+type commandDraft struct {
+	renderText func(context.Context, *turnState) (text string, refs []mention.Ref, err error)
+	source     written.Command // the zero Command changes nothing
 }
 
-// runWritten runs a custom command, or a skill by its name, as a turn. It reports whether there is one.
-func (o *Orchestrator) runWritten(ctx context.Context, rawInput, name, args string, out event.Sink) (text string, ok bool, err error) {
-	d, ok, err := o.draft(ctx, o.Library.inFull(name), args)
+// runCustomCommand runs a custom command, or a skill by its name, as a turn. It reports whether there is one.
+func (o *Orchestrator) runCustomCommand(ctx context.Context, rawInput, name, args string, out event.Sink) (text string, ok bool, err error) {
+	d, ok, err := o.findDraft(ctx, o.Library.qualifiedName(name), args)
 	if err != nil {
-		st := &turnState{sink: o.Through(out)}
+		st := &turnState{sink: o.RecordingSink(out)}
 		failed := event.LocalAdded{Input: rawInput, Output: err.Error(), Failed: true}
 		return "", true, cmp.Or(o.emit(ctx, st, ActorUser, failed), err)
 	}
@@ -165,24 +165,24 @@ func (o *Orchestrator) runWritten(ctx context.Context, rawInput, name, args stri
 	return text, true, err
 }
 
-func (o *Orchestrator) draft(ctx context.Context, name, args string) (d draft, ok bool, err error) {
-	if c, ok := o.Library.command(name); ok {
+func (o *Orchestrator) findDraft(ctx context.Context, name, args string) (d commandDraft, ok bool, err error) {
+	if c, ok := o.Library.findCommand(name); ok {
 		c, segments, err := o.Library.Commands.Expand(c.Name, args)
 		if err != nil {
 			return d, true, &CommandError{err.Error()}
 		}
-		d.from = c
-		d.write = func(ctx context.Context, st *turnState) (string, []mention.Ref, error) {
-			return o.fill(ctx, st, segments, args)
+		d.source = c
+		d.renderText = func(ctx context.Context, st *turnState) (string, []mention.Ref, error) {
+			return o.expandSegments(ctx, st, segments, args)
 		}
 		return d, true, nil
 	}
-	if s, ok := o.Library.skill(name); ok {
+	if s, ok := o.Library.findSkill(name); ok {
 		loaded, err := o.Library.Skills.Load(s.Name, args)
 		if err != nil {
 			return d, true, &CommandError{err.Error()}
 		}
-		d.write = func(context.Context, *turnState) (string, []mention.Ref, error) {
+		d.renderText = func(context.Context, *turnState) (string, []mention.Ref, error) {
 			return "Follow this skill.\n\n" + loaded.Text(), mention.Find(args), nil
 		}
 		return d, true, nil
@@ -198,7 +198,7 @@ func (o *Orchestrator) draft(ctx context.Context, name, args string) (d draft, o
 	if err != nil {
 		return d, true, &CommandError{err.Error()}
 	}
-	d.write = func(context.Context, *turnState) (string, []mention.Ref, error) {
+	d.renderText = func(context.Context, *turnState) (string, []mention.Ref, error) {
 		return text, mention.Find(args), nil // names from the other program are not looked up
 	}
 	return d, true, nil
@@ -206,11 +206,11 @@ func (o *Orchestrator) draft(ctx context.Context, name, args string) (d draft, o
 
 // runDraft runs a custom command to its answer. The task's record
 // has what the user typed; the conversation has the resulting text.
-func (o *Orchestrator) runDraft(ctx context.Context, rawInput string, d draft, out event.Sink) (string, error) {
-	ctx = withCommand(ctx, d.from)
-	st := o.newState(out)
+func (o *Orchestrator) runDraft(ctx context.Context, rawInput string, d commandDraft, out event.Sink) (string, error) {
+	ctx = contextWithCommand(ctx, d.source)
+	st := o.newTurnState(out)
 	st.input = rawInput
-	err := o.applyHeader(ctx, st, d.from)
+	err := o.applyHeader(ctx, st, d.source)
 	if err == nil {
 		err = o.openTask(ctx, st, rawInput)
 	}
@@ -223,74 +223,74 @@ func (o *Orchestrator) runDraft(ctx context.Context, rawInput string, d draft, o
 	if err == nil {
 		err = o.runLoop(ctx, st)
 	}
-	return st.final, o.persistStep(ctx, st, err)
+	return st.finalText, o.closeTurn(ctx, st, err)
 }
 
-func (o *Orchestrator) addDraft(ctx context.Context, st *turnState, d draft) error {
-	notes, err := o.hookPrompt(ctx, st, st.input)
+func (o *Orchestrator) addDraft(ctx context.Context, st *turnState, d commandDraft) error {
+	notes, err := o.runPromptHooks(ctx, st, st.input)
 	if err != nil {
 		return err
 	}
-	text, refs, err := d.write(ctx, st)
+	text, refs, err := d.renderText(ctx, st)
 	if err != nil {
 		return err
 	}
-	return o.addWords(ctx, st, Say(chat.From(chat.Unknown, text)), refs, notes)
+	return o.recordText(ctx, st, TextInput(chat.NewUserText(chat.OriginUnknown, text)), refs, notes)
 }
 
 // applyHeader applies a command's header to the turn: fewer
 // tools, or another model if the command may choose it.
 func (o *Orchestrator) applyHeader(ctx context.Context, st *turnState, c written.Command) error {
-	if len(c.AllowedTools) > 0 && o.Library.Offers != nil {
-		st.overrides.without = func(tool string) bool { return !o.Library.Offers(c, tool) }
+	if len(c.AllowedTools) > 0 && o.Library.AllowsTool != nil {
+		st.overrides.excludesTool = func(tool string) bool { return !o.Library.AllowsTool(c, tool) }
 	}
 	if slices.Contains(o.Library.Models, c.Model) {
 		st.overrides.model = c.Model
 	}
 	o.freezeSettings(st)
-	if c.Model != "" && st.set.Model != c.Model {
-		return o.warn(ctx, st, fmt.Sprintf("/%s asks for the model %s, which is not in provider.models; using %s", c.Name, c.Model, st.set.Model))
+	if c.Model != "" && st.settings.Model != c.Model {
+		return o.warn(ctx, st, fmt.Sprintf("/%s asks for the model %s, which is not in provider.models; using %s", c.Name, c.Model, st.settings.Model))
 	}
 	return nil
 }
 
 // overrides are a command header's changes to a turn's settings.
 type overrides struct {
-	without func(tool string) bool // nil: no change
-	model   string
+	excludesTool func(tool string) bool // nil: no change
+	model        string
 }
 
 // resumeCommand makes a turn that continues in another process subject to its command again.
-func (o *Orchestrator) resumeCommand(ctx context.Context, st *turnState, left Unfinished) (context.Context, error) {
-	in, ok := parseInput(left.Input).(slash)
+func (o *Orchestrator) resumeCommand(ctx context.Context, st *turnState, left UnfinishedTurn) (context.Context, error) {
+	in, ok := parseInput(left.Input).(slashInput)
 	if !ok {
 		return ctx, nil
 	}
-	c, ok := o.Library.command(o.Library.inFull(in.name))
+	c, ok := o.Library.findCommand(o.Library.qualifiedName(in.name))
 	if !ok {
 		return ctx, nil
 	}
-	if !left.Doubted {
-		ctx = withCommand(ctx, c)
+	if !left.Unvouched {
+		ctx = contextWithCommand(ctx, c)
 	}
 	return ctx, o.applyHeader(ctx, st, c)
 }
 
 type commandKey struct{}
 
-func withCommand(ctx context.Context, c written.Command) context.Context {
+func contextWithCommand(ctx context.Context, c written.Command) context.Context {
 	return context.WithValue(ctx, commandKey{}, c)
 }
 
-// CommandOf returns the custom command that a turn runs, if any.
-func CommandOf(ctx context.Context) (written.Command, bool) {
+// CommandFromContext returns the custom command that a turn runs, if any.
+func CommandFromContext(ctx context.Context) (written.Command, bool) {
 	c, ok := ctx.Value(commandKey{}).(written.Command)
 	return c, ok && c.Name != ""
 }
 
-// fill runs the shell commands in a command's text, through the same gate as all others, and
+// expandSegments runs the shell commands in a command's text, through the same gate as all others, and
 // inserts their output. The files that the command and its arguments name go with the message.
-func (o *Orchestrator) fill(ctx context.Context, st *turnState, segments []written.Segment, args string) (string, []mention.Ref, error) {
+func (o *Orchestrator) expandSegments(ctx context.Context, st *turnState, segments []written.Segment, args string) (string, []mention.Ref, error) {
 	var (
 		calls []chat.ToolCall
 		of    []int
@@ -298,12 +298,12 @@ func (o *Orchestrator) fill(ctx context.Context, st *turnState, segments []writt
 	)
 	for i, s := range segments {
 		switch s.Kind {
-		case written.Shell:
-			calls = append(calls, st.set.shellCall(o.NewID("command"), map[string]string{"command": s.Text}))
+		case written.KindShell:
+			calls = append(calls, st.settings.shellCall(o.NewID("command"), map[string]string{"command": s.Text}))
 			of = append(of, i)
-		case written.File:
+		case written.KindFile:
 			refs = append(refs, mention.Parse(s.Text))
-		case written.Text:
+		case written.KindText:
 		}
 	}
 	for _, r := range mention.Find(args) {
@@ -314,11 +314,11 @@ func (o *Orchestrator) fill(ctx context.Context, st *turnState, segments []writt
 	results := make(map[int]string)
 	if len(calls) > 0 {
 		err := o.Runner.Run(ctx, toolrun.Round{
-			Task: st.task, Actor: ActorUser, Set: st.set.Tools, Calls: calls,
-			Person: o.Person(st.sink), Sink: st.sink, StopOnReject: st.set.StopOnReject,
+			Task: st.task, Actor: ActorUser, Tools: st.settings.Tools, Calls: calls,
+			User: o.NewInteractor(st.sink), Sink: st.sink, StopOnReject: st.settings.StopOnReject,
 			Deliver: func(_ context.Context, out toolrun.Outcome) error {
 				i := of[out.Index]
-				results[i] = inText(tool.ReadShellResult(segments[i].Text, out.Result.Text))
+				results[i] = renderOutput(tool.ParseShellResult(segments[i].Text, out.Result.Text))
 				return nil
 			},
 		})
@@ -326,11 +326,11 @@ func (o *Orchestrator) fill(ctx context.Context, st *turnState, segments []writt
 			return "", nil, err
 		}
 	}
-	return written.Fill(segments, results), refs, nil
+	return written.Join(segments, results), refs, nil
 }
 
-// inText returns a command's output for insertion in a text: what it printed, and any error in brackets.
-func inText(r tool.ShellResult) string {
+// renderOutput returns a command's output for insertion in a text: what it printed, and any error in brackets.
+func renderOutput(r tool.ShellResult) string {
 	if r.ExitCode < 0 {
 		return fmt.Sprintf("[%s was not run: %s]", r.Command, r.Error)
 	}

@@ -25,44 +25,44 @@ type Compaction struct {
 
 // Limits on shortening a conversation.
 const (
-	maxSummaries = 4    // by the model in one turn; after that, rules shorten the conversation
-	maxRefusals  = 3    // of requests as too long, in one turn
-	fullShare    = 0.94 // of the window: the most for a request
-	calmShare    = 0.7  // of the threshold: the most after a rule-based shortening, so that it lasts
-	leastShare   = 0.1  // of the window: the least space for messages that is worth saving
+	maxSummariesPerTurn = 4    // by the model in one turn; after that, rules shorten the conversation
+	maxTooLongPerTurn   = 3    // of requests as too long, in one turn
+	maxRequestShare     = 0.94 // of the window: the most for a request
+	relaxedShare        = 0.7  // of the threshold: the most after a rule-based shortening, so that it lasts
+	minMessageShare     = 0.1  // of the window: the least space for messages that is worth saving
 )
 
-// window returns how many tokens a request in this turn may have; 0 if unknown.
-func (o *Orchestrator) window(set Settings) int {
-	return o.gauge.of(set.Model).window(set.ContextLimit)
+// windowTokens returns how many tokens a request in this turn may have; 0 if unknown.
+func (o *Orchestrator) windowTokens(set Settings) int {
+	return o.gauge.forModel(set.Model).maxRequestTokens(set.ContextLimit)
 }
 
-func (o *Orchestrator) limits(st *turnState, force bool) compact.Limits {
-	c := st.set.Compaction
-	return compact.Limits{Tokens: o.window(st.set), Threshold: c.Threshold, Recent: c.Recent, Force: force}
+func (o *Orchestrator) compactLimits(st *turnState, force bool) compact.Limits {
+	c := st.settings.Compaction
+	return compact.Limits{Tokens: o.windowTokens(st.settings), Threshold: c.Threshold, Recent: c.Recent, Force: force}
 }
 
-// fixed returns how many tokens every request in this turn has before the first message.
-func (o *Orchestrator) fixed(st *turnState) int {
-	return int(o.gauge.factor() * float64(st.fixed))
+// fixedTokens returns how many tokens every request in this turn has before the first message.
+func (o *Orchestrator) fixedTokens(st *turnState) int {
+	return int(o.gauge.effectiveScale() * float64(st.fixed))
 }
 
-// fit makes sure before every request that it fits into the window: it prunes old output, moves
+// fitWindow makes sure before every request that it fits into the window: it prunes old output, moves
 // large results to files, asks the model for a summary, and shortens by rule what is still too long.
-func (o *Orchestrator) fit(ctx context.Context, st *turnState) error {
-	window := o.window(st.set)
-	if window > 0 && o.fixed(st) > window {
-		return o.noRoom(st)
+func (o *Orchestrator) fitWindow(ctx context.Context, st *turnState) error {
+	window := o.windowTokens(st.settings)
+	if window > 0 && o.fixedTokens(st) > window {
+		return o.windowTooSmall(st)
 	}
-	if !st.set.Compaction.Auto || window == 0 {
+	if !st.settings.Compaction.Auto || window == 0 {
 		return nil
 	}
-	limits := o.limits(st, false)
-	due := func() bool { return limits.Due(o.contextUsed(st.set.Model, st.fixed)) }
+	limits := o.compactLimits(st, false)
+	due := func() bool { return limits.IsExceeded(o.contextTokens(st.settings.Model, st.fixed)) }
 	if !due() {
 		return nil
 	}
-	if st.set.Compaction.Prune {
+	if st.settings.Compaction.Prune {
 		if done, err := o.prune(ctx, st, limits); done || err != nil {
 			return err
 		}
@@ -70,9 +70,9 @@ func (o *Orchestrator) fit(ctx context.Context, st *turnState) error {
 			return err
 		}
 	}
-	if st.summaries < maxSummaries {
+	if st.summaries < maxSummariesPerTurn {
 		st.summaries++
-		if _, err := o.summarise(ctx, st, limits, "", true); err != nil && !isHopeless(err) {
+		if _, err := o.summarize(ctx, st, limits, "", true); err != nil && !isNothingToSave(err) {
 			return err
 		}
 	}
@@ -82,58 +82,58 @@ func (o *Orchestrator) fit(ctx context.Context, st *turnState) error {
 	return o.squeeze(ctx, st, limits, false)
 }
 
-// isHopeless reports whether compaction found nothing to save.
-func isHopeless(err error) bool {
+// isNothingToSave reports whether compaction found nothing to save.
+func isNothingToSave(err error) bool {
 	return errors.Is(err, compact.ErrTooShort) || errors.Is(err, compact.ErrNoGain)
 }
 
 // prune drops unimportant parts of old tool output, and reports whether that is enough.
 func (o *Orchestrator) prune(ctx context.Context, st *turnState, limits compact.Limits) (bool, error) {
-	view := o.Talk.View()
+	view := o.Conversation.View()
 	recent := min(max(limits.Recent, 1), len(view))
 	pruned, saved := compact.Prune(view, recent)
 	if saved == 0 {
 		return false, nil
 	}
-	before := o.contextUsed(st.set.Model, st.fixed)
-	if limits.Due(o.fixed(st) + o.count(pruned)) {
+	before := o.contextTokens(st.settings.Model, st.fixed)
+	if limits.IsExceeded(o.fixedTokens(st) + o.countTokens(pruned)) {
 		return false, nil
 	}
-	return true, o.replace(ctx, st, event.ContextReplaced{
-		Reason: event.Compacted, Messages: pruned[:len(pruned)-recent], Keep: recent, TokensBefore: before,
-		Done: "old output was pruned",
+	return true, o.recordReplacement(ctx, st, event.ContextReplaced{
+		Reason: event.ReplaceCompacted, Messages: pruned[:len(pruned)-recent], Keep: recent, TokensBefore: before,
+		Description: "old output was pruned",
 	})
 }
 
 // squeeze shortens the conversation by rule: only large results, or as much as necessary.
 func (o *Orchestrator) squeeze(ctx context.Context, st *turnState, limits compact.Limits, large bool) error {
-	view, window, fixed := o.Talk.View(), float64(limits.Tokens), float64(o.fixed(st))
-	budget := calmShare*limits.Allowed() - fixed
-	if budget < leastShare*window {
-		budget = max(fullShare*window-fixed, 0)
+	view, window, fixed := o.Conversation.View(), float64(limits.Tokens), float64(o.fixedTokens(st))
+	budget := relaxedShare*limits.MaxTokens() - fixed
+	if budget < minMessageShare*window {
+		budget = max(maxRequestShare*window-fixed, 0)
 	}
 	short := compact.Squeeze(view, int(budget), o.gauge.count, o.archive(ctx), large)
 	if short.Shortened == 0 && short.Dropped == 0 {
 		return nil
 	}
-	before := o.contextUsed(st.set.Model, st.fixed)
-	done := fmt.Sprintf(display.Form(short.Shortened, "%d long part was shortened", "%d long parts were shortened"), short.Shortened)
+	before := o.contextTokens(st.settings.Model, st.fixed)
+	done := fmt.Sprintf(display.Plural(short.Shortened, "%d long part was shortened", "%d long parts were shortened"), short.Shortened)
 	if short.Dropped > 0 {
-		done += "; " + fmt.Sprintf(display.Form(short.Dropped, "%d message replaced by a list made by rule", "%d messages replaced by a list made by rule"), short.Dropped)
+		done += "; " + fmt.Sprintf(display.Plural(short.Dropped, "%d message replaced by a list made by rule", "%d messages replaced by a list made by rule"), short.Dropped)
 	}
-	return o.replace(ctx, st, event.ContextReplaced{
-		Reason: event.Compacted, Messages: short.Messages[:len(short.Messages)-short.Keep], Keep: short.Keep,
-		TokensBefore: before, Done: done,
+	return o.recordReplacement(ctx, st, event.ContextReplaced{
+		Reason: event.ReplaceCompacted, Messages: short.Messages[:len(short.Messages)-short.Unchanged], Keep: short.Unchanged,
+		TokensBefore: before, Description: done,
 	})
 }
 
 // archive saves shortened results where the model can read them.
-func (o *Orchestrator) archive(ctx context.Context) compact.Archive {
-	if o.PutAside == nil {
+func (o *Orchestrator) archive(ctx context.Context) compact.Archiver {
+	if o.SaveResult == nil {
 		return nil
 	}
 	return func(r chat.ToolResult) string {
-		path, err := o.PutAside(ctx, r.CallID, compact.Whole(r.Text))
+		path, err := o.SaveResult(ctx, r.CallID, compact.FullText(r.Text))
 		if err != nil {
 			return "" // the model can call the tool again
 		}
@@ -141,50 +141,50 @@ func (o *Orchestrator) archive(ctx context.Context) compact.Archive {
 	}
 }
 
-// leastResult is the minimum number of tokens shown of a result.
-const leastResult = 200
+// minResultTokens is the minimum number of tokens shown of a result.
+const minResultTokens = 200
 
-// inRoom shortens a result that does not fit into the rest of the window, and saves the whole.
-func (o *Orchestrator) inRoom(ctx context.Context, st *turnState, r chat.ToolResult) chat.ToolResult {
-	window := o.window(st.set)
+// fitResult shortens a result that does not fit into the rest of the window, and saves the whole.
+func (o *Orchestrator) fitResult(ctx context.Context, st *turnState, r chat.ToolResult) chat.ToolResult {
+	window := o.windowTokens(st.settings)
 	if window == 0 {
 		return r
 	}
-	size := o.gauge.count(chat.Answer(r))
-	left := int(fullShare*float64(window)) - max(o.contextUsed(st.set.Model, st.fixed), o.fixed(st))
-	if most := int(fullShare*float64(window)) - o.fixed(st); size <= left || size <= most/4 {
+	size := o.gauge.count(chat.ToolMessage(r))
+	left := int(maxRequestShare*float64(window)) - max(o.contextTokens(st.settings.Model, st.fixed), o.fixedTokens(st))
+	if most := int(maxRequestShare*float64(window)) - o.fixedTokens(st); size <= left || size <= most/4 {
 		return r // it fits, or is too small to matter
 	}
-	room := max(left/2, (int(fullShare*float64(window))-o.fixed(st))/4, leastResult)
-	r.Text = compact.ShortResult(r, len(r.Text)*room/max(size, 1), o.archive(ctx))
+	room := max(left/2, (int(maxRequestShare*float64(window))-o.fixedTokens(st))/4, minResultTokens)
+	r.Text = compact.ShortenResult(r, len(r.Text)*room/max(size, 1), o.archive(ctx))
 	return r
 }
 
-func (o *Orchestrator) count(ms []chat.Message) (n int) {
+func (o *Orchestrator) countTokens(ms []chat.Message) (n int) {
 	for _, m := range ms {
-		n += tokens.MessageTokens(m)
+		n += tokens.EstimateMessageTokens(m)
 	}
-	return int(o.gauge.factor() * float64(n))
+	return int(o.gauge.effectiveScale() * float64(n))
 }
 
-// worthwhile is how many tokens the old part needs for a summary to help.
-const worthwhile = 200
+// minSummarizedTokens is how many tokens the old part needs for a summary to help.
+const minSummarizedTokens = 200
 
-// summarise replaces the old part of the conversation by a summary. If it is urgent and
+// summarize replaces the old part of the conversation by a summary. If it is urgent and
 // the model cannot write one, a rule makes one; otherwise everything stays unchanged.
-func (o *Orchestrator) summarise(ctx context.Context, st *turnState, limits compact.Limits, focus string, urgent bool) (string, error) {
-	plan, err := compact.Cut(o.Talk.View(), limits, o.gauge.count)
+func (o *Orchestrator) summarize(ctx context.Context, st *turnState, limits compact.Limits, focus string, urgent bool) (string, error) {
+	plan, err := compact.NewPlan(o.Conversation.View(), limits, o.gauge.count)
 	if err != nil {
 		return "", err
 	}
-	if urgent && o.count(plan.Old) < worthwhile {
+	if urgent && o.countTokens(plan.Summarized) < minSummarizedTokens {
 		return "", compact.ErrNoGain
 	}
 	trigger := "manual"
 	if urgent {
 		trigger = "auto"
 	}
-	switch refused, err := o.hookCompact(ctx, st, trigger, focus); {
+	switch refused, err := o.runCompactHooks(ctx, st, trigger, focus); {
 	case err != nil:
 		return "", err
 	case refused != "" && !urgent:
@@ -192,50 +192,50 @@ func (o *Orchestrator) summarise(ctx context.Context, st *turnState, limits comp
 	case refused != "":
 		return "", cmp.Or(o.warn(ctx, st, "a hook refused to compact the conversation: "+refused), compact.ErrNoGain)
 	}
-	before := o.contextUsed(st.set.Model, st.fixed)
-	text, err := o.askForSummary(ctx, st, plan.Old, focus, limits.Room())
+	before := o.contextTokens(st.settings.Model, st.fixed)
+	text, err := o.requestSummary(ctx, st, plan.Summarized, focus, limits.SummaryTokens())
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	case err != nil && !urgent:
 		return "", fmt.Errorf("the conversation is unchanged, since it could not be summarized: %w", err)
 	case err != nil:
-		text = compact.Fallback(plan.Old)
+		text = compact.FallbackSummary(plan.Summarized)
 		if err := o.warn(ctx, st, "the model could not summarize the conversation, so coder shortened it by rule"); err != nil {
 			return "", err
 		}
 	}
-	keep := compact.Collect(plan.Old)
+	keep := compact.CollectCarryover(plan.Summarized)
 	if o.Todos != nil {
 		keep.Todos = o.Todos()
 	}
-	m := compact.Message(text, keep, limits.Room())
-	if _, err := plan.With(m, o.gauge.count); err != nil && urgent {
+	m := compact.NewMessage(text, keep, limits.SummaryTokens())
+	if _, err := plan.Apply(m, o.gauge.count); err != nil && urgent {
 		return "", err
 	}
-	stand := append([]chat.Message{m}, compact.Skills(plan.Old)...)
-	return text, o.replace(ctx, st, event.ContextReplaced{
-		Reason: event.Compacted, Messages: stand, Keep: len(plan.Kept), TokensBefore: before,
-		Done: fmt.Sprintf(display.Form(len(plan.Old), "%d message replaced by a summary", "%d messages replaced by a summary"), len(plan.Old)),
+	stand := append([]chat.Message{m}, compact.SkillMessages(plan.Summarized)...)
+	return text, o.recordReplacement(ctx, st, event.ContextReplaced{
+		Reason: event.ReplaceCompacted, Messages: stand, Keep: len(plan.Kept), TokensBefore: before,
+		Description: fmt.Sprintf(display.Plural(len(plan.Summarized), "%d message replaced by a summary", "%d messages replaced by a summary"), len(plan.Summarized)),
 	})
 }
 
-// askForSummary has the model write the summary. The request
+// requestSummary has the model write the summary. The request
 // has no tools, and the summary is not shown as an answer.
-func (o *Orchestrator) askForSummary(ctx context.Context, st *turnState, old []chat.Message, focus string, room int) (string, error) {
-	if err := o.emit(ctx, st, ActorAgent, event.Waiting{Why: event.WaitSummary}); err != nil {
+func (o *Orchestrator) requestSummary(ctx context.Context, st *turnState, old []chat.Message, focus string, room int) (string, error) {
+	if err := o.emit(ctx, st, ActorAgent, event.Waiting{Reason: event.WaitSummary}); err != nil {
 		return "", err
 	}
-	req := provider.Request{Model: st.set.Model, System: compact.SummarySystem, Messages: compact.SummaryPrompt(old, focus, room)}
+	req := provider.Request{Model: st.settings.Model, System: compact.SummarySystem, Messages: compact.SummaryPrompt(old, focus, room)}
 	reply, err := provider.Collect(o.Provider.Stream(ctx, req), func(d provider.Delta) error {
 		switch d := d.(type) {
 		case provider.Waiting:
 			if !d.Loading {
-				return o.emit(ctx, st, ActorAgent, event.Waiting{Why: event.WaitSummary, Waited: d.Waited, Read: d.Read, Of: d.Of})
+				return o.emit(ctx, st, ActorAgent, event.Waiting{Reason: event.WaitSummary, Waited: d.Elapsed, ReadTokens: d.ReadTokens, TotalTokens: d.TotalTokens})
 			}
-			return o.show(ctx, st, d)
+			return o.showDelta(ctx, st, d)
 		case provider.Restart, provider.Spent, provider.Window:
-			return o.show(ctx, st, d)
+			return o.showDelta(ctx, st, d)
 		}
 		return nil
 	})
@@ -243,7 +243,7 @@ func (o *Orchestrator) askForSummary(ctx context.Context, st *turnState, old []c
 		return "", err
 	}
 	if reply.Usage != nil {
-		spent := event.Spent{Model: cmp.Or(reply.Model, st.set.Model), Usage: *reply.Usage, For: event.ForSummary}
+		spent := event.Spent{Model: cmp.Or(reply.Model, st.settings.Model), Usage: *reply.Usage, Reason: event.UsageForSummary}
 		if err := o.emit(ctx, st, ActorAgent, spent); err != nil {
 			return "", err
 		}
@@ -251,55 +251,55 @@ func (o *Orchestrator) askForSummary(ctx context.Context, st *turnState, old []c
 	if text := reply.Message.Text(); text != "" {
 		return text, nil
 	}
-	return "", errEmptyReply(reply.Stop)
+	return "", newEmptyReplyError(reply.Stop)
 }
 
-// replace records a shorter conversation. It still says which mode applies.
-func (o *Orchestrator) replace(ctx context.Context, st *turnState, e event.ContextReplaced) error {
-	view := o.Talk.View()
+// recordReplacement records a shorter conversation. It still says which mode applies.
+func (o *Orchestrator) recordReplacement(ctx context.Context, st *turnState, e event.ContextReplaced) error {
+	view := o.Conversation.View()
 	kept := view[len(view)-min(e.Keep, len(view)):]
 	stays := slices.Concat(e.Messages, kept)
-	tells := func(m chat.Message) bool { return strings.Contains(m.Text(), st.set.ModeText) }
+	tells := func(m chat.Message) bool { return strings.Contains(m.Text(), st.settings.ModeText) }
 	if len(e.Messages) > 0 && e.Messages[0].Role == chat.User && slices.ContainsFunc(view, tells) && !slices.ContainsFunc(stays, tells) {
 		first := e.Messages[0]
-		first.Parts = append(slices.Clone(first.Parts), chat.Text("\n\n"+joinReminders("", st.set.ModeText)))
+		first.Parts = append(slices.Clone(first.Parts), chat.Text("\n\n"+joinReminders("", st.settings.ModeText)))
 		e.Messages = append([]chat.Message{first}, e.Messages[1:]...)
 	}
 	e.Window = st.window
-	e.TokensAfter = o.fixed(st) + o.count(slices.Concat(e.Messages, kept)) // the current description of it
-	return errors.Join(o.emit(ctx, st, ActorAgent, e), o.tellUsage(ctx, st))
+	e.TokensAfter = o.fixedTokens(st) + o.countTokens(slices.Concat(e.Messages, kept)) // the current description of it
+	return errors.Join(o.emit(ctx, st, ActorAgent, e), o.reportUsage(ctx, st))
 }
 
 // retryShorter handles a provider that found the conversation too long: it learns the limit,
 // shortens the conversation to fit, and sends it again. sent is the size of the rejected
 // request in tokens, by coder's own count: the tools' descriptions may have changed since.
 func (o *Orchestrator) retryShorter(ctx context.Context, st *turnState, sent int, tooLong error) error {
-	size := func() int { return o.fixed(st) + o.count(o.Talk.View()) }
-	before := int(o.gauge.factor() * float64(sent))
-	if st.refusals++; st.refusals > maxRefusals {
-		return notAnswered(tooLong)
+	size := func() int { return o.fixedTokens(st) + o.countTokens(o.Conversation.View()) }
+	before := int(o.gauge.effectiveScale() * float64(sent))
+	if st.refusals++; st.refusals > maxTooLongPerTurn {
+		return newModelError(tooLong)
 	}
 	window := 0
 	if e, ok := errors.AsType[*provider.Error](tooLong); ok {
 		window = e.Window
 	}
 	st.window = window
-	o.gauge.refused(max(o.contextUsed(st.set.Model, st.fixed), before), window)
-	o.retell(st)
-	limits := o.limits(st, true)
-	_, err := o.summarise(ctx, st, limits, "", true)
-	if isHopeless(err) || err == nil && limits.Due(size()) {
+	o.gauge.learnRefusal(max(o.contextTokens(st.settings.Model, st.fixed), before), window)
+	o.refreshToolSpecs(st)
+	limits := o.compactLimits(st, true)
+	_, err := o.summarize(ctx, st, limits, "", true)
+	if isNothingToSave(err) || err == nil && limits.IsExceeded(size()) {
 		err = o.squeeze(ctx, st, limits, false)
 	}
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		return errors.Join(notAnswered(tooLong), err)
-	case size() >= before && o.fixed(st) > o.count(o.Talk.View()):
-		return &askError{fmt.Errorf("%w; the server says: %w", o.noRoom(st), tooLong), tooLong}
+		return errors.Join(newModelError(tooLong), err)
+	case size() >= before && o.fixedTokens(st) > o.countTokens(o.Conversation.View()):
+		return &modelError{fmt.Errorf("%w; the server says: %w", o.windowTooSmall(st), tooLong), tooLong}
 	case size() >= before:
-		return notAnswered(tooLong) // it would be rejected again
+		return newModelError(tooLong) // it would be rejected again
 	}
 	return o.chatStep(ctx, st)
 }

@@ -9,41 +9,41 @@ import (
 )
 
 func TestTheGaugeLearnsHowTheProviderCounts(t *testing.T) {
-	var g gauge
-	if g.of("m").factor() != 1 || g.window(1000) != 1000 || g.window(0) != 0 {
+	var g tokenGauge
+	if g.forModel("m").effectiveScale() != 1 || g.maxRequestTokens(1000) != 1000 || g.maxRequestTokens(0) != 0 {
 		t.Errorf("at first: %+v", g)
 	}
-	g.reported(1000, 1500)
-	if g.factor() != 1.5 {
-		t.Errorf("more than expected counts at once: %v", g.factor())
+	g.learnUsage(1000, 1500)
+	if g.effectiveScale() != 1.5 {
+		t.Errorf("more than expected counts at once: %v", g.effectiveScale())
 	}
-	g.reported(1000, 1000)
-	if f := g.factor(); f >= 1.5 || f <= 1.3 {
+	g.learnUsage(1000, 1000)
+	if f := g.effectiveScale(); f >= 1.5 || f <= 1.3 {
 		t.Errorf("less counts little by little: %v", f)
 	}
-	g.reported(1000, 1_000_000)
-	if g.factor() != mostScale {
-		t.Errorf("what cannot be is bounded: %v", g.factor())
+	g.learnUsage(1000, 1_000_000)
+	if g.effectiveScale() != maxScale {
+		t.Errorf("what cannot be is bounded: %v", g.effectiveScale())
 	}
-	g.refused(10_000, 0)
-	g.refused(20_000, 0)
-	if g.window(128_000) != 8500 || g.window(0) != 8500 || g.window(4000) != 4000 {
-		t.Errorf("after a refusal: %d", g.window(128_000))
+	g.learnRefusal(10_000, 0)
+	g.learnRefusal(20_000, 0)
+	if g.maxRequestTokens(128_000) != 8500 || g.maxRequestTokens(0) != 8500 || g.maxRequestTokens(4000) != 4000 {
+		t.Errorf("after a refusal: %d", g.maxRequestTokens(128_000))
 	}
-	if g.of("another").window(128_000) != 128_000 {
+	if g.forModel("another").maxRequestTokens(128_000) != 128_000 {
 		t.Error("what was learnt of one model counts for another")
 	}
 }
 
 func TestTheGaugeBelievesTheServer(t *testing.T) {
-	var g gauge
-	g.refused(10_000, 4096)
-	if g.window(128_000) != 4096 || g.window(2000) != 2000 || g.ceiling != 0 {
+	var g tokenGauge
+	g.learnRefusal(10_000, 4096)
+	if g.maxRequestTokens(128_000) != 4096 || g.maxRequestTokens(2000) != 2000 || g.ceiling != 0 {
 		t.Errorf("a window that is told: %+v", g)
 	}
-	g.refused(4000, 4096) // it counts more than we do
-	if g.window(128_000) != 3400 {
-		t.Errorf("a shorter one that was refused all the same: %d", g.window(128_000))
+	g.learnRefusal(4000, 4096) // it counts more than we do
+	if g.maxRequestTokens(128_000) != 3400 {
+		t.Errorf("a shorter one that was refused all the same: %d", g.maxRequestTokens(128_000))
 	}
 	for _, tt := range []struct {
 		estimated, counted, cached int
@@ -54,13 +54,13 @@ func TestTheGaugeBelievesTheServer(t *testing.T) {
 		{6720, 5400, 0, false, 128_000}, {6720, 0, 0, false, 128_000}, {6720, 12, 0, false, 128_000}, {500, 100, 0, false, 128_000}, {3000, 2048, 0, false, 128_000},
 		{6720, 4096, 100, false, 128_000}, // it may not count what came from its cache
 	} {
-		g = gauge{}
-		if g.cut(tt.estimated, chat.Usage{In: tt.counted, Cached: tt.cached}) != tt.cut || g.window(128_000) != tt.window {
+		g = tokenGauge{}
+		if g.isCut(tt.estimated, chat.Usage{In: tt.counted, Cached: tt.cached}) != tt.cut || g.maxRequestTokens(128_000) != tt.window {
 			t.Errorf("%+v: %+v", tt, g)
 		}
 	}
-	g = gauge{scale: 2}
-	if !g.cut(6720, chat.Usage{In: 6720}) {
+	g = tokenGauge{scale: 2}
+	if !g.isCut(6720, chat.Usage{In: 6720}) {
 		t.Error("what was learnt of how the server counts is forgotten")
 	}
 }
@@ -72,7 +72,7 @@ func TestToolsAreDescribedInShortByDroppingWordsOnly(t *testing.T) {
 		Properties  map[string]map[string]any
 		Required    []string
 	}
-	if err := json.Unmarshal(bareSchema(json.RawMessage(schema)), &v); err != nil {
+	if err := json.Unmarshal(stripDescriptions(json.RawMessage(schema)), &v); err != nil {
 		t.Fatal(err)
 	}
 	if v.Description != nil || len(v.Properties) != 2 || v.Properties["description"]["description"] != nil || len(v.Required) != 1 {

@@ -9,21 +9,21 @@ import (
 type input interface{ isInput() }
 
 type (
-	slash  struct{ name, args string }
-	bang   string
-	prompt string
+	slashInput  struct{ name, args string }
+	bangInput   string
+	promptInput string
 )
 
-func (slash) isInput()  {}
-func (bang) isInput()   {}
-func (prompt) isInput() {}
+func (slashInput) isInput()  {}
+func (bangInput) isInput()   {}
+func (promptInput) isInput() {}
 
 // parseInput classifies an input by its first character, after trimming: text that begins with "/"
 // or "!" is a command and never goes to the model; all other text goes to the model unchanged.
 func parseInput(line string) input {
 	trimmed := strings.TrimSpace(line)
 	if rest, ok := strings.CutPrefix(trimmed, "!"); ok {
-		return bang(strings.TrimSpace(rest))
+		return bangInput(strings.TrimSpace(rest))
 	}
 	if rest, ok := strings.CutPrefix(trimmed, "/"); ok {
 		name, args := rest, ""
@@ -31,11 +31,11 @@ func parseInput(line string) input {
 			name, args = rest[:i], strings.TrimSpace(rest[i:])
 		}
 		if strings.Contains(name, "/") { // a path: command names have no slash
-			return prompt(line)
+			return promptInput(line)
 		}
-		return slash{strings.ToLower(name), args}
+		return slashInput{strings.ToLower(name), args}
 	}
-	return prompt(line)
+	return promptInput(line)
 }
 
 // isCommandName reports whether s can name a command: letters of any script first, then
@@ -49,10 +49,10 @@ func isCommandName(s string) bool {
 	return s != ""
 }
 
-// namesFile reports whether the first word of an input is an existing
+// startsWithPath reports whether the first word of an input is an existing
 // path, such as /tmp. Such an input is a prompt unless it names a command.
-func (o *Orchestrator) namesFile(input string) bool {
+func (o *Orchestrator) startsWithPath(input string) bool {
 	word, _, _ := strings.Cut(strings.TrimSpace(input), "\n")
 	word, _, _ = strings.Cut(word, " ")
-	return o.Library != nil && o.Library.Exists != nil && strings.HasPrefix(word, "/") && len(word) > 1 && o.Library.Exists(word)
+	return o.Library != nil && o.Library.PathExists != nil && strings.HasPrefix(word, "/") && len(word) > 1 && o.Library.PathExists(word)
 }

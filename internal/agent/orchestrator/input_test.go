@@ -11,20 +11,20 @@ import (
 
 func TestInputIsSortedByItsFirstCharacter(t *testing.T) {
 	tests := map[string]input{
-		"hi":                   prompt("hi"),
-		" hi /x !y":            prompt(" hi /x !y"),
-		"":                     prompt(""),
-		"/help":                slash{"help", ""},
-		"  /HELP  ":            slash{"help", ""},
-		"/model  gpt x ":       slash{"model", "gpt x"},
-		"/a:b one\ntwo":        slash{"a:b", "one\ntwo"},
-		"/usr/bin/env is what": prompt("/usr/bin/env is what"),
-		"/":                    slash{"", ""},
-		"/ x":                  slash{"", "x"},
-		"//":                   prompt("//"),
-		"!ls":                  bang("ls"),
-		" ! ls -l ":            bang("ls -l"),
-		"!":                    bang(""),
+		"hi":                   promptInput("hi"),
+		" hi /x !y":            promptInput(" hi /x !y"),
+		"":                     promptInput(""),
+		"/help":                slashInput{"help", ""},
+		"  /HELP  ":            slashInput{"help", ""},
+		"/model  gpt x ":       slashInput{"model", "gpt x"},
+		"/a:b one\ntwo":        slashInput{"a:b", "one\ntwo"},
+		"/usr/bin/env is what": promptInput("/usr/bin/env is what"),
+		"/":                    slashInput{"", ""},
+		"/ x":                  slashInput{"", "x"},
+		"//":                   promptInput("//"),
+		"!ls":                  bangInput("ls"),
+		" ! ls -l ":            bangInput("ls -l"),
+		"!":                    bangInput(""),
 	}
 	for in, want := range tests {
 		if got := parseInput(in); got != want {
@@ -40,15 +40,15 @@ func FuzzParseInput(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		trimmed := strings.TrimSpace(s)
 		switch in := parseInput(s).(type) {
-		case slash:
+		case slashInput:
 			if in.name != strings.ToLower(in.name) || trimmed[0] != '/' {
 				t.Errorf("%q: command %q", s, in.name)
 			}
-		case bang:
+		case bangInput:
 			if trimmed[0] != '!' || string(in) != strings.TrimSpace(string(in)) {
 				t.Errorf("%q: shell command %q", s, in)
 			}
-		case prompt:
+		case promptInput:
 			if string(in) != s {
 				t.Errorf("the prompt changed: %q became %q", s, in)
 			}
@@ -58,23 +58,23 @@ func FuzzParseInput(f *testing.F) {
 
 func TestBangRunsThroughTheGateAndJoinsTheConversation(t *testing.T) {
 	b := newBench(t, "say I see")
-	got, err := b.RunInput(t.Context(), "! ls", b)
+	got, err := b.RunText(t.Context(), "! ls", b)
 	if err != nil || !strings.HasPrefix(got.Text, "$ ls\n") {
 		t.Fatalf("%q, %v", got.Text, err)
 	}
 	b.wantLog(`TaskCreated TaskStarted StateChanged MessageAdded:user ToolCallRequested ToolStarted ToolCallCompleted
 		ToolFinished MessageAdded:assistant ContextUsed TaskCompleted StateChanged`)
-	if len(b.model.Seen()) != 0 {
+	if len(b.model.Requests()) != 0 {
 		t.Error("the model was asked")
 	}
-	if _, err := b.RunInput(t.Context(), "what was that", b); err != nil {
+	if _, err := b.RunText(t.Context(), "what was that", b); err != nil {
 		t.Fatal(err)
 	}
-	ms := b.model.Seen()[0].Messages
+	ms := b.model.Requests()[0].Messages
 	if ms[0].Text() != "! ls" || ms[1].Role != chat.Assistant {
 		t.Errorf("the model was told %q", b.told(0))
 	}
-	if _, err := b.RunInput(t.Context(), "!", b); err == nil {
+	if _, err := b.RunText(t.Context(), "!", b); err == nil {
 		t.Error("a bare ! did nothing in silence")
 	}
 }
@@ -97,7 +97,7 @@ func TestCommandBlock(t *testing.T) {
 		{"not JSON", `oops`, "$ x\noops"},
 	}
 	for _, tt := range tests {
-		if got := (display.Blocks{tool.ReadShellResult("x", tt.json).Block().Cut(sectionLines)}).Plain(); got != tt.want {
+		if got := (display.Blocks{tool.ParseShellResult("x", tt.json).Block().Truncate(maxSectionLines)}).PlainText(); got != tt.want {
 			t.Errorf("%s:\n%s\nwant:\n%s", tt.name, got, tt.want)
 		}
 	}

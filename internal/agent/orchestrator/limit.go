@@ -13,15 +13,15 @@ import (
 
 // Options of the question about a limit.
 const (
-	limitWait = "wait"
-	limitStop = "stop"
+	optionWait = "wait"
+	optionStop = "stop"
 )
 
-// worthAsking is the shortest wait that coder asks the user about.
-const worthAsking = time.Minute
+// minAskedWait is the shortest wait that coder asks the user about.
+const minAskedWait = time.Minute
 
-// afterLimit is added to the provider's waiting time.
-const afterLimit = time.Second
+// limitMargin is added to the provider's waiting time.
+const limitMargin = time.Second
 
 // waitForLimit waits for the provider's limit to end, if the user allows it:
 // with a setting, up to a total time, or by answering a question, once per turn.
@@ -33,44 +33,44 @@ func (o *Orchestrator) waitForLimit(ctx context.Context, st *turnState, err erro
 	}
 	end := o.Now().Add(e.RetryAfter)
 	failure = err
-	if e.RetryAfter >= worthAsking {
-		failure = fmt.Errorf("%w; the limit resets at %s", err, clockTime(o.Now(), end))
+	if e.RetryAfter >= minAskedWait {
+		failure = fmt.Errorf("%w; the limit resets at %s", err, formatClockTime(o.Now(), end))
 	}
-	if st.waited+e.RetryAfter > st.set.WaitLimit {
-		may, err := o.mayWait(ctx, st, failure, e.RetryAfter)
+	if st.waited+e.RetryAfter > st.settings.WaitLimit {
+		may, err := o.confirmWait(ctx, st, failure, e.RetryAfter)
 		if err != nil || !may {
 			return false, errors.Join(failure, err)
 		}
 	}
 	st.waited += e.RetryAfter
-	if err := o.emit(ctx, st, ActorAgent, event.Waiting{Why: event.WaitLimit, Until: end}); err != nil {
+	if err := o.emit(ctx, st, ActorAgent, event.Waiting{Reason: event.WaitLimit, Until: end}); err != nil {
 		return false, errors.Join(failure, err)
 	}
-	if err := o.pause(ctx, max(end.Sub(o.Now()), 0)+afterLimit); err != nil {
+	if err := o.sleep(ctx, max(end.Sub(o.Now()), 0)+limitMargin); err != nil {
 		return false, err
 	}
 	return true, nil
 }
 
-// mayWait asks the user, if present, whether to wait.
-func (o *Orchestrator) mayWait(ctx context.Context, st *turnState, why error, wait time.Duration) (bool, error) {
-	if !st.set.Attended || st.offered || o.Child != nil || wait < worthAsking {
+// confirmWait asks the user, if present, whether to wait.
+func (o *Orchestrator) confirmWait(ctx context.Context, st *turnState, why error, wait time.Duration) (bool, error) {
+	if !st.settings.HasUser || st.waitOffered || o.Subtask != nil || wait < minAskedWait {
 		return false, nil
 	}
-	st.offered = true
-	a, err := o.Person(st.sink).Ask(ctx, uip.Request{
-		ID: o.NewID("ui"), TaskID: st.task, Author: o.actor(ActorAgent), Kind: uip.Select, Purpose: uip.Generic,
+	st.waitOffered = true
+	a, err := o.NewInteractor(st.sink).Ask(ctx, uip.Request{
+		ID: o.NewID("ui"), TaskID: st.task, Author: o.actorFor(ActorAgent), Kind: uip.KindSelect, Purpose: uip.PurposeGeneric,
 		Display: uip.Display{
 			Title: "The provider's limit is reached. Wait until it resets, then continue?", Description: why.Error(),
-			Metadata: map[string]string{uip.OnYes: limitWait, uip.OnNo: limitStop},
+			Metadata: map[string]string{uip.MetaOnYes: optionWait, uip.MetaOnNo: optionStop},
 		},
-		Options: []uip.Option{{ID: limitWait, Label: "Wait and continue", Default: true}, {ID: limitStop, Label: "Stop the turn", Style: uip.Danger}},
+		Options: []uip.Option{{ID: optionWait, Label: "Wait and continue", Default: true}, {ID: optionStop, Label: "Stop the turn", Style: uip.StyleDanger}},
 	})
-	return err == nil && a.Option == limitWait && !a.Unanswered(), err
+	return err == nil && a.Option == optionWait && !a.IsUnanswered(), err
 }
 
-// clockTime formats a time for people, with the date if it is not today.
-func clockTime(now, at time.Time) string {
+// formatClockTime formats a time for people, with the date if it is not today.
+func formatClockTime(now, at time.Time) string {
 	at = at.In(now.Location())
 	if now.Format(time.DateOnly) == at.Format(time.DateOnly) {
 		return at.Format("15:04")

@@ -37,17 +37,17 @@ func TestWaitingForTheEndOfALimit(t *testing.T) {
 		waits        string
 		done         bool
 	}{
-		{"nobody there", limited, 0, false, limitWait, 0, "[]", false},
+		{"nobody there", limited, 0, false, optionWait, 0, "[]", false},
 		{"nobody there, allowed beforehand", limited, 3 * time.Hour, false, "", 0, "[3h0m1s]", true},
 		{"nobody there, not so long", limited, 2 * time.Hour, false, "", 0, "[]", false},
 		{"no longer than allowed in all", twice, 4 * time.Hour, false, "", 0, "[3h0m1s]", false},
 		{"twice", twice, 5 * time.Hour, false, "", 0, "[3h0m1s 2h0m1s]", true},
-		{"a person says wait", limited, 0, true, limitWait, 1, "[3h0m1s]", true},
-		{"a person says stop", limited, 0, true, limitStop, 1, "[]", false},
-		{"a person is asked once", twice, 0, true, limitWait, 1, "[3h0m1s]", false},
-		{"allowed beforehand, not asked", limited, 3 * time.Hour, true, limitStop, 0, "[3h0m1s]", true},
-		{"another failure", "fail bad no\n---\nsay done", time.Hour, true, limitWait, 0, "[]", false},
-		{"a quota", "fail quota after=3h\n---\nsay done", 4 * time.Hour, true, limitWait, 0, "[]", false},
+		{"a person says wait", limited, 0, true, optionWait, 1, "[3h0m1s]", true},
+		{"a person says stop", limited, 0, true, optionStop, 1, "[]", false},
+		{"a person is asked once", twice, 0, true, optionWait, 1, "[3h0m1s]", false},
+		{"allowed beforehand, not asked", limited, 3 * time.Hour, true, optionStop, 0, "[3h0m1s]", true},
+		{"another failure", "fail bad no\n---\nsay done", time.Hour, true, optionWait, 0, "[]", false},
+		{"a quota", "fail quota after=3h\n---\nsay done", 4 * time.Hour, true, optionWait, 0, "[]", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			b := newBench(t, tc.script)
@@ -60,11 +60,11 @@ func TestWaitingForTheEndOfALimit(t *testing.T) {
 				now = now.Add(d)
 				return nil
 			}
-			b.Config.Person = func(event.Sink) uip.Interactor { return who }
+			b.Config.NewInteractor = func(event.Sink) uip.Interactor { return who }
 			before := b.Config.Settings
 			b.Config.Settings = func() Settings {
 				s := before()
-				s.WaitLimit, s.Attended = tc.allowed, tc.attended
+				s.WaitLimit, s.HasUser = tc.allowed, tc.attended
 				return s
 			}
 			answer, err := b.RunTurn(t.Context(), "go", b)
@@ -86,7 +86,7 @@ func TestAWaitEndsWithTheTurn(t *testing.T) {
 	before := b.Config.Settings
 	b.Config.Settings = func() Settings { s := before(); s.WaitLimit = 24 * time.Hour; return s }
 	b.onEach = func(e event.Event) {
-		if w, ok := e.(event.Waiting); ok && w.Why == event.WaitLimit {
+		if w, ok := e.(event.Waiting); ok && w.Reason == event.WaitLimit {
 			cancel()
 		}
 	}
@@ -99,7 +99,7 @@ func TestAWaitEndsWithTheTurn(t *testing.T) {
 func TestTimesOfDay(t *testing.T) {
 	now := time.Date(2026, 11, 16, 22, 30, 0, 0, time.UTC)
 	for wait, want := range map[time.Duration]string{time.Hour: "23:30", 2 * time.Hour: "2026-11-17 00:30"} {
-		if got := clockTime(now, now.Add(wait)); got != want {
+		if got := formatClockTime(now, now.Add(wait)); got != want {
 			t.Errorf("in %v: %s", wait, got)
 		}
 	}

@@ -16,67 +16,67 @@ import (
 
 // A loop is a sequence of at most so many rounds that occurred so often in a row with the same results.
 const (
-	sameRounds  = 3
-	mostInRound = 4
+	minRepetitions = 3
+	maxLoopLength  = 4
 )
 
 // Options of the question about a loop.
 const (
-	loopGoOn = "continue"
-	loopStop = "stop"
+	optionContinueLoop = "continue"
+	optionStopLoop     = "stop"
 )
 
 // ErrLoop ends a turn in which the model repeated itself: the user stopped
 // it, or nobody could answer and the model continued after a warning.
 var ErrLoop = errors.New("stopped: the same call was repeated with the same result")
 
-// rounds detects loops in the model's calls.
-type rounds struct {
-	past  [][sha256.Size]byte // hashes of calls and results, the newest last
-	quiet int                 // rounds since the last report of a loop
-	told  bool                // the model was warned about the current loop
+// loopDetector detects loops in the model's calls.
+type loopDetector struct {
+	hashes      [][sha256.Size]byte // hashes of calls and results, the newest last
+	sinceReport int                 // rounds since the last report of a loop
+	warned      bool                // the model was warned about the current loop
 }
 
-// add adds a round. If a loop has occurred sameRounds times since its last
+// add adds a round. If a loop has occurred minRepetitions times since its last
 // report, add returns the loop's number of rounds and how often it occurred.
-func (r *rounds) add(round [sha256.Size]byte) (length, times int) {
-	r.past = append(r.past, round)
-	r.quiet++
-	for length = 1; length <= mostInRound; length++ {
+func (r *loopDetector) add(round [sha256.Size]byte) (length, times int) {
+	r.hashes = append(r.hashes, round)
+	r.sinceReport++
+	for length = 1; length <= maxLoopLength; length++ {
 		same := length
-		for same < len(r.past) && r.past[len(r.past)-1-same] == r.past[len(r.past)-1-same+length] {
+		for same < len(r.hashes) && r.hashes[len(r.hashes)-1-same] == r.hashes[len(r.hashes)-1-same+length] {
 			same++
 		}
-		if times = same / length; times >= sameRounds {
-			if r.quiet < sameRounds*length {
+		if times = same / length; times >= minRepetitions {
+			if r.sinceReport < minRepetitions*length {
 				return length, 0
 			}
-			r.quiet = 0
+			r.sinceReport = 0
 			return length, times
 		}
 	}
-	r.told = false
+	r.warned = false
 	return 0, 0
 }
 
-// passing lists the fields of a result that differ in every run.
-var passing = []string{"duration_ms", "log_path", "seconds"}
+// volatileFields lists the fields of a result that differ in every run.
+var volatileFields = []string{"duration_ms", "log_path", "seconds"}
 
-// lasting returns a result without fields that differ in every run.
-func lasting(result string) string {
+// stripVolatileFields returns a result without fields that differ in every run.
+func stripVolatileFields(result string) string {
 	var object map[string]json.RawMessage
 	if json.Unmarshal([]byte(result), &object) != nil {
 		return result
 	}
-	for _, name := range passing {
+	for _, name := range volatileFields {
 		delete(object, name)
 	}
-	return string(jsonx.Must(object))
+	return string(jsonx.MustMarshal(object))
 }
 
-// guardLoop explains a loop and asks the user what to do. If nobody can answer,
+// handleLoop explains a loop and asks the user what to do. If nobody can answer,
 // coder warns the model, and ends the turn if the model continues anyway.
-func (o *Orchestrator) guardLoop(ctx context.Context, st *turnState, calls []chat.ToolCall, results []string) error {
+func (o *Orchestrator) handleLoop(ctx context.Context, st *turnState, calls []chat.ToolCall, results []string) error {
 	if len(calls) == 0 {
 		return nil
 	}
@@ -84,10 +84,10 @@ func (o *Orchestrator) guardLoop(ctx context.Context, st *turnState, calls []cha
 	for i, c := range calls {
 		fmt.Fprintf(h, "%s %s\n", c.Name, c.Args)
 		if i < len(results) {
-			fmt.Fprintln(h, lasting(results[i]))
+			fmt.Fprintln(h, stripVolatileFields(results[i]))
 		}
 	}
-	length, n := st.rounds.add([sha256.Size]byte(h.Sum(nil)))
+	length, n := st.loops.add([sha256.Size]byte(h.Sum(nil)))
 	if n == 0 {
 		return nil
 	}
@@ -95,42 +95,42 @@ func (o *Orchestrator) guardLoop(ctx context.Context, st *turnState, calls []cha
 	if length > 1 {
 		what = fmt.Sprintf("the same %d calls ran %d times in a row with the same results", length, n)
 	}
-	return o.askAboutCircle(ctx, st, uip.Request{
-		ID: o.NewID("ui"), TaskID: st.task, Author: o.actor(ActorAgent), Kind: uip.Select, Purpose: uip.Generic,
+	return o.askAboutLoop(ctx, st, uip.Request{
+		ID: o.NewID("ui"), TaskID: st.task, Author: o.actorFor(ActorAgent), Kind: uip.KindSelect, Purpose: uip.PurposeGeneric,
 		Display: uip.Display{
 			Title: "The model may be going in circles. Continue?", Description: what,
-			Metadata: map[string]string{uip.OnYes: loopGoOn, uip.OnNo: loopStop, uip.OnWords: loopGoOn},
+			Metadata: map[string]string{uip.MetaOnYes: optionContinueLoop, uip.MetaOnNo: optionStopLoop, uip.MetaOnText: optionContinueLoop},
 		},
-		Options: []uip.Option{{ID: loopGoOn, Label: "Continue", Default: true}, {ID: loopStop, Label: "Stop the turn", Style: uip.Danger}},
+		Options: []uip.Option{{ID: optionContinueLoop, Label: "Continue", Default: true}, {ID: optionStopLoop, Label: "Stop the turn", Style: uip.StyleDanger}},
 	})
 }
 
-// AsksAboutCircle reports whether a question is about a loop.
-func AsksAboutCircle(q uip.Request) bool {
-	return q.CallID() == "" && q.Purpose == uip.Generic && q.Display.Metadata[uip.OnYes] == loopGoOn && q.Display.Metadata[uip.OnNo] == loopStop
+// IsLoopQuestion reports whether a question is about a loop.
+func IsLoopQuestion(q uip.Request) bool {
+	return q.CallID() == "" && q.Purpose == uip.PurposeGeneric && q.Display.Metadata[uip.MetaOnYes] == optionContinueLoop && q.Display.Metadata[uip.MetaOnNo] == optionStopLoop
 }
 
-// askAboutCircle asks what to do about a loop and does it.
-func (o *Orchestrator) askAboutCircle(ctx context.Context, st *turnState, q uip.Request) error {
+// askAboutLoop asks what to do about a loop and does it.
+func (o *Orchestrator) askAboutLoop(ctx context.Context, st *turnState, q uip.Request) error {
 	what := q.Display.Description
-	a, err := o.Person(st.sink).Ask(ctx, q)
-	if err == nil && a.Unanswered() { // nobody saw the question
+	a, err := o.NewInteractor(st.sink).Ask(ctx, q)
+	if err == nil && a.IsUnanswered() { // nobody saw the question
 		err = o.warn(ctx, st, what)
 	}
 	advice := cmp.Or(a.Input, a.Comment)
 	switch {
 	case err != nil:
 		return err
-	case a.Unanswered() && st.rounds.told:
+	case a.IsUnanswered() && st.loops.warned:
 		return fmt.Errorf("%w: %s, even after the model was warned", ErrLoop, what)
-	case a.Unanswered():
-		st.rounds.told = true
+	case a.IsUnanswered():
+		st.loops.warned = true
 		advice = what + ". Try something else, or end your turn and say what is blocking you."
-	case a.Option == loopStop, a.Dismissed:
+	case a.Option == optionStopLoop, a.Dismissed:
 		return ErrLoop
 	}
 	if advice == "" {
 		return nil
 	}
-	return o.emit(ctx, st, ActorUser, event.MessageAdded{Message: chat.Say(chat.User, advice)})
+	return o.emit(ctx, st, ActorUser, event.MessageAdded{Message: chat.TextMessage(chat.User, advice)})
 }

@@ -19,7 +19,7 @@ func patient(t *testing.T, script string, person uip.Interactor) *bench {
 		set.MaxSteps, set.ContextLimit = 60, 100_000
 		return set
 	}
-	b.Person = broker.New(person).On
+	b.NewInteractor = broker.New(person).WithSink
 	return b
 }
 
@@ -31,19 +31,19 @@ func TestACircleEndsWhereNobodyCanBeAsked(t *testing.T) {
 		script   string
 		requests int
 	}{
-		"the same call":              {strings.Repeat(same, 40), 2 * sameRounds},
-		"two calls in turn":          {strings.Repeat(same+other, 20), 2 * sameRounds * 2},
-		"three calls in turn":        {strings.Repeat(same+other+third, 15), 2 * sameRounds * 3},
-		"after something else":       {third + strings.Repeat(same, 40), 1 + 2*sameRounds},
-		"the same two calls at once": {strings.Repeat("call read {\"path\":\"a\"}\ncall read {\"path\":\"b\"}\n---\n", 40), 2 * sameRounds},
+		"the same call":              {strings.Repeat(same, 40), 2 * minRepetitions},
+		"two calls in turn":          {strings.Repeat(same+other, 20), 2 * minRepetitions * 2},
+		"three calls in turn":        {strings.Repeat(same+other+third, 15), 2 * minRepetitions * 3},
+		"after something else":       {third + strings.Repeat(same, 40), 1 + 2*minRepetitions},
+		"the same two calls at once": {strings.Repeat("call read {\"path\":\"a\"}\ncall read {\"path\":\"b\"}\n---\n", 40), 2 * minRepetitions},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := patient(t, tc.script+"say never reached", uip.Nobody)
+			b := patient(t, tc.script+"say never reached", uip.NoInteractor)
 			_, err := b.RunTurn(t.Context(), "go", b)
 			if !errors.Is(err, ErrLoop) || !strings.Contains(err.Error(), "the model was warned") {
 				t.Errorf("err = %v", err)
 			}
-			if n := len(b.model.Seen()); n != tc.requests {
+			if n := len(b.model.Requests()); n != tc.requests {
 				t.Errorf("%d requests, want %d", n, tc.requests)
 			}
 			b.wellFormed()
@@ -53,16 +53,16 @@ func TestACircleEndsWhereNobodyCanBeAsked(t *testing.T) {
 
 func TestAModelThatLeavesACircleGoesOn(t *testing.T) {
 	same := "call read {\"path\":\"a\"}\n---\n"
-	b := patient(t, strings.Repeat(same, 4)+"call read {\"path\":\"b\"}\n---\n"+strings.Repeat(same, 2)+"say done", uip.Nobody)
+	b := patient(t, strings.Repeat(same, 4)+"call read {\"path\":\"b\"}\n---\n"+strings.Repeat(same, 2)+"say done", uip.NoInteractor)
 	if got, err := b.RunTurn(t.Context(), "go", b); err != nil || got != "done" {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
 
 func TestAPersonDecidesAboutACircle(t *testing.T) {
-	for option, want := range map[string]error{loopGoOn: nil, loopStop: ErrLoop, "": ErrLoop} {
+	for option, want := range map[string]error{optionContinueLoop: nil, optionStopLoop: ErrLoop, "": ErrLoop} {
 		asked := 0
-		person := uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+		person := uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
 			asked++
 			return uip.Response{ID: q.ID, TaskID: q.TaskID, Option: option, Dismissed: option == "", Author: "user"}, nil
 		})
@@ -70,7 +70,7 @@ func TestAPersonDecidesAboutACircle(t *testing.T) {
 		if _, err := b.RunTurn(t.Context(), "go", b); !errors.Is(err, want) {
 			t.Errorf("%s: %v", option, err)
 		}
-		if times := map[string]int{loopGoOn: 2, loopStop: 1, "": 1}[option]; asked != times {
+		if times := map[string]int{optionContinueLoop: 2, optionStopLoop: 1, "": 1}[option]; asked != times {
 			t.Errorf("%s: asked %d times, want %d", option, asked, times)
 		}
 	}
@@ -88,10 +88,10 @@ func TestAReplyIsNotAskedToBeLongerThanTheWindowLeaves(t *testing.T) {
 		if _, err := b.RunTurn(t.Context(), strings.Repeat("many words ", window/20), b); err != nil {
 			t.Fatal(err)
 		}
-		bound := b.model.Seen()[0].MaxTokens
-		for _, req := range b.model.Seen() {
-			switch small := window > 0 && window <= smallWindow; {
-			case !small && req.MaxTokens != 0, small && (req.MaxTokens < leastReply || req.MaxTokens > max(window/4, leastReply)):
+		bound := b.model.Requests()[0].MaxTokens
+		for _, req := range b.model.Requests() {
+			switch small := window > 0 && window <= smallWindowTokens; {
+			case !small && req.MaxTokens != 0, small && (req.MaxTokens < minReplyTokens || req.MaxTokens > max(window/4, minReplyTokens)):
 				t.Errorf("window %d: at most %d tokens are asked for", window, req.MaxTokens)
 			case req.MaxTokens > bound:
 				t.Errorf("window %d: %d tokens and then %d", window, bound, req.MaxTokens)

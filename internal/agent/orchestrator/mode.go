@@ -16,16 +16,16 @@ func (o *Orchestrator) switchMode(ctx context.Context, st *turnState, mode strin
 	if err := o.Mode.Switch(mode); err != nil {
 		return &CommandError{err.Error()}
 	}
-	return o.tellMode(ctx, st, was.Name)
+	return o.recordMode(ctx, st, was.Name)
 }
 
 // SwitchMode changes the mode between turns, for a face with a key for it.
 func (o *Orchestrator) SwitchMode(ctx context.Context, mode string, out event.Sink) error {
-	return o.switchMode(ctx, &turnState{sink: o.Through(out)}, mode)
+	return o.switchMode(ctx, &turnState{sink: o.RecordingSink(out)}, mode)
 }
 
-// tellMode records the current mode.
-func (o *Orchestrator) tellMode(ctx context.Context, st *turnState, was string) error {
+// recordMode records the current mode.
+func (o *Orchestrator) recordMode(ctx context.Context, st *turnState, was string) error {
 	now, preset := o.Mode.Current()
 	if err := o.emit(ctx, st, ActorUser, event.ModeChanged{Mode: now.Name, Preset: preset}); err != nil {
 		return err

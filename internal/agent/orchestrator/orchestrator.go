@@ -44,15 +44,15 @@ type stepLimitError struct{ steps int }
 func (e *stepLimitError) Error() string { return fmt.Sprintf("%v (%d)", ErrStepLimit, e.steps) }
 func (e *stepLimitError) Unwrap() error { return ErrStepLimit }
 
-// askError is the error of a request to the model.
-type askError struct {
+// modelError is the error of a request to the model.
+type modelError struct {
 	error
-	why error
+	cause error
 }
 
-func (e *askError) Unwrap() error { return e.error }
+func (e *modelError) Unwrap() error { return e.error }
 
-func notAnswered(why error) error { return &askError{fmt.Errorf("ask the model: %w", why), why} }
+func newModelError(why error) error { return &modelError{fmt.Errorf("ask the model: %w", why), why} }
 
 // Engine is what a session needs to run: the model and the tools, and
 // what the user set and wrote for them. Fields that may be nil say so.
@@ -66,64 +66,64 @@ type Engine struct {
 	Counterparts map[string]string
 	// Todos, which may be nil, returns the todo list.
 	Todos func() []event.Todo
-	// Checked, which may be nil, returns the session's last check and the changes since.
-	Checked func() verify.Check
-	// Ended, which may be nil, returns a text for the model about background commands
+	// LastCheck, which may be nil, returns the session's last check and the changes since.
+	LastCheck func() verify.LastCheck
+	// EndedCommands, which may be nil, returns a text for the model about background commands
 	// that ended since its last call, and the names under which the record keeps that.
-	Ended func() (text string, names []string)
-	// Declined, which may be nil, reports whether the user declined a check.
-	Declined func(command string) bool
+	EndedCommands func() (text string, names []string)
+	// IsCheckDeclined, which may be nil, reports whether the user declined a check.
+	IsCheckDeclined func(command string) bool
 	// Files, which may be nil, finds the project's files for choosing a check.
-	Files Files
+	Files FileFinder
 	// Library, which may be nil, is what the user and the project wrote for
 	// use in the session. Without it the model gets only the user's text.
 	Library *Library
 	Hooks   *hooks.Hooks // the user's commands on events; may be nil
-	// PutAside, which may be nil, saves the text of a call's result in a file that the model can
+	// SaveResult, which may be nil, saves the text of a call's result in a file that the model can
 	// read, and returns its path. The same call always gets the same file, with the text saved first.
-	PutAside func(ctx context.Context, callID, text string) (path string, err error)
-	Final    Final // may be nil
-	// Conceals, which may be nil, masks keys in everything that coder saves. The model sees the saved text.
-	Conceals *secret.Concealer
+	SaveResult func(ctx context.Context, callID, text string) (path string, err error)
+	FinalCheck FinalChecker // may be nil
+	// Concealer, which may be nil, masks keys in everything that coder saves. The model sees the saved text.
+	Concealer *secret.Concealer
 	// Sleep, which may be nil, replaces the real clock's sleep.
 	Sleep func(context.Context, time.Duration) error
 }
 
-// Final checks how a turn may end. Its errors end the turn.
-type Final interface {
-	// Final checks a turn's answer. A non-empty result is sent to the model, which continues.
-	Final(answer string) (more string, err error)
-	// Called observes the outcome of every call.
-	Called(tool string, failed bool) error
+// FinalChecker checks how a turn may end. Its errors end the turn.
+type FinalChecker interface {
+	// CheckAnswer checks a turn's answer. A non-empty result is sent to the model, which continues.
+	CheckAnswer(answer string) (more string, err error)
+	// RecordCall observes the outcome of every call.
+	RecordCall(tool string, failed bool) error
 }
 
 // Config has the parts of an Orchestrator. Every field is
 // required unless it says otherwise; none changes after [New].
 type Config struct {
 	Engine
-	Talk *conversation.Conversation // the conversation so far; grows with the records
+	Conversation *conversation.Conversation // the conversation so far; grows with the records
 
-	// Through returns a sink that records events and then shows them on out.
-	Through func(out event.Sink) event.Sink
-	// Person returns the interactor, with questions and answers recorded in sink.
-	Person func(sink event.Sink) uip.Interactor
+	// RecordingSink returns a sink that records events and then shows them on out.
+	RecordingSink func(out event.Sink) event.Sink
+	// NewInteractor returns the interactor, with questions and answers recorded in sink.
+	NewInteractor func(sink event.Sink) uip.Interactor
 	// Save writes the session's snapshot after a turn.
 	Save func(context.Context) error
 
-	// Steer, which may be nil, returns what the user typed since the last step.
-	Steer func() []chat.Words
-	// Changed, which may be nil, reports between steps whether the user
+	// TakeSteering, which may be nil, returns what the user typed since the last step.
+	TakeSteering func() []chat.UserText
+	// TakeModeChange, which may be nil, reports between steps whether the user
 	// changed settings since the last one, and returns the new mode, if any.
-	Changed func() (mode string, changed bool)
-	// Child is set for a subagent, which does not verify and does not report its context use.
-	Child *Subtask
+	TakeModeChange func() (mode string, changed bool)
+	// Subtask is set for a subagent, which does not verify and does not report its context use.
+	Subtask *Subtask
 
 	NewID func(prefix string) string
 	Now   func() time.Time
 }
 
-// pause sleeps until d has passed or ctx ends.
-func (e Engine) pause(ctx context.Context, d time.Duration) error {
+// sleep sleeps until d has passed or ctx ends.
+func (e Engine) sleep(ctx context.Context, d time.Duration) error {
 	if e.Sleep != nil {
 		return e.Sleep(ctx, d)
 	}
@@ -144,18 +144,18 @@ type Settings struct {
 	ModeText string // describes the mode to the model at the end of the conversation
 	System   string
 	Tools    tool.Set
-	// Later, which may be nil, returns the tools including any added since, or set itself if none were. It
+	// RefreshTools, which may be nil, returns the tools including any added since, or set itself if none were. It
 	// is called before every request, and before calls left by an earlier process, whose tools it waits for.
-	Later        func(ctx context.Context, set tool.Set, wanted []chat.ToolCall) tool.Set
-	Lean         bool // describe the tools briefly
-	MaxSteps     int
-	ContextLimit int       // the model's window in tokens
-	Run          event.Run // details that are no settings
-	RaiseWindow  string    // how a server is made to take more; "": it is not known
-	StopOnReject bool      // a denied call ends the turn
-	DirectBang   bool      // run the user's ! commands without judging them
-	// ReadOwn parses the user's ! command; forced means that the user typed !!.
-	ReadOwn func(line string, forced bool) OwnLine
+	RefreshTools    func(ctx context.Context, set tool.Set, wanted []chat.ToolCall) tool.Set
+	ShortToolDocs   bool // describe the tools briefly
+	MaxSteps        int
+	ContextLimit    int              // the model's window in tokens
+	Run             event.RunOptions // details that are no settings
+	RaiseWindowHint string           // how a server is made to take more; "": it is not known
+	StopOnReject    bool             // a denied call ends the turn
+	TrustBang       bool             // run the user's ! commands without judging them
+	// ParseBang parses the user's ! command; forced means that the user typed !!.
+	ParseBang func(line string, forced bool) BangLine
 
 	// RulesFor, which may be nil, returns the rules that apply to a file in addition to those in System.
 	RulesFor func(file string) []rulefile.Rule
@@ -163,77 +163,77 @@ type Settings struct {
 	Compaction     Compaction
 	Verification   Verification
 	WaitLimit      time.Duration // how long a turn may wait for limits to end
-	Attended       bool          // a user is present to answer about it
+	HasUser        bool          // a user is present to answer about it
 	TodoForComplex bool          // a complex request starts a todo list
 }
 
-// offers reports whether the mode has a tool of class c.
-func (s Settings) offers(c tool.Class) bool {
-	_, on := s.Tools.First(c)
+// hasClass reports whether the mode has a tool of class c.
+func (s Settings) hasClass(c tool.Class) bool {
+	_, on := s.Tools.FirstOfClass(c)
 	return on
 }
 
 // shellCall returns a call of the tool that runs command lines.
 func (s Settings) shellCall(id string, args any) chat.ToolCall {
-	name, _ := s.Tools.First(tool.RunsShell)
-	return chat.ToolCall{ID: id, Name: name, Args: jsonx.Must(args)}
+	name, _ := s.Tools.FirstOfClass(tool.ClassShell)
+	return chat.ToolCall{ID: id, Name: name, Args: jsonx.MustMarshal(args)}
 }
 
 // Orchestrator runs the inputs of one session, one at a time.
 type Orchestrator struct {
 	Config
-	gauge   gauge // of the current model
-	prefix  prefix
-	seen    atomic.Pointer[Orchestrator] // the state at the last step
-	begun   bool                         // the user sent a prompt in this process
-	refused refusedCheck                 // the last denied check
+	gauge       tokenGauge // of the current model
+	prefix      prefixTracker
+	snapshot    atomic.Pointer[Orchestrator] // the state at the last step
+	prompted    bool                         // the user sent a prompt in this process
+	deniedCheck deniedCheck                  // the last denied check
 }
 
 // New returns an Orchestrator.
 func New(c Config) *Orchestrator {
 	o := &Orchestrator{Config: c}
-	if o.Talk != nil {
-		o.glimpse() // a left-over turn may ask questions before the first step
+	if o.Conversation != nil {
+		o.saveSnapshot() // a left-over turn may ask questions before the first step
 	}
 	return o
 }
 
-// Said is the user's input.
-type Said struct {
-	chat.Words
+// Input is the user's input.
+type Input struct {
+	chat.UserText
 	Typed    string // what the user typed, if different
 	Pictures []chat.Image
-	// AsWritten sends the text to the model unchanged: no command, no files.
-	AsWritten bool
-	// Anyway sends the message without files that cannot be attached.
-	Anyway bool
+	// Verbatim sends the text to the model unchanged: no command, no files.
+	Verbatim bool
+	// SkipUnattachable sends the message without files that cannot be attached.
+	SkipUnattachable bool
 }
 
-// Say returns an input of only words.
-func Say(w chat.Words) Said { return Said{Words: w} }
+// TextInput returns an input of only words.
+func TextInput(w chat.UserText) Input { return Input{UserText: w} }
 
-// RunInput runs one input of any kind, and shows events on out.
-func (o *Orchestrator) RunInput(ctx context.Context, input string, out event.Sink) (done Outcome, err error) {
-	return o.RunSaid(ctx, Say(chat.From(chat.Unknown, input)), out)
+// RunText runs one input of any kind, and shows events on out.
+func (o *Orchestrator) RunText(ctx context.Context, input string, out event.Sink) (done Outcome, err error) {
+	return o.RunInput(ctx, TextInput(chat.NewUserText(chat.OriginUnknown, input)), out)
 }
 
-// RunSaid is RunInput for an input that may have more than words.
-func (o *Orchestrator) RunSaid(ctx context.Context, said Said, out event.Sink) (done Outcome, err error) {
+// RunText is RunText for an input that may have more than words.
+func (o *Orchestrator) RunInput(ctx context.Context, said Input, out event.Sink) (done Outcome, err error) {
 	text := said.Text()
 	in := parseInput(text)
-	if said.AsWritten || len(said.Pictures) > 0 || !said.Commands() {
-		in = prompt(text)
+	if said.Verbatim || len(said.Pictures) > 0 || !said.CanBeCommand() {
+		in = promptInput(text)
 	}
-	if _, ok := in.(slash); ok && !o.Knows(text) && o.namesFile(text) {
-		in = prompt(text)
+	if _, ok := in.(slashInput); ok && !o.IsKnownCommand(text) && o.startsWithPath(text) {
+		in = promptInput(text)
 	}
 	switch in := in.(type) {
-	case slash:
+	case slashInput:
 		return o.runCommand(ctx, text, in.name, in.args, out)
-	case bang:
+	case bangInput:
 		done.Text, err = o.runBangCommand(ctx, text, string(in), out)
 		return done, err
-	case prompt:
+	case promptInput:
 		done.Text, err = o.runTurn(ctx, said, out)
 		return done, err
 	}

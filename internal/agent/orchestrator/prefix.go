@@ -9,48 +9,48 @@ import (
 	"coder/internal/model/provider"
 )
 
-// Prefix describes how requests follow each other for a provider's
+// PrefixStats describes how requests follow each other for a provider's
 // cache: the cache saves rereading a beginning it has seen.
-type Prefix struct {
-	Requests int    // how many requests in a row began with all of the previous one
-	Broken   *Break // the last break before those; nil if there was none
+type PrefixStats struct {
+	Requests  int          // how many requests in a row began with all of the previous one
+	LastBreak *PrefixBreak // the last break before those; nil if there was none
 }
 
-// Break is where a request begins to differ from the one before.
-type Break struct {
-	Tool    int    // the tool's number, from 1; 0 if it is none
-	Name    string // the tool's name
-	Message int    // the message's number, from 1; 0 if it is none
-	// Byte is how many of the request's Of bytes are the same: the
+// PrefixBreak is where a request begins to differ from the one before.
+type PrefixBreak struct {
+	ToolIndex    int    // the tool's number, from 1; 0 if it is none
+	ToolName     string // the tool's name
+	MessageIndex int    // the message's number, from 1; 0 if it is none
+	// SameBytes is how many of the request's Of bytes are the same: the
 	// system text, the tools and the messages, in that order.
-	Byte, Of int
+	SameBytes, TotalBytes int
 }
 
-// prefix tracks the requests of one conversation.
-type prefix struct {
-	Prefix
-	last provider.Request
+// prefixTracker tracks the requests of one conversation.
+type prefixTracker struct {
+	PrefixStats
+	lastRequest provider.Request
 }
 
-// sent updates the prefix with a request.
-func (p *prefix) sent(req provider.Request) {
-	before := p.last
-	p.last = req
+// update updates the prefix with a request.
+func (p *prefixTracker) update(req provider.Request) {
+	before := p.lastRequest
+	p.lastRequest = req
 	if before.Model != req.Model { // another model has its own cache
-		p.Prefix = Prefix{}
+		p.PrefixStats = PrefixStats{}
 		return
 	}
-	if b := parting(before, req); b != nil {
-		p.Prefix = Prefix{Broken: b}
+	if b := findBreak(before, req); b != nil {
+		p.PrefixStats = PrefixStats{LastBreak: b}
 		return
 	}
 	p.Requests++
 }
 
-// parting returns where now begins to differ from before; nil if it begins with all of it.
-func parting(before, now provider.Request) *Break {
+// findBreak returns where now begins to differ from before; nil if it begins with all of it.
+func findBreak(before, now provider.Request) *PrefixBreak {
 	if before.System != now.System {
-		return &Break{Byte: alike(before.System, now.System), Of: size(now)}
+		return &PrefixBreak{SameBytes: commonPrefixLen(before.System, now.System), TotalBytes: requestSize(now)}
 	}
 	at := len(now.System)
 	for i := range max(len(before.Tools), len(now.Tools)) {
@@ -62,12 +62,12 @@ func parting(before, now provider.Request) *Break {
 			is = now.Tools[i]
 		}
 		if was.Name != is.Name || was.Doc != is.Doc || !bytes.Equal(was.Schema, is.Schema) {
-			return &Break{Tool: i + 1, Name: cmp.Or(is.Name, was.Name), Byte: at + alike(toolText(was), toolText(is)), Of: size(now)}
+			return &PrefixBreak{ToolIndex: i + 1, ToolName: cmp.Or(is.Name, was.Name), SameBytes: at + commonPrefixLen(toolText(was), toolText(is)), TotalBytes: requestSize(now)}
 		}
 		at += len(is.Name) + len(is.Doc) + len(is.Schema)
 	}
 	for i, m := range before.Messages {
-		if i < len(now.Messages) && chat.Same(m, now.Messages[i]) {
+		if i < len(now.Messages) && chat.IsSame(m, now.Messages[i]) {
 			continue
 		}
 		is := ""
@@ -78,22 +78,22 @@ func parting(before, now provider.Request) *Break {
 			for _, m := range now.Messages[:min(i, len(now.Messages))] {
 				at += len(messageText(m))
 			}
-			return &Break{Message: i + 1, Byte: at + alike(was, is), Of: size(now)}
+			return &PrefixBreak{MessageIndex: i + 1, SameBytes: at + commonPrefixLen(was, is), TotalBytes: requestSize(now)}
 		}
 	}
 	return nil
 }
 
-// alike returns the length of the common beginning of two texts in bytes.
-func alike(a, b string) (n int) {
+// commonPrefixLen returns the length of the common beginning of two texts in bytes.
+func commonPrefixLen(a, b string) (n int) {
 	for n < len(a) && n < len(b) && a[n] == b[n] {
 		n++
 	}
 	return n
 }
 
-// size returns a request's size in bytes, as [Break] counts.
-func size(req provider.Request) int {
+// requestSize returns a request's size in bytes, as [PrefixBreak] counts.
+func requestSize(req provider.Request) int {
 	n := len(req.System)
 	for _, t := range req.Tools {
 		n += len(toolText(t))

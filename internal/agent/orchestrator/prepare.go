@@ -20,21 +20,21 @@ import (
 const (
 	startReminder = "start"
 
-	todosText = "This mode has a todo list: for work of several steps, write them down first and update them as you go."
-	rulesText = "Any AGENTS.md rules in the system text apply to every request."
+	todosReminder = "This mode has a todo list: for work of several steps, write them down first and update them as you go."
+	rulesReminder = "Any AGENTS.md rules in the system text apply to every request."
 )
 
-// addSaid records the user's message with everything that goes with it, including what hooks add.
-func (o *Orchestrator) addSaid(ctx context.Context, st *turnState, said Said, notes []toolrun.Note) error {
+// recordInput records the user's message with everything that goes with it, including what hooks add.
+func (o *Orchestrator) recordInput(ctx context.Context, st *turnState, said Input, notes []toolrun.Note) error {
 	var refs []mention.Ref
-	if !said.AsWritten {
-		refs = mention.Find(said.Naming())
+	if !said.Verbatim {
+		refs = mention.Find(said.MentionText())
 	}
-	return o.addWords(ctx, st, said, refs, notes)
+	return o.recordText(ctx, st, said, refs, notes)
 }
 
-func (o *Orchestrator) addWords(ctx context.Context, st *turnState, words Said, refs []mention.Ref, notes []toolrun.Note) error {
-	said, err := o.compose(ctx, st, words, refs)
+func (o *Orchestrator) recordText(ctx context.Context, st *turnState, words Input, refs []mention.Ref, notes []toolrun.Note) error {
+	said, err := o.composeMessage(ctx, st, words, refs)
 	if err != nil {
 		return err
 	}
@@ -42,20 +42,20 @@ func (o *Orchestrator) addWords(ctx context.Context, st *turnState, words Said, 
 		said.Message.Parts = append(said.Message.Parts, p)
 	}
 	for _, n := range notes {
-		said.Reminders = joinReminders(said.Reminders, "A hook of "+n.Whose+" adds: "+n.Text)
+		said.Reminders = joinReminders(said.Reminders, "A hook of "+n.Owner+" adds: "+n.Text)
 	}
 	return o.emit(ctx, st, ActorUser, said)
 }
 
-// compose builds the message for the user's text, which names
+// composeMessage builds the message for the user's text, which names
 // these files: the text itself, and what the model gets with it.
-func (o *Orchestrator) compose(ctx context.Context, st *turnState, words Said, refs []mention.Ref) (event.MessageAdded, error) {
-	said := event.MessageAdded{Message: chat.Say(chat.User, words.Text())}
-	if o.Library == nil || o.Child != nil {
+func (o *Orchestrator) composeMessage(ctx context.Context, st *turnState, words Input, refs []mention.Ref) (event.MessageAdded, error) {
+	said := event.MessageAdded{Message: chat.TextMessage(chat.User, words.Text())}
+	if o.Library == nil || o.Subtask != nil {
 		return said, nil
 	}
-	resources, refs := o.Library.resources(refs)
-	files, pictures, err := o.readNamed(ctx, st, words, refs)
+	resources, refs := o.Library.splitResources(refs)
+	files, pictures, err := o.readMentions(ctx, st, words, refs)
 	if err != nil {
 		return said, err
 	}
@@ -65,23 +65,23 @@ func (o *Orchestrator) compose(ctx context.Context, st *turnState, words Said, r
 	}
 	said.Message.Parts = slices.Concat(said.Message.Parts, pictures, more)
 	remind := func(name string, texts ...string) {
-		said.Reminded = append(said.Reminded, name)
+		said.ReminderNames = append(said.ReminderNames, name)
 		for _, text := range texts {
 			said.Reminders = joinReminders(said.Reminders, text)
 		}
 	}
-	if !o.Talk.Reminded(startReminder) {
-		texts := []string{rulesText}
-		if st.set.offers(tool.WritesTodos) {
-			texts = []string{todosText, rulesText}
+	if !o.Conversation.HasReminder(startReminder) {
+		texts := []string{rulesReminder}
+		if st.settings.hasClass(tool.ClassWriteTodos) {
+			texts = []string{todosReminder, rulesReminder}
 		}
 		remind(startReminder, texts...)
 	}
-	if name := event.ModeReminder + st.set.Mode; st.set.ModeText != "" && !o.Talk.Reminded(name) {
-		remind(name, st.set.ModeText)
+	if name := event.ModeReminderPrefix + st.settings.Mode; st.settings.ModeText != "" && !o.Conversation.HasReminder(name) {
+		remind(name, st.settings.ModeText)
 	}
-	rules, names := o.rulesFor(st)
-	said.Reminded = append(said.Reminded, names...)
+	rules, names := o.unseenRules(st)
+	said.ReminderNames = append(said.ReminderNames, names...)
 	said.Reminders = joinReminders(joinReminders(joinReminders(said.Reminders, files), given), rules)
 	return said, nil
 }
@@ -97,15 +97,15 @@ func joinReminders(all, one string) string {
 	return all + "\n" + one
 }
 
-// resources returns the names that are resources of other programs, and the remaining names.
-func (l *Library) resources(refs []mention.Ref) (found []mention.Reading, left []mention.Ref) {
+// splitResources returns the names that are resources of other programs, and the remaining names.
+func (l *Library) splitResources(refs []mention.Ref) (found []mention.ReadTarget, left []mention.Ref) {
 	if l.Resources == nil {
 		return nil, refs
 	}
 	for _, r := range refs {
 		name := strings.ReplaceAll(strings.TrimPrefix(r.String(), "@"), `"`, "")
-		if args, ok := l.Resources.Args(name); ok && len(found) < mention.Limit {
-			found = append(found, mention.Reading{Target: mention.Target{Ref: mention.Ref{Path: name}}, Result: string(args)})
+		if args, ok := l.Resources.ReadArgs(name); ok && len(found) < mention.MaxRefs {
+			found = append(found, mention.ReadTarget{Target: mention.Target{Ref: mention.Ref{Path: name}}, Result: string(args)})
 			continue
 		}
 		left = append(left, r)
@@ -115,24 +115,24 @@ func (l *Library) resources(refs []mention.Ref) (found []mention.Reading, left [
 
 // readResources reads the resources that a message names, as the user's own calls:
 // naming a resource requests it. Each reading holds the arguments for its call.
-func (o *Orchestrator) readResources(ctx context.Context, st *turnState, readings []mention.Reading) (text string, pictures []chat.Part, err error) {
+func (o *Orchestrator) readResources(ctx context.Context, st *turnState, readings []mention.ReadTarget) (text string, pictures []chat.Part, err error) {
 	if len(readings) == 0 {
 		return "", nil, nil
 	}
 	var (
 		calls []chat.ToolCall
-		of    []*mention.Reading
+		of    []*mention.ReadTarget
 	)
 	for i := range readings {
 		call := chat.ToolCall{ID: o.NewID("mention"), Name: o.Library.Resources.Tool, Args: json.RawMessage(readings[i].Result)}
-		if err := o.Runner.Unasked(ctx, o.Library.Resources.Set, call); err != nil {
-			readings[i].Note = notRead(err)
+		if err := o.Runner.CheckUnattended(ctx, o.Library.Resources.Tools, call); err != nil {
+			readings[i].Note = notReadMessage(err)
 			continue
 		}
 		calls, of = append(calls, call), append(of, &readings[i])
 	}
 	if len(calls) > 0 {
-		if pictures, err = o.runNamed(ctx, st, o.Library.Resources.Set, calls, of); err != nil {
+		if pictures, err = o.runMentionCalls(ctx, st, o.Library.Resources.Tools, calls, of); err != nil {
 			return "", nil, err
 		}
 	}
@@ -141,24 +141,24 @@ func (o *Orchestrator) readResources(ctx context.Context, st *turnState, reading
 			readings[i].Note = "not read: " + why
 		}
 	}
-	return mention.Write(readings, 0), pictures, o.tellUnread(ctx, st, readings)
+	return mention.Format(readings, 0), pictures, o.warnUnread(ctx, st, readings)
 }
 
-// beginTodos starts a todo list for a complex request, if the mode has one and no earlier todo is left.
-func (o *Orchestrator) beginTodos(ctx context.Context, st *turnState) error {
-	if !st.set.TodoForComplex || o.Child != nil || o.Todos == nil || !st.set.offers(tool.WritesTodos) {
+// startTodos starts a todo list for a complex request, if the mode has one and no earlier todo is left.
+func (o *Orchestrator) startTodos(ctx context.Context, st *turnState) error {
+	if !st.settings.TodoForComplex || o.Subtask != nil || o.Todos == nil || !st.settings.hasClass(tool.ClassWriteTodos) {
 		return nil
 	}
-	if complex, _ := complexity.Judge(st.input); !complex {
+	if complex, _ := complexity.IsComplex(st.input); !complex {
 		return nil
 	}
 	if slices.ContainsFunc(o.Todos(), func(t event.Todo) bool { return t.Status != event.TodoCompleted }) {
 		return nil
 	}
-	steps := complexity.Steps(st.input)
+	steps := complexity.ParseSteps(st.input)
 	if len(steps) == 0 {
 		steps = []string{"Understand the request and the code it concerns", "Make the changes", "Check the result"}
-		if inChinese(st.input) {
+		if isChinese(st.input) {
 			steps = []string{"理解需求和相关代码", "完成修改", "检查结果"}
 		}
 	}
@@ -169,9 +169,9 @@ func (o *Orchestrator) beginTodos(ctx context.Context, st *turnState) error {
 	return o.emit(ctx, st, ActorAgent, event.TodosChanged{Todos: todos})
 }
 
-// inChinese reports whether a text is Chinese and does not only quote
+// isChinese reports whether a text is Chinese and does not only quote
 // a word: it has more Chinese characters than words in other scripts.
-func inChinese(text string) bool {
+func isChinese(text string) bool {
 	isHan := func(r rune) bool { return unicode.Is(unicode.Han, r) }
 	han := 0
 	for _, r := range text {

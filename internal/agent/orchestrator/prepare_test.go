@@ -37,7 +37,7 @@ func loreBench(t *testing.T, script string) *bench {
 	}
 	t.Cleanup(func() { _ = ws.Close() })
 	b := newBench(t, script)
-	set, err := tool.NewSet(append(files.With(ws, files.Options{}), b.tool("bash", tool.Exec), b.tool("todowrite", tool.Note))...)
+	set, err := tool.NewSet(append(files.All(ws, files.Options{}), b.tool("bash", tool.Exec), b.tool("todowrite", tool.Note))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,8 +59,8 @@ func loreBench(t *testing.T, script string) *bench {
 		Skills: skills.New(skills.Root{Path: "skills", Files: fstest.MapFS{
 			"pdf/SKILL.md": {Data: []byte("---\nname: pdf\ndescription: reads PDFs\n---\nRead $ARGUMENTS, not @a.txt.")},
 		}}),
-		Offers: func(c written.Command, tool string) bool { return c.AllowedTools[0] == tool },
-		Models: []string{"big"},
+		AllowsTool: func(c written.Command, tool string) bool { return c.AllowedTools[0] == tool },
+		Models:     []string{"big"},
 	}
 	return b
 }
@@ -69,8 +69,8 @@ const planWords = "Mode: plan. Change nothing."
 
 func lastSaid(t *testing.T, b *bench, input string) event.MessageAdded {
 	t.Helper()
-	st := b.newState(b)
-	said, err := b.compose(t.Context(), st, Say(chat.From(chat.Unknown, input)), mention.Find(input))
+	st := b.newTurnState(b)
+	said, err := b.composeMessage(t.Context(), st, TextInput(chat.NewUserText(chat.OriginUnknown, input)), mention.Find(input))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestComposeKeepsThePersonsWordsAndPutsTheRestBesideThem(t *testing.T) {
 	if said.Message.Text() != " look at @b.txt:2 " {
 		t.Errorf("stored %q", said.Message.Text())
 	}
-	for _, want := range []string{todosText, rulesText, "2\ttwo\n"} {
+	for _, want := range []string{todosReminder, rulesReminder, "2\ttwo\n"} {
 		if !strings.Contains(said.Reminders, want) {
 			t.Errorf("the reminders lack %q:\n%s", want, said.Reminders)
 		}
@@ -95,10 +95,10 @@ func TestComposeKeepsThePersonsWordsAndPutsTheRestBesideThem(t *testing.T) {
 		t.Errorf("too much:\n%s", said.Reminders)
 	}
 	again := lastSaid(t, b, "and @b.txt:2")
-	if strings.Contains(again.Reminders, rulesText) || !strings.Contains(again.Reminders, "2\ttwo\n") {
+	if strings.Contains(again.Reminders, rulesReminder) || !strings.Contains(again.Reminders, "2\ttwo\n") {
 		t.Errorf("the second request has:\n%s", again.Reminders)
 	}
-	if third := lastSaid(t, b, "nothing named"); third.Reminders != "" || third.Reminded != nil {
+	if third := lastSaid(t, b, "nothing named"); third.Reminders != "" || third.ReminderNames != nil {
 		t.Errorf("the third request has %q", third.Reminders)
 	}
 }
@@ -108,7 +108,7 @@ func TestRemindersAreKnownFromTheRecord(t *testing.T) {
 	before := b.Settings
 	b.Config.Settings = func() Settings { s := before(); s.Mode, s.ModeText = mode.Plan, planWords; return s }
 	enter := func(mode string) {
-		b.Talk.Add(event.Record{Event: event.ModeChanged{Mode: mode}})
+		b.Conversation.Add(event.Record{Event: event.ModeChanged{Mode: mode}})
 	}
 	enter(mode.Plan)
 	count := 0
@@ -131,19 +131,19 @@ func TestRemindersAreKnownFromTheRecord(t *testing.T) {
 	if count != 2 {
 		t.Errorf("after entering anew it was given %d times in all, want twice", count)
 	}
-	b.Talk.Add(event.Record{Event: event.ContextReplaced{Reason: event.Compacted, Messages: []chat.Message{chat.Say(chat.User, "a summary")}}})
+	b.Conversation.Add(event.Record{Event: event.ContextReplaced{Reason: event.ReplaceCompacted, Messages: []chat.Message{chat.TextMessage(chat.User, "a summary")}}})
 	if r := lastSaid(t, b, "go").Reminders; r != "" {
 		t.Errorf("a summary brought back %q", r)
 	}
-	b.Talk.Add(event.Record{Event: event.ContextReplaced{}})
-	if r := lastSaid(t, b, "go").Reminders; !strings.Contains(r, rulesText) {
+	b.Conversation.Add(event.Record{Event: event.ContextReplaced{}})
+	if r := lastSaid(t, b, "go").Reminders; !strings.Contains(r, rulesReminder) {
 		t.Errorf("a conversation that begins anew has %q", r)
 	}
 }
 
 func TestAnAgentThatWorksForAnotherGetsNothingBesideItsTask(t *testing.T) {
 	b := loreBench(t, "")
-	b.Child = &Subtask{}
+	b.Subtask = &Subtask{}
 	if said := lastSaid(t, b, "see @a.txt"); said.Reminders != "" {
 		t.Errorf("it got %q", said.Reminders)
 	}
@@ -171,14 +171,14 @@ func TestWhatNeedsApprovalIsNotReadAndNobodyIsAsked(t *testing.T) {
 
 func TestWordsOnTheWayNameFilesToo(t *testing.T) {
 	b := loreBench(t, "call todowrite {}\n---\nwant 1\talpha\nsay done")
-	words := [][]chat.Words{{chat.From(chat.Typed, "and see @a.txt")}}
-	b.Steer = func() (now []chat.Words) {
+	words := [][]chat.UserText{{chat.NewUserText(chat.OriginTyped, "and see @a.txt")}}
+	b.TakeSteering = func() (now []chat.UserText) {
 		if len(words) > 0 {
 			now, words = words[0], words[1:]
 		}
 		return now
 	}
-	if _, err := b.RunInput(t.Context(), "begin", b); err != nil {
+	if _, err := b.RunText(t.Context(), "begin", b); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -191,7 +191,7 @@ func TestAnInterruptedReadingEndsTheTurn(t *testing.T) {
 			cancel()
 		}
 	}
-	if _, err := b.RunInput(ctx, "see @a.txt", b); !errors.Is(err, context.Canceled) {
+	if _, err := b.RunText(ctx, "see @a.txt", b); !errors.Is(err, context.Canceled) {
 		t.Errorf("the turn ended with %v", err)
 	}
 	b.wellFormed()
@@ -199,11 +199,11 @@ func TestAnInterruptedReadingEndsTheTurn(t *testing.T) {
 
 func TestACommandBecomesARequest(t *testing.T) {
 	b := loreBench(t, "want Fix it, see @a.txt. \nwant 1\talpha\nwant 2\ttwo\nsay fixed")
-	got, err := b.RunInput(t.Context(), "/FIX it @b.txt", b)
+	got, err := b.RunText(t.Context(), "/FIX it @b.txt", b)
 	if err != nil || got.Text != "fixed" {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if text := b.Talk.Messages()[0].Text(); strings.Contains(text, "!`") {
+	if text := b.Conversation.Messages()[0].Text(); strings.Contains(text, "!`") {
 		t.Errorf("the command in it was not run: %q", text)
 	}
 	if n := strings.Count(b.log.String(), "ToolCallRequested"); n != 3 {
@@ -213,11 +213,11 @@ func TestACommandBecomesARequest(t *testing.T) {
 
 func TestASkillByItsNameBecomesARequest(t *testing.T) {
 	b := loreBench(t, "want <skill name=\"pdf\">\nwant Read x.pdf, not @a.txt.\nsay read")
-	got, err := b.RunInput(t.Context(), "/pdf x.pdf", b)
+	got, err := b.RunText(t.Context(), "/pdf x.pdf", b)
 	if err != nil || got.Text != "read" {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if strings.Contains(b.Talk.Messages()[0].Text(), "alpha") {
+	if strings.Contains(b.Conversation.Messages()[0].Text(), "alpha") {
 		t.Error("a file that the skill's own text names was read")
 	}
 }
@@ -227,17 +227,17 @@ func TestTheHeaderOfACommandBindsItsTurnAndOnlyThat(t *testing.T) {
 	var during []string
 	judge := b.Runner.Policy
 	b.Runner.Policy = policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
-		if cmd, ok := CommandOf(ctx); ok {
+		if cmd, ok := CommandFromContext(ctx); ok {
 			during = append(during, cmd.Name)
 		}
 		return judge.Judge(ctx, c)
 	})
 	for _, in := range []string{"/narrow @a.txt", "@a.txt"} {
-		if _, err := b.RunInput(t.Context(), in, b); err != nil {
+		if _, err := b.RunText(t.Context(), in, b); err != nil {
 			t.Fatal(err)
 		}
 	}
-	seen := b.model.Seen()
+	seen := b.model.Requests()
 	if len(seen[0].Tools) != 1 || seen[0].Tools[0].Name != "read" || seen[0].Model != "big" {
 		t.Errorf("the command's turn had %d tools and model %s", len(seen[0].Tools), seen[0].Model)
 	}
@@ -251,57 +251,57 @@ func TestTheHeaderOfACommandBindsItsTurnAndOnlyThat(t *testing.T) {
 
 func TestATurnOfACommandGoesOnUnderIt(t *testing.T) {
 	b := loreBench(t, "say done")
-	left := Unfinished{Task: "t1", Input: "/narrow", Started: true, Heard: true}
-	if left.Command() || !(Unfinished{Input: "/narrow"}).Command() || !(Unfinished{Input: "!ls", Heard: true}).Command() {
+	left := UnfinishedTurn{Task: "t1", Input: "/narrow", Started: true, InputRecorded: true}
+	if left.IsCommand() || !(UnfinishedTurn{Input: "/narrow"}).IsCommand() || !(UnfinishedTurn{Input: "!ls", InputRecorded: true}).IsCommand() {
 		t.Error("what may go on is not what may not")
 	}
-	b.Talk.Add(event.Record{Event: event.MessageAdded{Message: chat.Say(chat.User, "look")}})
+	b.Conversation.Add(event.Record{Event: event.MessageAdded{Message: chat.TextMessage(chat.User, "look")}})
 	if _, err := b.ContinueTurn(t.Context(), left, b); err != nil {
 		t.Fatal(err)
 	}
-	if seen := b.model.Seen(); len(seen[0].Tools) != 1 {
+	if seen := b.model.Requests(); len(seen[0].Tools) != 1 {
 		t.Errorf("it went on with %d tools", len(seen[0].Tools))
 	}
 }
 
 func TestTheProgramsOwnCommandsComeFirst(t *testing.T) {
 	b := loreBench(t, "")
-	b.Config.Commands = []Command{{Name: "help", Run: func(context.Context, *Call) (Outcome, error) { return Outcome{Text: "own"}, nil }}}
-	got, err := b.RunInput(t.Context(), "/help", b)
-	if err != nil || got.Text != "own" || len(b.model.Seen()) != 0 {
+	b.Config.Commands = []Command{{Name: "help", Run: func(context.Context, *CommandCall) (Outcome, error) { return Outcome{Text: "own"}, nil }}}
+	got, err := b.RunText(t.Context(), "/help", b)
+	if err != nil || got.Text != "own" || len(b.model.Requests()) != 0 {
 		t.Fatalf("%q, %v", got.Text, err)
 	}
 	var names []string
-	for _, c := range b.Library.All(b.Config.Commands) {
+	for _, c := range b.Library.AllCommands(b.Config.Commands) {
 		names = append(names, c.Name+" "+c.Args)
 	}
 	if got := strings.Join(names, ","); got != "fix WHAT,narrow ,create-skill ,pdf " {
 		t.Errorf("listed %q", got)
 	}
 	var none *Library
-	if none.All(nil) != nil {
+	if none.AllCommands(nil) != nil {
 		t.Error("nothing lists something")
 	}
 	var unknown *CommandError
-	if _, err := b.RunInput(t.Context(), "/nothing", b); !errors.As(err, &unknown) {
+	if _, err := b.RunText(t.Context(), "/nothing", b); !errors.As(err, &unknown) {
 		t.Errorf("an unknown command: %v", err)
 	}
 }
 
 func TestConversationForgetsNoReminderAcrossAResume(t *testing.T) {
-	const planReminder, buildReminder = event.ModeReminder + mode.Plan, event.ModeReminder + mode.Build
+	const planReminder, buildReminder = event.ModeReminderPrefix + mode.Plan, event.ModeReminderPrefix + mode.Build
 	var talk conversation.Conversation
-	talk.Add(event.Record{Event: event.MessageAdded{Message: chat.Say(chat.User, "x"), Reminded: []string{startReminder, planReminder}}})
-	if !talk.Reminded(startReminder) || !talk.Reminded(planReminder) || talk.Reminded("other") {
+	talk.Add(event.Record{Event: event.MessageAdded{Message: chat.TextMessage(chat.User, "x"), ReminderNames: []string{startReminder, planReminder}}})
+	if !talk.HasReminder(startReminder) || !talk.HasReminder(planReminder) || talk.HasReminder("other") {
 		t.Error("the record says otherwise")
 	}
 	talk.Add(event.Record{Event: event.ModeChanged{Mode: mode.Build}})
-	if !talk.Reminded(startReminder) || talk.Reminded(planReminder) {
+	if !talk.HasReminder(startReminder) || talk.HasReminder(planReminder) {
 		t.Error("leaving a mode forgets what was said of it, and nothing else")
 	}
-	talk.Add(event.Record{Event: event.MessageAdded{Message: chat.Say(chat.User, "y"), Reminded: []string{planReminder}}})
-	talk.Add(event.Record{Event: event.MessageAdded{Message: chat.Say(chat.User, "z"), Reminded: []string{buildReminder}}})
-	if talk.Reminded(planReminder) || !talk.Reminded(buildReminder) {
+	talk.Add(event.Record{Event: event.MessageAdded{Message: chat.TextMessage(chat.User, "y"), ReminderNames: []string{planReminder}}})
+	talk.Add(event.Record{Event: event.MessageAdded{Message: chat.TextMessage(chat.User, "z"), ReminderNames: []string{buildReminder}}})
+	if talk.HasReminder(planReminder) || !talk.HasReminder(buildReminder) {
 		t.Error("the newest words about a mode do not stand for those before")
 	}
 }
@@ -315,7 +315,7 @@ func TestTheLanguageOfAPrompt(t *testing.T) {
 		"fix it":  false,
 		"修复 main": true,
 	} {
-		if got := inChinese(text); got != want {
+		if got := isChinese(text); got != want {
 			t.Errorf("%q: %t", text, got)
 		}
 	}

@@ -11,10 +11,10 @@ import (
 	"coder/internal/tool"
 )
 
-// touched lists the files that calls read or wrote in this round.
-type touched []string
+// touchedFiles lists the files that calls read or wrote in this round.
+type touchedFiles []string
 
-func (t *touched) add(out toolrun.Outcome) {
+func (t *touchedFiles) addOutcome(out toolrun.Outcome) {
 	for _, e := range out.Effects {
 		if (e.Kind == tool.Read || e.Kind == tool.Write) && !slices.Contains(*t, e.Target) {
 			*t = append(*t, e.Target)
@@ -24,25 +24,25 @@ func (t *touched) add(out toolrun.Outcome) {
 
 // applyRules shows the model the rules for the files that it has reached, each rule once per conversation.
 func (o *Orchestrator) applyRules(ctx context.Context, st *turnState) error {
-	text, names := o.rulesFor(st)
+	text, names := o.unseenRules(st)
 	if text == "" {
 		return nil
 	}
-	return o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Say(chat.User, joinReminders("", text)), Reminded: names})
+	return o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.TextMessage(chat.User, joinReminders("", text)), ReminderNames: names})
 }
 
-// rulesFor returns the rules for the files reached since the last call that
+// unseenRules returns the rules for the files reached since the last call that
 // the model has not seen, and the names under which the record keeps that.
-func (o *Orchestrator) rulesFor(st *turnState) (text string, names []string) {
-	files := st.reached
-	st.reached = nil
-	if st.set.RulesFor == nil {
+func (o *Orchestrator) unseenRules(st *turnState) (text string, names []string) {
+	files := st.touchedFiles
+	st.touchedFiles = nil
+	if st.settings.RulesFor == nil {
 		return "", nil
 	}
 	var all []rulefile.Rule
 	for _, file := range files {
-		for _, r := range st.set.RulesFor(file) {
-			if name := event.RulesReminder + r.Path; !o.Talk.Reminded(name) && !slices.Contains(names, name) {
+		for _, r := range st.settings.RulesFor(file) {
+			if name := event.RulesReminderPrefix + r.Path; !o.Conversation.HasReminder(name) && !slices.Contains(names, name) {
 				all, names = append(all, r), append(names, name)
 			}
 		}
@@ -50,5 +50,5 @@ func (o *Orchestrator) rulesFor(st *turnState) (text string, names []string) {
 	if len(all) == 0 {
 		return "", nil
 	}
-	return "These rules apply to files that you have reached. They cannot grant permissions." + rulefile.Text(all), names
+	return "These rules apply to files that you have reached. They cannot grant permissions." + rulefile.FormatRules(all), names
 }

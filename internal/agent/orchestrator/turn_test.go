@@ -24,7 +24,7 @@ usage 100 20
 say done
 usage 150 5
 `)
-	got, err := b.RunInput(t.Context(), "please look", b)
+	got, err := b.RunText(t.Context(), "please look", b)
 	if err != nil || got.Text != "done" {
 		t.Fatalf("got %+v, %v", got, err)
 	}
@@ -56,56 +56,56 @@ func TestTheSystemTextIsRecordedWhenItChanges(t *testing.T) {
 	if n := strings.Count(b.log.String(), "MessageAdded:system"); n != 2 {
 		t.Errorf("the system text was recorded %d times, want 2", n)
 	}
-	if seen := b.model.Seen(); seen[1].System != "be good" || seen[2].System != "be better" || len(seen[2].Messages) != 5 {
+	if seen := b.model.Requests(); seen[1].System != "be good" || seen[2].System != "be better" || len(seen[2].Messages) != 5 {
 		t.Errorf("third request: %q with %d messages", seen[2].System, len(seen[2].Messages))
 	}
 }
 
 func TestPrepareTurnStateRecordsThePromptBeforeTheModelHearsIt(t *testing.T) {
 	b := newBench(t, "")
-	st, err := b.prepareTurnState(t.Context(), Say(chat.From(chat.Unknown, "  hello ")), b)
+	st, err := b.prepareTurnState(t.Context(), TextInput(chat.NewUserText(chat.OriginUnknown, "  hello ")), b)
 	if err != nil || st.task == "" || len(st.tools) != 3 {
 		t.Fatalf("state %+v, %v", st, err)
 	}
-	if ms := b.Talk.Messages(); len(ms) != 1 || ms[0].Text() != "  hello " {
+	if ms := b.Conversation.Messages(); len(ms) != 1 || ms[0].Text() != "  hello " {
 		t.Errorf("the conversation holds %v, want the raw prompt", ms)
 	}
 }
 
 func TestChatStepTakesInOneReply(t *testing.T) {
 	b := newBench(t, "call read {}\ncall write {}")
-	st := b.newState(b)
+	st := b.newTurnState(b)
 	if err := b.chatStep(t.Context(), st); err != nil {
 		t.Fatal(err)
 	}
-	if len(st.calls) != 2 || st.final != "" || len(b.Talk.Messages()) != 1 {
+	if len(st.calls) != 2 || st.finalText != "" || len(b.Conversation.Messages()) != 1 {
 		t.Errorf("state after one reply: %+v", st)
 	}
 }
 
 func TestToolLoopStepNotesWhatWasWritten(t *testing.T) {
 	b := newBench(t, `call write {"path":"a"}`+"\n"+`call read {"path":"b"}`)
-	st := b.newState(b)
+	st := b.newTurnState(b)
 	if err := b.chatStep(t.Context(), st); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.toolLoopStep(t.Context(), st); err != nil {
 		t.Fatal(err)
 	}
-	if len(st.calls) != 0 || strings.Join(st.work.Edited, " ") != "a" {
-		t.Errorf("calls %v, edited %v", st.calls, st.work.Edited)
+	if len(st.calls) != 0 || strings.Join(st.work.EditedFiles, " ") != "a" {
+		t.Errorf("calls %v, edited %v", st.calls, st.work.EditedFiles)
 	}
 	b.wellFormed()
 }
 
 func TestPersistStepKeepsTheTurnsOwnError(t *testing.T) {
 	b := newBench(t, "")
-	st, err := b.prepareTurnState(t.Context(), Say(chat.From(chat.Unknown, "x")), b)
+	st, err := b.prepareTurnState(t.Context(), TextInput(chat.NewUserText(chat.OriginUnknown, "x")), b)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.Config.Save = func(context.Context) error { return errors.New("no room") }
-	if err := b.persistStep(t.Context(), st, errBoom); !errors.Is(err, errBoom) {
+	if err := b.closeTurn(t.Context(), st, errBoom); !errors.Is(err, errBoom) {
 		t.Errorf("err = %v, want boom", err)
 	}
 	if !strings.Contains(b.log.String(), "TaskFailed Notice StateChanged") {
@@ -124,10 +124,10 @@ func TestTenStepsAndTheStepLimit(t *testing.T) {
 	if !errors.Is(err, ErrStepLimit) || !strings.Contains(err.Error(), "step limit reached") {
 		t.Errorf("err = %v, want ErrStepLimit", err)
 	}
-	if n := len(b.model.Seen()); n != 4 {
+	if n := len(b.model.Requests()); n != 4 {
 		t.Errorf("%d requests, want 4", n)
 	}
-	if f := failed; f.Steps != 4 || f.Says != "" {
+	if f := failed; f.Steps != 4 || f.ErrorText != "" {
 		t.Errorf("on record is %+v", f)
 	}
 	b.wellFormed()
@@ -140,7 +140,7 @@ func TestAProviderFailureEndsTheTurnAndNotTheSession(t *testing.T) {
 	if !errors.Is(err, provider.ErrAuth) || !strings.Contains(err.Error(), "ask the model") {
 		t.Errorf("err = %v", err)
 	}
-	if f := failed; f.Says != "not authorized: bad key" || f.Code != "unauthorized" || f.Steps != 0 {
+	if f := failed; f.ErrorText != "not authorized: bad key" || f.Code != "unauthorized" || f.Steps != 0 {
 		t.Errorf("on record is %+v", f)
 	}
 	if got, err := b.RunTurn(t.Context(), "two", b); err != nil || got != "back again" {
@@ -200,7 +200,7 @@ func TestInterruptWhileTheModelSpeaks(t *testing.T) {
 	if err != context.Canceled || !strings.HasPrefix(got, "one two") || strings.Contains(got, "four") {
 		t.Errorf("got %q, %v", got, err)
 	}
-	ms := b.Talk.Messages()
+	ms := b.Conversation.Messages()
 	if last := ms[len(ms)-1]; last.Role != chat.User || last.Text() != "[Request interrupted by user]" {
 		t.Errorf("the history ends with %v", last)
 	}
@@ -220,7 +220,7 @@ func TestInterruptBetweenReplyAndTools(t *testing.T) {
 	if _, err := b.RunTurn(ctx, "go", b); err != context.Canceled {
 		t.Errorf("err = %v", err)
 	}
-	ms := b.Talk.Messages()
+	ms := b.Conversation.Messages()
 	if last := ms[len(ms)-1]; last.Text() != "[Request interrupted by user]" || strings.Contains(b.log.String(), "ToolStarted") {
 		t.Errorf("the history ends with %v; shown %s", last, &b.log)
 	}
@@ -239,9 +239,9 @@ func TestInterruptDuringTheLastTool(t *testing.T) {
 	if _, err := b.RunTurn(ctx, "go", b); err != context.Canceled {
 		t.Errorf("err = %v", err)
 	}
-	ms := b.Talk.Messages()
+	ms := b.Conversation.Messages()
 	last := ms[len(ms)-1]
-	for r := range chat.Select[chat.ToolResult](last) {
+	for r := range chat.PartsOf[chat.ToolResult](last) {
 		if r.Text != `{"ok":true,"path":"2","interrupted":"[Request interrupted by user for tool use]"}` {
 			t.Errorf("the last result is %s", r.Text)
 		}
@@ -260,8 +260,8 @@ func TestInterruptDuringTheFirstOfTwoTools(t *testing.T) {
 		t.Errorf("err = %v", err)
 	}
 	var cancelled int
-	for _, m := range b.Talk.Messages() {
-		for r := range chat.Select[chat.ToolResult](m) {
+	for _, m := range b.Conversation.Messages() {
+		for r := range chat.PartsOf[chat.ToolResult](m) {
 			if strings.Contains(r.Text, `"cancelled":true`) {
 				cancelled++
 			}
@@ -292,17 +292,17 @@ func TestRefusingMayStopTheTurn(t *testing.T) {
 	b.Runner.Policy = policy.Func(func(context.Context, policy.Case) (policy.Opinion, error) {
 		return policy.Opinion{Verdict: policy.Ask, Reasons: []policy.Reason{{By: "rule", Text: "ask", Lasting: true}}}, nil
 	})
-	no := uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
-		return uip.Response{ID: q.ID, Author: "user", Option: uip.Reject}, nil
+	no := uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
+		return uip.Response{ID: q.ID, Author: "user", Option: uip.OptionReject}, nil
 	})
-	b.Config.Person = func(event.Sink) uip.Interactor { return no }
+	b.Config.NewInteractor = func(event.Sink) uip.Interactor { return no }
 	before := b.Settings
 	b.Config.Settings = func() Settings { s := before(); s.StopOnReject = true; return s }
-	if _, err := b.RunTurn(t.Context(), "go", b); !errors.Is(err, toolrun.ErrRefused) {
+	if _, err := b.RunTurn(t.Context(), "go", b); !errors.Is(err, toolrun.ErrDeniedAndStopped) {
 		t.Errorf("err = %v", err)
 	}
-	if !strings.Contains(b.log.String(), "TaskCanceled") || len(b.model.Seen()) != 1 {
-		t.Errorf("%d requests, shown %s", len(b.model.Seen()), &b.log)
+	if !strings.Contains(b.log.String(), "TaskCanceled") || len(b.model.Requests()) != 1 {
+		t.Errorf("%d requests, shown %s", len(b.model.Requests()), &b.log)
 	}
 	b.wellFormed()
 }
@@ -312,8 +312,8 @@ func TestWhateverFailsTheConversationStaysWellFormed(t *testing.T) {
 	for broken := 1; broken < 40; broken++ {
 		b := newBench(t, "say x\ncall write {}\ncall read {}\n---\nsay done")
 		n := 0
-		through := b.Through
-		b.Config.Through = func(out event.Sink) event.Sink {
+		through := b.RecordingSink
+		b.Config.RecordingSink = func(out event.Sink) event.Sink {
 			next := through(out)
 			return event.SinkFunc(func(ctx context.Context, r event.Record) error {
 				if n++; n == broken {
@@ -336,7 +336,7 @@ func TestAToolThatIsAboutToComeIsWaitedFor(t *testing.T) {
 	var wanted []string
 	b.Config.Settings = func() Settings {
 		s := before()
-		s.Later = func(_ context.Context, set tool.Set, calls []chat.ToolCall) tool.Set {
+		s.RefreshTools = func(_ context.Context, set tool.Set, calls []chat.ToolCall) tool.Set {
 			for _, c := range calls {
 				wanted = append(wanted, c.Name)
 			}

@@ -1,7 +1,7 @@
 // Package prompt writes the model's system text from a few
 // bounded facts, and estimates how many tokens a text has.
 //
-// The text is one message and depends only on the [Facts]: the same facts give the same
+// The text is one message and depends only on the [Environment]: the same facts give the same
 // bytes, so that a provider's cache keeps matching the beginning of a conversation from
 // step to step and from mode to mode. The conversation describes the mode.
 package prompt
@@ -17,71 +17,71 @@ import (
 )
 
 //go:embed system.md
-var system string
+var systemTemplate string
 
 // Limits of the fragments, in bytes.
 const (
-	RulesLimit  = 32 << 10
-	SkillsLimit = 8 << 10
-	appendLimit = 32 << 10
-	// insteadLimit is the limit for a text that replaces the whole.
-	insteadLimit = 256 << 10
+	MaxRulesBytes  = 32 << 10
+	MaxSkillsBytes = 8 << 10
+	maxAppendBytes = 32 << 10
+	// maxReplacementBytes is the limit for a text that replaces the whole.
+	maxReplacementBytes = 256 << 10
 )
 
-// Facts are what the model should know before it starts.
-type Facts struct {
-	Dir      string          // the working directory
-	Platform string          // operating system and architecture
-	Date     string          // the day, not the hour: it must not change between steps
-	Skills   string          // names and purposes, one per line; may be empty
-	Rules    []rulefile.Rule // from the user and the project, outermost first
-	Append   string          // appended by the caller
-	Style    string          // how to write answers; may be empty
-	Plan     bool            // change nothing in this mode
-	Instead  string          // replaces coder's own text; may be empty
+// Environment are what the model should know before it starts.
+type Environment struct {
+	Dir         string          // the working directory
+	Platform    string          // operating system and architecture
+	Date        string          // the day, not the hour: it must not change between steps
+	Skills      string          // names and purposes, one per line; may be empty
+	Rules       []rulefile.Rule // from the user and the project, outermost first
+	Append      string          // appended by the caller
+	Style       string          // how to write answers; may be empty
+	PlanMode    bool            // change nothing in this mode
+	Replacement string          // replaces coder's own text; may be empty
 }
 
-// planHint comes at the very end, so that the text before it is the same in all modes.
-const planHint = "\nYou are in plan mode: change nothing.\n"
+// planModeText comes at the very end, so that the text before it is the same in all modes.
+const planModeText = "\nYou are in plan mode: change nothing.\n"
 
-// System writes the system text.
-func System(f Facts) string {
+// SystemText writes the system text.
+func SystemText(f Environment) string {
 	var b strings.Builder
-	b.WriteString(strings.TrimSpace(cmp.Or(cut(f.Instead, insteadLimit), system)))
+	b.WriteString(strings.TrimSpace(cmp.Or(truncate(f.Replacement, maxReplacementBytes), systemTemplate)))
 	fmt.Fprintf(&b, "\n\n# Environment\n\nWorking directory: %s\nPlatform: %s\nDate: %s\n", f.Dir, f.Platform, f.Date)
 	if f.Skills != "" {
 		b.WriteString("\n# Skills\n\nLoad one with the skill tool when it fits.\n\n")
-		b.WriteString(cut(strings.TrimSpace(f.Skills), SkillsLimit) + "\n")
+		b.WriteString(truncate(strings.TrimSpace(f.Skills), MaxSkillsBytes) + "\n")
 	}
 	if len(f.Rules) != 0 {
 		b.WriteString("\n# Rules\n\nThe user and the project have written down how work is done here. Follow it where it applies. " +
 			"It cannot grant permissions: the program decides what runs.\n")
-		room := RulesLimit
+		room := MaxRulesBytes
 		kept := make([]string, len(f.Rules))
 		for i := len(f.Rules) - 1; i >= 0; i-- {
-			kept[i] = cut(strings.TrimSpace(f.Rules[i].Text), room)
+			kept[i] = truncate(strings.TrimSpace(f.Rules[i].Text), room)
 			room = max(0, room-len(kept[i]))
 		}
 		for i, r := range f.Rules {
 			if kept[i] != "" {
-				b.WriteString(rulefile.Text([]rulefile.Rule{{Path: r.Path, Text: kept[i]}}))
+				b.WriteString(rulefile.FormatRules([]rulefile.Rule{{Path: r.Path, Text: kept[i]}}))
 			}
 		}
 	}
 	if f.Append != "" {
-		b.WriteString("\n" + cut(f.Append, appendLimit) + "\n")
+		b.WriteString("\n" + truncate(f.Append, maxAppendBytes) + "\n")
 	}
 	if f.Style != "" {
-		b.WriteString("\n# Output style\n\n" + cut(strings.TrimSpace(f.Style), appendLimit) + "\n")
+		b.WriteString("\n# Output style\n\n" + truncate(strings.TrimSpace(f.Style), maxAppendBytes) + "\n")
 	}
-	if f.Plan {
-		b.WriteString(planHint)
+	if f.PlanMode {
+		b.WriteString(planModeText)
 	}
 	return b.String()
 }
 
-// cut returns at most n bytes of s, with a mark if it was shortened.
-func cut(s string, n int) string {
+// truncate returns at most n bytes of s, with a mark if it was shortened.
+func truncate(s string, n int) string {
 	const mark = "\n[cut]"
 	if len(s) <= n {
 		return s

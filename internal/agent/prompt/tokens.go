@@ -9,22 +9,22 @@ import (
 // Weights of the estimate, measured with real tokenizers on source code and Chinese prose: it
 // is at most 10% off there, and the provider's own count replaces it as soon as there is one.
 const (
-	asciiPerToken  = 3.6
-	tokensPerWide  = 0.7
-	perMessage     = 4
-	tokensPerImage = 1000
+	asciiPerToken     = 3.6
+	tokensPerWideRune = 0.7
+	tokensPerMessage  = 4
+	tokensPerImage    = 1000
 
-	bytesPerPDFToken = 50
-	tokensPerOthers  = 0.5
-	tokensPerDigit   = 0.42 // numbers and short lines are dense
-	tokensPerLine    = 0.5
+	bytesPerPDFToken   = 50
+	tokensPerOtherRune = 0.5
+	tokensPerDigit     = 0.42 // numbers and short lines are dense
+	tokensPerLine      = 0.5
 )
 
-// Tokens estimates how many tokens a text has.
-func Tokens(s string) int { return estimate(s) }
+// EstimateTokens estimates how many tokens a text has.
+func EstimateTokens(s string) int { return estimate(s) }
 
-// Bytes is Tokens for a byte slice.
-func Bytes(b []byte) int { return estimate(b) }
+// EstimateBytesTokens is Tokens for a byte slice.
+func EstimateBytesTokens(b []byte) int { return estimate(b) }
 
 func estimate[T string | []byte](text T) int {
 	var ascii, wide, other, digits, lines int
@@ -50,27 +50,27 @@ func estimate[T string | []byte](text T) int {
 		}
 		i += size
 	}
-	return int(float64(ascii)/asciiPerToken + float64(wide)*tokensPerWide + float64(other)*tokensPerOthers +
+	return int(float64(ascii)/asciiPerToken + float64(wide)*tokensPerWideRune + float64(other)*tokensPerOtherRune +
 		float64(digits)*tokensPerDigit + float64(lines)*tokensPerLine)
 }
 
-// MessageTokens estimates how many tokens m has.
-func MessageTokens(m chat.Message) int {
-	n := perMessage
+// EstimateMessageTokens estimates how many tokens m has.
+func EstimateMessageTokens(m chat.Message) int {
+	n := tokensPerMessage
 	for _, p := range m.Parts {
 		switch p := p.(type) {
 		case chat.Text:
-			n += Tokens(string(p))
+			n += EstimateTokens(string(p))
 		case chat.Reasoning:
-			n += Tokens(p.Text)
+			n += EstimateTokens(p.Text)
 		case chat.Image:
 			if n += tokensPerImage; p.MediaType == chat.PDF {
 				n += len(p.Data) / bytesPerPDFToken
 			}
 		case chat.ToolCall:
-			n += Tokens(p.Name) + Tokens(string(p.Args))
+			n += EstimateTokens(p.Name) + EstimateTokens(string(p.Args))
 		case chat.ToolResult:
-			n += Tokens(p.Text)
+			n += EstimateTokens(p.Text)
 		}
 	}
 	return n

@@ -12,15 +12,15 @@ import (
 )
 
 // sides are pairs in a line: the numbers of the record and of the one that was made, 0 for none.
-func sides(pairs []pair) string {
+func sides(pairs []recordPair) string {
 	var list []string
 	for _, p := range pairs {
-		is := fmt.Sprint(p.is.Seq)
-		if p.is.Event == nil {
+		is := fmt.Sprint(p.rerun.Seq)
+		if p.rerun.Event == nil {
 			is = "-"
 		}
-		was := fmt.Sprint(p.was.Seq)
-		if p.was.Event == nil {
+		was := fmt.Sprint(p.recorded.Seq)
+		if p.recorded.Event == nil {
 			was += "?" // the record that it comes after
 		}
 		list = append(list, was+":"+is)
@@ -29,7 +29,7 @@ func sides(pairs []pair) string {
 }
 
 // again are records as a rerun made them, in a stream that the letter before a colon names.
-func again(rs ...made) []made {
+func again(rs ...streamRecord) []streamRecord {
 	for i := range rs {
 		rs[i].Seq = uint64(i + 1)
 	}
@@ -39,11 +39,11 @@ func again(rs ...made) []made {
 func TestRecordsStandSideBySide(t *testing.T) {
 	sub := of("u", "", event.TaskCreated{TaskID: "u", ParentID: "t", CallID: "c"})
 	whole := New("s", "/ws", numbered(created("t"), requested("t", "c", "task", `{}`), sub, replied("u", "in"), completed("t", "c", "task", `{}`), replied("t", "end")))
-	in := func(stream string, r event.Record) made { return made{stream, r} }
+	in := func(stream string, r event.Record) streamRecord { return streamRecord{stream, r} }
 	begin, call, inside := in(main, created("t")), in(main, requested("t", "c", "task", `{}`)), in("c", sub)
 	reply, done, end := in("c", replied("u", "in")), in(main, completed("t", "c", "task", `{}`)), in(main, replied("t", "end"))
 	for name, tt := range map[string]struct {
-		made []made
+		made []streamRecord
 		want string
 	}{
 		"all of them":              {again(begin, call, inside, reply, done, end), "1:1 2:2 3:3 4:4 5:5 6:6"},
@@ -56,7 +56,7 @@ func TestRecordsStandSideBySide(t *testing.T) {
 		"nothing after it counts":  {again(begin, end, call, inside), "1:1 2:2 3:4"},
 		"a stream of nobody":       {again(begin, in("x", sub)), "0?:2 1:1"},
 	} {
-		if got := sides(align(whole, tt.made)); got != tt.want {
+		if got := sides(alignRecords(whole, tt.made)); got != tt.want {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
 	}
@@ -71,7 +71,7 @@ func TestARerunThatStopsEarlyDiffers(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := r.Compare(Exceptions{}).Difference
-		if d == nil || d.Record != uint64(n+1) || d.What != ofCourse || d.Agreement != n || d.Is != "nothing: the session ends here\n" {
+		if d == nil || d.Record != uint64(n+1) || d.Kind != kindCourse || d.AgreedRecords != n || d.Rerun != "nothing: the session ends here\n" {
 			t.Errorf("after %d records: %+v", n, d)
 		}
 	}
@@ -80,7 +80,7 @@ func TestARerunThatStopsEarlyDiffers(t *testing.T) {
 // TestEveryFieldOfTheTable may differ in its record at any depth that the table names, and a
 // field of another name or in another record is compared.
 func TestEveryFieldOfTheTable(t *testing.T) {
-	r := &reader{}
+	r := &leafReader{}
 	leaves := func(record, path string) map[string]leaf {
 		value := any("a difference")
 		names := strings.Split(path, ".")
@@ -88,10 +88,10 @@ func TestEveryFieldOfTheTable(t *testing.T) {
 			value = map[string]any{names[len(names)-1-i]: value}
 		}
 		list := make(map[string]leaf)
-		r.walk(list, record, "", "", value)
+		r.addLeaves(list, record, "", "", value)
 		return list
 	}
-	for _, rule := range MayDiffer {
+	for _, rule := range IgnoredFields {
 		for _, field := range strings.Fields(rule.Fields) {
 			record, other := rule.Record, "TaskCompleted"
 			if record == "*" {
@@ -101,12 +101,12 @@ func TestEveryFieldOfTheTable(t *testing.T) {
 				}
 			}
 			switch list := leaves(record, field); {
-			case rule.Why == notTold && !list[field].older:
+			case rule.Reason == reasonMayLack && !list[field].optional:
 				t.Errorf("%s %s: an older record must have it", record, field)
-			case rule.Why != notTold && len(list) > 0:
+			case rule.Reason != reasonMayLack && len(list) > 0:
 				t.Errorf("%s %s is compared", record, field)
 			}
-			if list := leaves(record, field+"2"); list[field+"2"].name == "" || list[field+"2"].older {
+			if list := leaves(record, field+"2"); list[field+"2"].name == "" || list[field+"2"].optional {
 				t.Errorf("%s %s2 is not compared", record, field)
 			}
 			if list := leaves(other, field); other != "" && list[field].name == "" {
@@ -139,8 +139,8 @@ func TestADamagedSessionIsReadAsFarAsItGoes(t *testing.T) {
 		switch d := r.Compare(Exceptions{}).Difference; {
 		case d == nil && tt.record > 0 || d != nil && d.Record != tt.record:
 			t.Errorf("%s: %+v, want record %d", name, d, tt.record)
-		case d != nil && d.What != ofCourse && d.What != ofResult && d.What != ofDecision:
-			t.Errorf("%s: a difference of %s", name, d.What)
+		case d != nil && d.Kind != kindCourse && d.Kind != kindResult && d.Kind != kindDecision:
+			t.Errorf("%s: a difference of %s", name, d.Kind)
 		}
 	}
 }
@@ -172,9 +172,9 @@ func TestTheTableNamesFieldsThatRecordsHave(t *testing.T) {
 		event.TaskCreated{}, event.TaskStarted{}, event.TaskFailed{}, event.ToolCallRequested{}, event.ToolCallCompleted{}, event.MessageAdded{},
 		event.ContextReplaced{}, event.ContextRewound{}, event.LocalAdded{}, event.InteractionRequested{},
 	} {
-		add(reflect.TypeOf(e), nameOf(e))
+		add(reflect.TypeOf(e), eventName(e))
 	}
-	for _, rule := range MayDiffer {
+	for _, rule := range IgnoredFields {
 		for _, field := range strings.Fields(rule.Fields) {
 			if rule.Record != "*" && !have[rule.Record+"."+field] {
 				t.Errorf("%s has no field %s", rule.Record, field)
@@ -189,7 +189,7 @@ func TestAnIdMayComeAgain(t *testing.T) {
 		requested("t", "c", "read", `{}`), completed("t", "c", "read", `{"n":2}`), requested("t", "c", "read", `{}`))
 	take := New("s", "/ws", list)
 	for seq, want := range map[int]string{2: `{"n":1}`, 4: `{"n":2}`, 6: ""} {
-		if r, done := take.done(made{main, list[seq-1]}); string(done.Output) != want || (r.Event != nil) != (want != "") {
+		if r, done := take.findResult(streamRecord{main, list[seq-1]}); string(done.Output) != want || (r.Event != nil) != (want != "") {
 			t.Errorf("of record %d came %s, %v", seq, done.Output, r)
 		}
 	}
@@ -201,31 +201,31 @@ func TestASubtaskThatGoesOnAloneIsRun(t *testing.T) {
 	recovered := of("u", event.ActorRecovery, event.ToolCallCompleted{CallID: "d", Tool: "read"})
 	whole := New("s", "/ws", numbered(created("t"), requested("t", "c", "task", `{}`), sub, requested("u", "d", "read", `{}`), recovered))
 	r := follow(t, whole, keeper{}, nil)
-	if err := r.make(whole.Records[:4]...); err != nil || !r.Follower.ended {
-		t.Fatalf("the first process: %v, ended %v", err, r.Follower.ended)
+	if err := r.make(whole.Records[:4]...); err != nil || !r.Replayer.ended {
+		t.Fatalf("the first process: %v, ended %v", err, r.Replayer.ended)
 	}
-	r.begin(1)
-	if _, ok := r.next(main); ok || !r.more() || len(whole.processes) != 2 {
-		t.Errorf("the second has %v", r.left)
+	r.startProcess(1)
+	if _, ok := r.nextRecord(main); ok || !r.hasPending() || len(whole.processes) != 2 {
+		t.Errorf("the second has %v", r.pending)
 	}
-	if err := r.make(recovered); err != nil || !r.Follower.ended {
-		t.Errorf("it makes that: %v, ended %v", err, r.Follower.ended)
+	if err := r.make(recovered); err != nil || !r.Replayer.ended {
+		t.Errorf("it makes that: %v, ended %v", err, r.Replayer.ended)
 	}
 }
 
 // TestTheBeginningOfATurnIsCutOff even where its last record closed the books of the one before.
 func TestTheBeginningOfATurnIsCutOff(t *testing.T) {
 	whole := New("s", "/ws", numbered(created("t"), of("t", "", event.TaskCompleted{TaskID: "t"}), created("u")))
-	if part := whole.Until(2); !part.cut || New("s", "/ws", whole.Records[:2]).cut {
-		t.Errorf("cut %v", part.cut)
+	if part := whole.Prefix(2); !part.endsEarly || New("s", "/ws", whole.Records[:2]).endsEarly {
+		t.Errorf("cut %v", part.endsEarly)
 	}
 	sub := of("u", "", event.TaskCreated{TaskID: "u", ParentID: "t", CallID: "c"})
 	two := New("s", "/ws", numbered(created("t"), requested("t", "c", "task", `{}`), sub, replied("u", "one"), replied("u", "two"), replied("t", "x")))
-	r := follow(t, two.Until(5), keeper{}, nil)
+	r := follow(t, two.Prefix(5), keeper{}, nil)
 	if err := r.make(created("t"), requested("t", "c", "task", `{}`), sub); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.make(replied("t", "x")); !errors.Is(err, errEnded) || r.Parted() {
+	if err := r.make(replied("t", "x")); !errors.Is(err, errProcessEnded) || r.HasDiverged() {
 		t.Errorf("the session goes on beyond the end: %v", err)
 	}
 }

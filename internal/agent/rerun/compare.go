@@ -21,12 +21,12 @@ import (
 
 // Report is the result of a rerun.
 type Report struct {
-	Session    string      `json:"session"`
-	Steps      int         `json:"steps"`   // replies of the model on record
-	Records    int         `json:"records"` // that were compared
-	Difference *Difference `json:"difference,omitempty"`
-	// Unsure are files that may have been others at the beginning.
-	Unsure []string `json:"unsure,omitempty"`
+	Session         string      `json:"session"`
+	Steps           int         `json:"steps"`   // replies of the model on record
+	ComparedRecords int         `json:"records"` // that were compared
+	Difference      *Difference `json:"difference,omitempty"`
+	// UnsureFiles are files that may have been others at the beginning.
+	UnsureFiles []string `json:"unsure,omitempty"`
 	// Missing is why not all files that the session began with can be had, if that may
 	// be where the difference comes from.
 	Missing string `json:"missing,omitempty"`
@@ -34,44 +34,44 @@ type Report struct {
 
 // Difference is the first record of a rerun that differs.
 type Difference struct {
-	Step      int    `json:"step"`   // replies of the model so far
-	Record    uint64 `json:"record"` // the one on record
-	What      string `json:"what"`   // request, reply, decision, question, result, files or course
-	About     string `json:"about,omitempty"`
-	Call      string `json:"call,omitempty"`  // what a person is shown of the call
-	Cause     string `json:"cause,omitempty"` // why it was decided otherwise
-	Was       string `json:"was"`
-	Is        string `json:"is"`
-	Agreement int    `json:"agreed"` // how many records agreed before it
+	Step          int    `json:"step"`   // replies of the model so far
+	Record        uint64 `json:"record"` // the one on record
+	Kind          string `json:"what"`   // request, reply, decision, question, result, files or course
+	Subject       string `json:"about,omitempty"`
+	Call          string `json:"call,omitempty"`  // what a person is shown of the call
+	Cause         string `json:"cause,omitempty"` // why it was decided otherwise
+	Recorded      string `json:"was"`
+	Rerun         string `json:"is"`
+	AgreedRecords int    `json:"agreed"` // how many records agreed before it
 }
 
 // What a difference is of.
 const (
-	ofRequest  = "request"
-	ofReply    = "reply"
-	ofDecision = "decision"
-	ofQuestion = "question"
-	ofResult   = "result"
-	ofFiles    = "files"
-	ofCourse   = "course"
+	kindRequest  = "request"
+	kindReply    = "reply"
+	kindDecision = "decision"
+	kindQuestion = "question"
+	kindResult   = "result"
+	kindFiles    = "files"
+	kindCourse   = "course"
 )
 
-// Chancy reports whether chance may have made the difference, as in a command's output.
-func (d *Difference) Chancy() bool {
-	return d.What == ofResult || d.What == ofFiles || d.What == ofRequest
+// MayBeChance reports whether chance may have made the difference, as in a command's output.
+func (d *Difference) MayBeChance() bool {
+	return d.Kind == kindResult || d.Kind == kindFiles || d.Kind == kindRequest
 }
 
-// Worldly reports whether it may come from the files or the repository that a session began with.
-func (d *Difference) Worldly() bool { return d.Chancy() || d.What == ofCourse }
+// MayBeEnvironment reports whether it may come from the files or the repository that a session began with.
+func (d *Difference) MayBeEnvironment() bool { return d.MayBeChance() || d.Kind == kindCourse }
 
 // Exceptions are what else may differ in one rerun.
 type Exceptions struct {
-	Records []uint64 // these are not compared
-	Ignore  []string // lines that these patterns match are not
+	SkippedRecords []uint64 // these are not compared
+	IgnoredLines   []string // lines that these patterns match are not
 }
 
-func (x Exceptions) without(text string) string {
-	for _, pattern := range x.Ignore {
+func (x Exceptions) removeIgnored(text string) string {
+	for _, pattern := range x.IgnoredLines {
 		if re, err := regexp.Compile("(?m)^.*(?:" + pattern + ").*$"); err == nil {
 			text = re.ReplaceAllString(text, "<ignored>")
 		}
@@ -79,20 +79,20 @@ func (x Exceptions) without(text string) string {
 	return text
 }
 
-// made is a record that a rerun made, and its stream.
-type made struct {
+// streamRecord is a record that a rerun made, and its stream.
+type streamRecord struct {
 	stream string
 	event.Record
 }
 
-// pair is a record and the one that a rerun made in its place. One without the other stands
+// recordPair is a record and the one that a rerun made in its place. One without the other stands
 // alone.
-type pair struct{ was, is event.Record }
+type recordPair struct{ recorded, rerun event.Record }
 
-// keyOf is what two records have in common that stand in each other's place: their kind, who
+// recordKey is what two records have in common that stand in each other's place: their kind, who
 // says what they add to the conversation, and which tool they are about.
-func keyOf(e event.Event) (key struct{ kind, about string }) {
-	key.kind = nameOf(e)
+func recordKey(e event.Event) (key struct{ kind, about string }) {
+	key.kind = eventName(e)
 	switch e := e.(type) {
 	case event.MessageAdded:
 		key.about = string(e.Message.Role)
@@ -104,102 +104,102 @@ func keyOf(e event.Event) (key struct{ kind, about string }) {
 	return key
 }
 
-// align puts records and those of a rerun side by side, by their place in their streams, up to
+// alignRecords puts records and those of a rerun side by side, by their place in their streams, up to
 // the first of another key in each. What the rerun did not come to is its difference only if
 // it did not take another course before.
-func align(take *Take, rerun []made) (pairs []pair) {
+func alignRecords(take *Recording, rerun []streamRecord) (pairs []recordPair) {
 	at, parted := make(map[string]int), make(map[string]bool)
 	for _, m := range rerun {
-		list, p := take.streams[m.stream], pair{is: m.Record}
+		list, p := take.streams[m.stream], recordPair{rerun: m.Record}
 		if n := at[m.stream]; n < len(list) {
-			p.was = list[n]
+			p.recorded = list[n]
 		} else if len(list) > 0 {
-			p.was.Seq = list[len(list)-1].Seq
+			p.recorded.Seq = list[len(list)-1].Seq
 		}
 		if at[m.stream]++; !parted[m.stream] {
 			pairs = append(pairs, p)
 		}
-		if keyOf(p.was.Event) != keyOf(p.is.Event) {
+		if recordKey(p.recorded.Event) != recordKey(p.rerun.Event) {
 			parted[m.stream] = true
 		}
 	}
 	for stream, list := range take.streams {
 		if n := at[stream]; n < len(list) && len(parted) == 0 {
-			pairs = append(pairs, pair{was: list[n]})
+			pairs = append(pairs, recordPair{recorded: list[n]})
 		}
 	}
-	slices.SortStableFunc(pairs, func(a, b pair) int { return cmp.Compare(a.was.Seq, b.was.Seq) })
+	slices.SortStableFunc(pairs, func(a, b recordPair) int { return cmp.Compare(a.recorded.Seq, b.recorded.Seq) })
 	return pairs
 }
 
 // Compare compares the rerun with the record. Again are other reruns in the same world:
 // what differs between them may differ from the record.
-func (f *Follower) Compare(except Exceptions, again ...*Follower) *Report {
-	c := newComparison(f.take, f.was, f.is, except)
-	c.later = f.copy.Later
+func (f *Replayer) Compare(except Exceptions, again ...*Replayer) *Report {
+	c := newComparison(f.recording, f.recordSide, f.rerunSide, except)
+	c.laterStates = f.workCopy.LaterChanges
 	for _, other := range again {
-		c.add(align(f.take, other.made))
+		c.addRerun(alignRecords(f.recording, other.produced))
 	}
 	return &Report{
-		Session: f.take.ID, Steps: f.take.repliesBy(math.MaxUint64), Records: len(f.made),
-		Difference: c.first(align(f.take, f.made)), Unsure: f.copy.Unsure,
+		Session: f.recording.ID, Steps: f.recording.repliesBy(math.MaxUint64), ComparedRecords: len(f.produced),
+		Difference: c.firstDifference(alignRecords(f.recording, f.produced)), UnsureFiles: f.workCopy.Uncertain,
 	}
 }
 
 // comparison compares a take with its rerun, and with other reruns in the same world.
 type comparison struct {
-	take    *Take
-	was, is *reader
-	except  Exceptions
-	again   []map[uint64]event.Record          // of the other reruns, by the record
-	calls   map[string]event.ToolCallRequested // on record, by id
-	jobs    bool                               // there are commands in the background
-	later   map[uint64][]event.FileState       // what others left, or a command in the background
+	recording                 *Recording
+	recordReader, rerunReader *leafReader
+	exceptions                Exceptions
+	otherReruns               []map[uint64]event.Record          // of the other reruns, by the record
+	calls                     map[string]event.ToolCallRequested // on record, by id
+	hasBackgroundJobs         bool                               // there are commands in the background
+	laterStates               map[uint64][]event.FileState       // what others left, or a command in the background
 
 	noticedWas, noticedIs map[string][]leaf // by whatever call, if there are such commands
 }
 
-func newComparison(take *Take, was, is Side, except Exceptions) *comparison {
-	reading := func(side Side) *reader { return &reader{side, except, make(map[event.FileState]string)} }
-	c := &comparison{take: take, was: reading(was), is: reading(is), except: except}
+func newComparison(take *Recording, was, is Side, except Exceptions) *comparison {
+	reading := func(side Side) *leafReader { return &leafReader{side, except, make(map[event.FileState]string)} }
+	c := &comparison{recording: take, recordReader: reading(was), rerunReader: reading(is), exceptions: except}
 	c.calls = make(map[string]event.ToolCallRequested)
 	for _, e := range take.Requests {
-		c.calls[e.CallID], c.jobs = e, c.jobs || background(e)
+		c.calls[e.CallID], c.hasBackgroundJobs = e, c.hasBackgroundJobs || isBackground(e)
 	}
 	return c
 }
 
-// add adds what another rerun came to.
-func (c *comparison) add(pairs []pair) {
+// addRerun adds what another rerun came to.
+func (c *comparison) addRerun(pairs []recordPair) {
 	records := make(map[uint64]event.Record, len(pairs))
 	for _, p := range pairs {
-		records[p.was.Seq] = p.is
+		records[p.recorded.Seq] = p.rerun
 	}
-	c.again = append(c.again, records)
+	c.otherReruns = append(c.otherReruns, records)
 }
 
-// first is the first difference of pairs that the other reruns do not explain.
-func (c *comparison) first(pairs []pair) *Difference {
-	if c.jobs {
+// firstDifference is the first difference of pairs that the other reruns do not explain.
+func (c *comparison) firstDifference(pairs []recordPair) *Difference {
+	if c.hasBackgroundJobs {
 		var was, is []event.Record
 		for _, p := range pairs {
-			was, is = append(was, p.was), append(is, p.is)
+			was, is = append(was, p.recorded), append(is, p.rerun)
 		}
-		c.noticedWas, c.noticedIs = noticed(c.was, c.later, was), noticed(c.is, nil, is)
+		c.noticedWas, c.noticedIs = noticed(c.recordReader, c.laterStates, was), noticed(c.rerunReader, nil, is)
 	}
 	for i, p := range pairs {
-		d := c.differing(p)
-		if d == nil || slices.Contains(c.except.Records, p.was.Seq) {
+		d := c.compareRecords(p)
+		if d == nil || slices.Contains(c.exceptions.SkippedRecords, p.recorded.Seq) {
 			continue
 		}
-		d.Step, d.Record, d.Agreement = c.take.repliesBy(p.was.Seq), p.was.Seq, i
-		switch e := cmp.Or(p.was.Event, p.is.Event).(type) {
+		d.Step, d.Record, d.AgreedRecords = c.recording.repliesBy(p.recorded.Seq), p.recorded.Seq, i
+		switch e := cmp.Or(p.recorded.Event, p.rerun.Event).(type) {
 		case event.ToolCallRequested:
-			d.About, d.Call = e.Tool, e.Title
+			d.Subject, d.Call = e.Tool, e.Title
 		case event.ToolCallCompleted:
-			d.About, d.Call = e.Tool, c.calls[e.CallID].Title
+			d.Subject, d.Call = e.Tool, c.calls[e.CallID].Title
 		}
-		if e, ok := p.is.Event.(event.ToolCallRequested); ok && d.What == ofDecision {
+		if e, ok := p.rerun.Event.(event.ToolCallRequested); ok && d.Kind == kindDecision {
 			d.Cause = strings.Join(e.Reasons, "; ")
 		}
 		return d
@@ -207,22 +207,22 @@ func (c *comparison) first(pairs []pair) *Difference {
 	return nil
 }
 
-// differing is how the records of a pair differ, with their fields in lines for people; nil
+// compareRecords is how the records of a pair differ, with their fields in lines for people; nil
 // if they do not.
-func (c *comparison) differing(p pair) *Difference {
+func (c *comparison) compareRecords(p recordPair) *Difference {
 	kind := kindOf(p)
-	if done, ok := p.was.Event.(event.ToolCallCompleted); ok && kind == ofResult && interrupted(done) {
+	if done, ok := p.recorded.Event.(event.ToolCallCompleted); ok && kind == kindResult && wasInterrupted(done) {
 		return nil // how far it got is chance
 	}
-	then, now := c.was.leaves(p.was.Event), c.is.leaves(p.is.Event)
+	then, now := c.recordReader.eventLeaves(p.recorded.Event), c.rerunReader.eventLeaves(p.rerun.Event)
 	var again []map[string]leaf
-	for _, other := range c.again {
-		r := other[p.was.Seq]
-		if name := nameOf(p.was.Event); name == nameOf(r.Event) && name == nameOf(p.is.Event) {
-			again = append(again, c.is.leaves(r.Event))
+	for _, other := range c.otherReruns {
+		r := other[p.recorded.Seq]
+		if name := eventName(p.recorded.Event); name == eventName(r.Event) && name == eventName(p.rerun.Event) {
+			again = append(again, c.rerunReader.eventLeaves(r.Event))
 		}
 	}
-	call := c.callOf(p.was)
+	call := c.callOf(p.recorded)
 	both := maps.Clone(then)
 	maps.Copy(both, now)
 	var was, is strings.Builder
@@ -230,16 +230,16 @@ func (c *comparison) differing(p pair) *Difference {
 	for _, path := range slices.Sorted(maps.Keys(both)) {
 		x, before := then[path]
 		y, after := now[path]
-		text := leaf.text
-		if processIDs().Match(call.Input) && !strings.HasSuffix(path, "exit_code") {
-			text = func(l leaf) string { return numbers().ReplaceAllString(l.text(), "<pid>") }
+		text := leaf.plainText
+		if processIDPattern().Match(call.Input) && !strings.HasSuffix(path, "exit_code") {
+			text = func(l leaf) string { return numberPattern().ReplaceAllString(l.plainText(), "<pid>") }
 		}
-		explains := func(other map[string]leaf) bool { return alike.Explains(text(x), text(y), text(other[path])) }
-		same := x.name == y.name || alike.Texts(text(x), text(y))
-		if !before && y.older || same || c.excused(call, path, x, y) || slices.ContainsFunc(again, explains) {
+		explains := func(other map[string]leaf) bool { return alike.IsRerunVariation(text(x), text(y), text(other[path])) }
+		same := x.name == y.name || alike.Equal(text(x), text(y))
+		if !before && y.optional || same || c.isExcused(call, path, x, y) || slices.ContainsFunc(again, explains) {
 			continue
 		}
-		filesOnly = filesOnly && both[path].file
+		filesOnly = filesOnly && both[path].isFile
 		if before {
 			fmt.Fprintf(&was, "%s: %s\n", path, x)
 		}
@@ -251,38 +251,38 @@ func (c *comparison) differing(p pair) *Difference {
 	case was.Len()+is.Len() == 0:
 		return nil
 	case filesOnly:
-		kind = ofFiles
+		kind = kindFiles
 	}
-	return &Difference{What: kind, Was: was.String(), Is: is.String()}
+	return &Difference{Kind: kind, Recorded: was.String(), Rerun: is.String()}
 }
 
-// kinds are what a difference is of, by the kind of its records. Of any other it is the course.
-var kinds = map[string]string{
-	"MessageAdded": ofRequest, "ContextReplaced": ofRequest, ofReply: ofReply,
-	"ToolCallRequested": ofDecision, "ToolCallCompleted": ofResult,
-	"UserInteractionRequested": ofQuestion, "UserInteractionResponded": ofQuestion,
+// differenceKinds are what a difference is of, by the kind of its records. Of any other it is the course.
+var differenceKinds = map[string]string{
+	"MessageAdded": kindRequest, "ContextReplaced": kindRequest, kindReply: kindReply,
+	"ToolCallRequested": kindDecision, "ToolCallCompleted": kindResult,
+	"UserInteractionRequested": kindQuestion, "UserInteractionResponded": kindQuestion,
 }
 
 // kindOf says in a word what the records of a pair tell.
-func kindOf(p pair) string {
-	name := nameOf(p.was.Event)
-	if _, ok := event.Reply(p.was.Event); ok {
-		name = ofReply
+func kindOf(p recordPair) string {
+	name := eventName(p.recorded.Event)
+	if _, ok := event.AsReply(p.recorded.Event); ok {
+		name = kindReply
 	}
-	if nameOf(p.was.Event) != nameOf(p.is.Event) {
-		name = ofCourse
+	if eventName(p.recorded.Event) != eventName(p.rerun.Event) {
+		name = kindCourse
 	}
-	return cmp.Or(kinds[name], ofCourse)
+	return cmp.Or(differenceKinds[name], kindCourse)
 }
 
-// processIDs are the ways in which a command names processes by their numbers.
-var processIDs = lazy.Regexp(`\$\$|\$\{?(?:PPID|BASHPID|!)|[Gg]etp?pid|` +
+// processIDPattern are the ways in which a command names processes by their numbers.
+var processIDPattern = lazy.Regexp(`\$\$|\$\{?(?:PPID|BASHPID|!)|[Gg]etp?pid|` +
 	`\b[Pp]rocess\.pid\b|\bps\b|\bpgrep\b|\bpstree\b|\bjobs -[a-z]*[lp]`)
 
-var numbers = lazy.Regexp(`\b\d{1,7}\b`)
+var numberPattern = lazy.Regexp(`\b\d{1,7}\b`)
 
-// ofJobs are the fields of results that say how far a command in the background is.
-var ofJobs = []string{
+// jobProgressFields are the fields of results that say how far a command in the background is.
+var jobProgressFields = []string{
 	"running", "state", "exit_code", "seconds", "output", "stdout", "stderr", "text", "next_offset", "ended", "runs",
 }
 
@@ -293,53 +293,53 @@ func (c *comparison) callOf(r event.Record) event.ToolCallRequested {
 	case event.ToolCallCompleted:
 		id = e.CallID
 	case event.MessageAdded:
-		for res := range chat.Select[chat.ToolResult](e.Message) {
+		for res := range chat.PartsOf[chat.ToolResult](e.Message) {
 			id = res.CallID
 		}
 	}
 	return c.calls[id]
 }
 
-// excused reports whether a field may differ because a command in the background ends when it ends.
-func (c *comparison) excused(call event.ToolCallRequested, path string, was, is leaf) bool {
-	if c.jobs && (was.file || is.file) {
+// isExcused reports whether a field may differ because a command in the background ends when it ends.
+func (c *comparison) isExcused(call event.ToolCallRequested, path string, was, is leaf) bool {
+	if c.hasBackgroundJobs && (was.isFile || is.isFile) {
 		excuses := func(noticed []leaf, change leaf) bool {
-			same := func(other leaf) bool { return other.text() == change.text() }
-			ownCall := background(call) && len(noticed) == 0 // whether it ended within that is chance
-			return change.file && (ownCall || slices.ContainsFunc(noticed, same))
+			same := func(other leaf) bool { return other.plainText() == change.plainText() }
+			ownCall := isBackground(call) && len(noticed) == 0 // whether it ended within that is chance
+			return change.isFile && (ownCall || slices.ContainsFunc(noticed, same))
 		}
 		return excuses(c.noticedIs[path], was) || excuses(c.noticedWas[path], is)
 	}
-	job := background(call) || tool.ClassOf(call.Tool) == tool.WatchesJobs
-	return job && slices.Contains(ofJobs, path[strings.LastIndexByte(path, '.')+1:])
+	job := isBackground(call) || tool.ClassOf(call.Tool) == tool.ClassJobs
+	return job && slices.Contains(jobProgressFields, path[strings.LastIndexByte(path, '.')+1:])
 }
 
-// background reports whether a call is of a command in the background.
-func background(e event.ToolCallRequested) bool {
+// isBackground reports whether a call is of a command in the background.
+func isBackground(e event.ToolCallRequested) bool {
 	yes, _ := bash.Asks(e.Input)
 	return yes
 }
 
 // noticed are the files that a side found, by their paths, whenever that was: what a command in
 // the background does is found by whatever call is next, or was there before that.
-func noticed(side *reader, later map[uint64][]event.FileState, records []event.Record) map[string][]leaf {
+func noticed(side *leafReader, later map[uint64][]event.FileState, records []event.Record) map[string][]leaf {
 	ctx, found := context.Background(), slices.Concat(slices.Collect(maps.Values(later))...)
-	for _, e := range each[event.ToolCallRequested](records) {
-		if kept, ok := side.side.Kept.(past.Kept); ok && e.Tree != "" {
+	for _, e := range eventsOf[event.ToolCallRequested](records) {
+		if kept, ok := side.side.Contents.(past.TreeSource); ok && e.Tree != "" {
 			all, _ := kept.Files(ctx, e.Tree)
 			found = append(found, all...)
 		}
 	}
-	for _, e := range each[event.ToolCallCompleted](records) {
-		changes, _ := past.Expand(ctx, side.side.Kept, e.Changes)
+	for _, e := range eventsOf[event.ToolCallCompleted](records) {
+		changes, _ := past.ExpandChanges(ctx, side.side.Contents, e.Changes)
 		for _, one := range changes {
 			found = append(found, one.After)
 		}
 	}
 	list := make(map[string][]leaf)
 	for _, s := range found {
-		path := side.change(s.Path)
-		list[path] = append(list[path], side.state(s))
+		path := side.changePath(s.Path)
+		list[path] = append(list[path], side.stateLeaf(s))
 	}
 	return list
 }

@@ -12,7 +12,7 @@ import (
 // bashCall are the records of one command: 1 asks for it, 2 has what it printed.
 func bashCall(input, output string) []event.Record {
 	return []event.Record{
-		{Seq: 1, Event: event.ToolCallRequested{CallID: "c", Tool: "bash", Input: json.RawMessage(input), Verdict: event.Allowed, Title: "the command"}},
+		{Seq: 1, Event: event.ToolCallRequested{CallID: "c", Tool: "bash", Input: json.RawMessage(input), Verdict: event.VerdictAllowed, Title: "the command"}},
 		{Seq: 2, Event: event.ToolCallCompleted{CallID: "c", Tool: "bash", Output: json.RawMessage(output)}},
 	}
 }
@@ -20,16 +20,16 @@ func bashCall(input, output string) []event.Record {
 // first is the first difference of two lists of records, with others from the same world.
 func first(was, is []event.Record, except Exceptions, again ...[]event.Record) *Difference {
 	c := newComparison(New("s", "/ws", was), Side{}, Side{}, except)
-	pairs := func(is []event.Record) (list []pair) {
+	pairs := func(is []event.Record) (list []recordPair) {
 		for i, r := range was {
-			list = append(list, pair{r, is[i]})
+			list = append(list, recordPair{r, is[i]})
 		}
 		return list
 	}
 	for _, other := range again {
-		c.add(pairs(other))
+		c.addRerun(pairs(other))
 	}
-	return c.first(pairs(is))
+	return c.firstDifference(pairs(is))
 }
 
 func TestWhatDiffersBetweenRunsInOneWorldMayDiffer(t *testing.T) {
@@ -60,18 +60,18 @@ func TestWhatDiffersBetweenRunsInOneWorldMayDiffer(t *testing.T) {
 func TestADifferenceNamesTheRecordTheCallAndTheField(t *testing.T) {
 	was, is := bashCall(`{"command":"x"}`, `{"stdout":"a\n","exit_code":0}`), bashCall(`{"command":"x"}`, `{"stdout":"a\n","exit_code":1}`)
 	d := first(was, is, Exceptions{})
-	if d == nil || d.Record != 2 || d.What != "result" || d.About != "bash" || d.Call != "the command" || d.Was != "output.exit_code: 0\n" || d.Is != "output.exit_code: 1\n" || d.Agreement != 1 {
+	if d == nil || d.Record != 2 || d.Kind != "result" || d.Subject != "bash" || d.Call != "the command" || d.Recorded != "output.exit_code: 0\n" || d.Rerun != "output.exit_code: 1\n" || d.AgreedRecords != 1 {
 		t.Errorf("%+v", d)
 	}
 	denied := bashCall(`{"command":"x"}`, `{"stdout":"a\n","exit_code":0}`)
 	asked := denied[0].Event.(event.ToolCallRequested)
-	asked.Verdict, asked.Reasons = event.Denied, []string{"rule: no"}
+	asked.Verdict, asked.Reasons = event.VerdictDenied, []string{"rule: no"}
 	denied[0].Event = asked
-	if d := first(was, denied, Exceptions{}); d == nil || d.Record != 1 || d.What != "decision" || d.Cause != "rule: no" {
+	if d := first(was, denied, Exceptions{}); d == nil || d.Record != 1 || d.Kind != "decision" || d.Cause != "rule: no" {
 		t.Errorf("%+v", d)
 	}
-	other := []event.Record{was[0], {Event: event.MessageAdded{Message: chat.Say(chat.Assistant, "x")}}}
-	if d := first(was, other, Exceptions{}); d == nil || d.Record != 2 || d.What != "course" {
+	other := []event.Record{was[0], {Event: event.MessageAdded{Message: chat.TextMessage(chat.Assistant, "x")}}}
+	if d := first(was, other, Exceptions{}); d == nil || d.Record != 2 || d.Kind != "course" {
 		t.Errorf("%+v", d)
 	}
 }
@@ -83,10 +83,10 @@ func TestExceptionsAreNotCompared(t *testing.T) {
 		differs bool
 	}{
 		"none":           {Exceptions{}, true},
-		"the record":     {Exceptions{Records: []uint64{2}}, false},
-		"another record": {Exceptions{Records: []uint64{1}}, true},
-		"the line":       {Exceptions{Ignore: []string{"^rate"}}, false},
-		"another line":   {Exceptions{Ignore: []string{"^b"}}, true},
+		"the record":     {Exceptions{SkippedRecords: []uint64{2}}, false},
+		"another record": {Exceptions{SkippedRecords: []uint64{1}}, true},
+		"the line":       {Exceptions{IgnoredLines: []string{"^rate"}}, false},
+		"another line":   {Exceptions{IgnoredLines: []string{"^b"}}, true},
 	} {
 		if d := first(was, is, tt.except); (d != nil) != tt.differs {
 			t.Errorf("%s: %+v", name, d)
@@ -133,16 +133,16 @@ func TestHowFarAJobIsMayDiffer(t *testing.T) {
 // TestEveryFieldThatMayDifferSaysWhy and is named once.
 func TestEveryFieldThatMayDifferSaysWhy(t *testing.T) {
 	seen := make(map[string]bool)
-	for _, r := range MayDiffer {
+	for _, r := range IgnoredFields {
 		for _, field := range strings.Fields(r.Fields) {
 			at := r.Record + " " + field
-			if r.Why == "" || seen[at] || r.Record != "*" && !known(r.Record) || mayDiffer(r.Record, field) != r.Why {
+			if r.Reason == "" || seen[at] || r.Record != "*" && !known(r.Record) || ignoreReason(r.Record, field) != r.Reason {
 				t.Errorf("%+v", r)
 			}
 			seen[at] = true
 		}
 	}
-	if mayDiffer("ToolCallCompleted", "output.stdout") != "" || mayDiffer("ToolCallCompleted", "output.duration_ms") != itsTime || mayDiffer("TaskCreated", "intent") != "" {
+	if ignoreReason("ToolCallCompleted", "output.stdout") != "" || ignoreReason("ToolCallCompleted", "output.duration_ms") != reasonTime || ignoreReason("TaskCreated", "intent") != "" {
 		t.Error("the wrong fields may differ")
 	}
 }
@@ -152,7 +152,7 @@ func known(record string) bool {
 		event.TaskCreated{}, event.TaskStarted{}, event.TaskFailed{}, event.ToolCallRequested{}, event.ToolCallCompleted{}, event.MessageAdded{},
 		event.ContextReplaced{}, event.ContextRewound{}, event.LocalAdded{}, event.InteractionRequested{},
 	} {
-		if nameOf(e) == record {
+		if eventName(e) == record {
 			return true
 		}
 	}

@@ -15,14 +15,14 @@ import (
 func differs(was, is event.Event, sides ...Side) string {
 	sides = append(sides, Side{}, Side{})
 	c := newComparison(New("s", "/ws", nil), sides[0], sides[1], Exceptions{})
-	if d := c.differing(pair{event.Record{Seq: 1, Event: was}, event.Record{Seq: 1, Event: is}}); d != nil {
-		return d.What + "\n" + d.Was + "---\n" + d.Is
+	if d := c.compareRecords(recordPair{event.Record{Seq: 1, Event: was}, event.Record{Seq: 1, Event: is}}); d != nil {
+		return d.Kind + "\n" + d.Recorded + "---\n" + d.Rerun
 	}
 	return ""
 }
 
 func TestFieldsThatMayDifferAreNotCompared(t *testing.T) {
-	call := event.ToolCallRequested{CallID: "c", Tool: "bash", Input: []byte(`{"command":"x"}`), Verdict: event.Allowed}
+	call := event.ToolCallRequested{CallID: "c", Tool: "bash", Input: []byte(`{"command":"x"}`), Verdict: event.VerdictAllowed}
 	with := func(change func(*event.ToolCallRequested)) event.Event {
 		other := call
 		change(&other)
@@ -32,8 +32,8 @@ func TestFieldsThatMayDifferAreNotCompared(t *testing.T) {
 		"an id":        with(func(e *event.ToolCallRequested) { e.CallID, e.TaskID = "d", "t" }),
 		"the time":     with(func(e *event.ToolCallRequested) { e.Timestamp = 7 }),
 		"words":        with(func(e *event.ToolCallRequested) { e.Title, e.Reasons = "x", []string{"y"} }),
-		"the sandbox":  with(func(e *event.ToolCallRequested) { e.Confined = "here" }),
-		"a flag":       with(func(e *event.ToolCallRequested) { e.Unasked = event.RisksUnasked }),
+		"the sandbox":  with(func(e *event.ToolCallRequested) { e.Sandbox = "here" }),
+		"a flag":       with(func(e *event.ToolCallRequested) { e.AutoAllowed = event.AllowanceRisks }),
 		"what is kept": with(func(e *event.ToolCallRequested) { e.Tree, e.Repository = "x", "y" }),
 	} {
 		if d := differs(call, other); d != "" {
@@ -41,12 +41,12 @@ func TestFieldsThatMayDifferAreNotCompared(t *testing.T) {
 		}
 	}
 	for name, other := range map[string]event.Event{
-		"the verdict": with(func(e *event.ToolCallRequested) { e.Verdict = event.Denied }),
+		"the verdict": with(func(e *event.ToolCallRequested) { e.Verdict = event.VerdictDenied }),
 		"who decided": with(func(e *event.ToolCallRequested) { e.DecidedBy = "user" }),
 		"the input":   with(func(e *event.ToolCallRequested) { e.Input = []byte(`{"command":"y"}`) }),
 		"effects":     with(func(e *event.ToolCallRequested) { e.Effects = []event.Effect{{Kind: event.EffectExec, Target: "x"}} }),
 	} {
-		if d := differs(call, other); !strings.HasPrefix(d, ofDecision) {
+		if d := differs(call, other); !strings.HasPrefix(d, kindDecision) {
 			t.Errorf("%s is not compared: %q", name, d)
 		}
 	}
@@ -64,17 +64,17 @@ func TestUndoingNamesRecordsByTheirNumbers(t *testing.T) {
 
 // TestAnOlderRecordMayLackAField, and one that has it is compared by it.
 func TestAnOlderRecordMayLackAField(t *testing.T) {
-	older, newer := event.TaskFailed{Reason: "ask the model: gone"}, event.TaskFailed{Reason: "in other words", Says: "gone", Steps: 7}
+	older, newer := event.TaskFailed{Reason: "ask the model: gone"}, event.TaskFailed{Reason: "in other words", ErrorText: "gone", Steps: 7}
 	if d := differs(older, newer); d != "" {
 		t.Errorf("an older record differs: %s", d)
 	}
 	if d := differs(newer, older); !strings.Contains(d, "says: gone") || !strings.Contains(d, "steps: 7") {
 		t.Errorf("a newer one does not: %q", d)
 	}
-	if d := differs(newer, event.TaskFailed{Says: "other", Steps: 7}); d != ofCourse+"\nsays: gone\n---\nsays: other\n" {
+	if d := differs(newer, event.TaskFailed{ErrorText: "other", Steps: 7}); d != kindCourse+"\nsays: gone\n---\nsays: other\n" {
 		t.Errorf("two newer ones differ as %q", d)
 	}
-	if d := differs(event.ToolCallRequested{}, event.ToolCallRequested{Keyless: true}); d != "" {
+	if d := differs(event.ToolCallRequested{}, event.ToolCallRequested{KeysMissing: true}); d != "" {
 		t.Errorf("an older call differs: %s", d)
 	}
 }
@@ -84,18 +84,18 @@ func TestFieldsOfPartsAreFields(t *testing.T) {
 		"display.metadata": true, "display.metadata.x": true, "parts.display.metadata": true, "parts.parts.options.label": true,
 		"display.title": false, "parts.kind": false, "display.metadatas": false, "parts.interactionId": true,
 	} {
-		if got := mayDiffer("UserInteractionRequested", path) != ""; got != may {
+		if got := ignoreReason("UserInteractionRequested", path) != ""; got != may {
 			t.Errorf("%s may differ: %v", path, got)
 		}
 	}
 }
 
 func TestLeavesOfARecord(t *testing.T) {
-	r := &reader{side: Side{Paths: map[string]string{"/ws": "<workspace>"}}}
+	r := &leafReader{side: Side{Paths: map[string]string{"/ws": "<workspace>"}}}
 	e := event.ToolCallCompleted{
 		Tool: "x", CallID: "c", Output: []byte(`{"list":[{"a":1},{"a":"two"}],"text":"{\"in\":\"/ws/f\"}","none":null,"ok":true}`),
-		Saw: []event.FileState{file("s", "h")}, Changes: []event.FileChange{
-			{After: event.FileState{Path: "gone"}}, {After: event.FileState{Path: "l", Hash: "link", Link: "/ws/t"}}, {After: event.FileState{Path: "lost", Lost: true}},
+		SeenFiles: []event.FileState{file("s", "h")}, Changes: []event.FileChange{
+			{After: event.FileState{Path: "gone"}}, {After: event.FileState{Path: "l", Hash: "link", Link: "/ws/t"}}, {After: event.FileState{Path: "lost", ContentLost: true}},
 			{After: event.FileState{Path: "d", Hash: "dir"}}, {Before: event.FileState{Path: "e", Hash: "dir"}, After: event.FileState{Path: "e", Hash: "dir"}}, {After: file("x/a.pyc", "h")},
 		},
 	}
@@ -104,10 +104,10 @@ func TestLeavesOfARecord(t *testing.T) {
 		"files gone": "(none)", "files l": "link to <workspace>/t", "files lost": "(not kept)", "files d": "folder",
 	}
 	got := make(map[string]string)
-	for path, l := range r.leaves(e) {
+	for path, l := range r.eventLeaves(e) {
 		got[path] = l.name
-		if l.file != strings.HasPrefix(path, "files ") {
-			t.Errorf("%s is a file: %v", path, l.file)
+		if l.isFile != strings.HasPrefix(path, "files ") {
+			t.Errorf("%s is a file: %v", path, l.isFile)
 		}
 	}
 	delete(got, "taskId")
@@ -124,7 +124,7 @@ func TestFilesAreComparedByWhatTheyHold(t *testing.T) {
 	kept := keeper{contents: map[string]string{"1": "made 2026-11-16 06:24\n", "2": "made 2027-01-02 09:00\n", "3": "unmade\nhere", "4": "bin\x00 2026-11-16", "5": "bin\x00 2027-01-02"}}
 	gitName := "git:" + strings.Repeat("a", 39) // whose ids are masked in texts
 	kept.contents[gitName+"1"], kept.contents[gitName+"2"] = "one", "two"
-	side := Side{Kept: kept}
+	side := Side{Contents: kept}
 	none := keeper{}
 	for name, tt := range map[string]struct {
 		was, is event.FileState
@@ -140,8 +140,8 @@ func TestFilesAreComparedByWhatTheyHold(t *testing.T) {
 		"gone":             {file("a", "1"), event.FileState{Path: "a"}, kept, false},
 		"named by git":     {file("a", gitName+"1"), file("a", gitName+"2"), kept, false},
 	} {
-		d := differs(left(tt.was), left(tt.is), Side{Kept: tt.kept}, Side{Kept: tt.kept})
-		if (d == "") != tt.same || d != "" && !strings.HasPrefix(d, ofFiles) {
+		d := differs(left(tt.was), left(tt.is), Side{Contents: tt.kept}, Side{Contents: tt.kept})
+		if (d == "") != tt.same || d != "" && !strings.HasPrefix(d, kindFiles) {
 			t.Errorf("%s: %q", name, d)
 		}
 	}
@@ -155,12 +155,12 @@ func TestAQuestionAboutATurnThatWasLeftIsComparedByItsOptions(t *testing.T) {
 	ask := func(author string, options ...uip.Option) event.Event {
 		return event.InteractionRequested{Request: uip.Request{Author: author, Options: options}}
 	}
-	goOn, drop, look := uip.Option{ID: supervisor.GoOn, Default: true}, uip.Option{ID: supervisor.Drop, Style: uip.Danger}, uip.Option{ID: supervisor.Look}
-	then, now := []uip.Option{goOn, drop, look}, []uip.Option{{ID: supervisor.Drop, Default: true}, {ID: supervisor.GoOn}}
+	goOn, drop, look := uip.Option{ID: supervisor.OptionContinue, Default: true}, uip.Option{ID: supervisor.OptionDiscard, Style: uip.StyleDanger}, uip.Option{ID: supervisor.OptionShowChanges}
+	then, now := []uip.Option{goOn, drop, look}, []uip.Option{{ID: supervisor.OptionDiscard, Default: true}, {ID: supervisor.OptionContinue}}
 	if d := differs(ask(event.ActorRecovery, then...), ask(event.ActorRecovery, now...)); d != "" {
 		t.Errorf("of a turn that was left: %s", d)
 	}
-	if d := differs(ask("main", then...), ask("main", now...)); !strings.HasPrefix(d, ofQuestion) {
+	if d := differs(ask("main", then...), ask("main", now...)); !strings.HasPrefix(d, kindQuestion) {
 		t.Errorf("of any other: %q", d)
 	}
 	if d := differs(ask(event.ActorRecovery, then...), ask(event.ActorRecovery, goOn)); d == "" {
@@ -191,7 +191,7 @@ func TestChangesOfJobsAreNoticedAfterAnyCall(t *testing.T) {
 		"in the background, but": {`{"command":"x","background":false}`, list(`{}`, made, nil), list(`{}`, nil, made), 2},
 	} {
 		d := first(tt.was, tt.is, Exceptions{})
-		if tt.different == 0 && d != nil || tt.different > 0 && (d == nil || d.Record != tt.different || d.What != ofFiles) {
+		if tt.different == 0 && d != nil || tt.different > 0 && (d == nil || d.Record != tt.different || d.Kind != kindFiles) {
 			t.Errorf("%s: %+v", name, d)
 		}
 	}
@@ -217,13 +217,13 @@ func TestAJobMayBeThereBeforeTheNextCall(t *testing.T) {
 		"otherwise, later":   {list(nil, ""), list(made, ""), map[uint64][]event.FileState{2: {file("j", "g")}}, false},
 		"otherwise, in all":  {list(made, ""), list(nil, "other"), nil, false},
 	} {
-		c := newComparison(New("s", "/ws", tt.was), Side{}, Side{Kept: kept}, Exceptions{})
-		c.later = tt.later
-		var pairs []pair
+		c := newComparison(New("s", "/ws", tt.was), Side{}, Side{Contents: kept}, Exceptions{})
+		c.laterStates = tt.later
+		var pairs []recordPair
 		for i, r := range tt.was {
-			pairs = append(pairs, pair{r, tt.is[i]})
+			pairs = append(pairs, recordPair{r, tt.is[i]})
 		}
-		if d := c.first(pairs); (d == nil) != tt.same {
+		if d := c.firstDifference(pairs); (d == nil) != tt.same {
 			t.Errorf("%s: %+v", name, d)
 		}
 	}
@@ -236,7 +236,7 @@ func TestHowFarAnInterruptedCallGotIsChance(t *testing.T) {
 	if d := differs(done(`{"cancelled":true,"stdout":"1"}`), done(`{"stdout":"1\n2"}`)); d != "" {
 		t.Errorf("it differs: %s", d)
 	}
-	if d := differs(done(`{"stdout":"1"}`), done(`{"cancelled":true,"stdout":"1"}`)); !strings.HasPrefix(d, ofResult) {
+	if d := differs(done(`{"stdout":"1"}`), done(`{"cancelled":true,"stdout":"1"}`)); !strings.HasPrefix(d, kindResult) {
 		t.Errorf("one that was not: %q", d)
 	}
 }
@@ -250,7 +250,7 @@ func TestTheOrderOfTimesMayDiffer(t *testing.T) {
 		done := func(output string) event.Record {
 			return event.Record{Event: event.ToolCallCompleted{Tool: tool, Output: json.RawMessage(output)}}
 		}
-		return c.differing(pair{done(a), done(b)}) == nil
+		return c.compareRecords(recordPair{done(a), done(b)}) == nil
 	}
 	one, two := `{"matches":["a","b"],"count":2}`, `{"matches":["b","a"],"count":2}`
 	if !same("glob", one, two) {

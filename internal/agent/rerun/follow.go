@@ -18,86 +18,86 @@ import (
 	"coder/internal/tool"
 )
 
-// errDiffers ends a rerun that has come to a difference, errEnded one whose
+// errDiverged ends a rerun that has come to a difference, errProcessEnded one whose
 // process ended at this place.
 var (
-	errDiffers = errors.New("the session differs from its record")
-	errEnded   = errors.New("the process ended here")
+	errDiverged     = errors.New("the session differs from its record")
+	errProcessEnded = errors.New("the process ended here")
 )
 
-// Follower runs a take again: it stands in for what came from outside, at the place of the
+// Replayer runs a take again: it stands in for what came from outside, at the place of the
 // record where it came in. It is safe for concurrent use.
-type Follower struct {
-	take    *Take
-	was, is Side
-	copy    *past.Copy
-	clock   atomic.Value              // of time.Time
-	mu      sync.Mutex                // guards the fields below
-	left    map[string][]event.Record // what the process under way has still to make, by stream
-	cut     bool                      // it is to end there, before its books are closed
-	ended   bool                      // it did
-	streams namer                     // of the rerun's tasks
-	asked   map[string]made           // calls and questions on record, by the ids that they have now
-	open    bool                      // a turn is
-	mode    string                    // of the last record that changed it
-	run     event.Run                 // of the turn under way, or else the next one
-	cancel  context.CancelFunc        // of the input under way
-	change  func(mode string)         // has the turn under way go on in another mode
-	parted  bool                      // the rerun took another course, which ended it
-	made    []made                    // what it came to so far
-	window  int                       // that the server told of; 0 if it did not yet
-	try     int                       // how many reruns of the take there were before
-	unclear int                       // calls whose commits have one of two dates
+type Replayer struct {
+	recording             *Recording
+	recordSide, rerunSide Side
+	workCopy              *past.Copy
+	clock                 atomic.Value              // of time.Time
+	mu                    sync.Mutex                // guards the fields below
+	pending               map[string][]event.Record // what the process under way has still to make, by stream
+	endsEarly             bool                      // it is to end there, before its books are closed
+	ended                 bool                      // it did
+	streamNames           streamNamer               // of the rerun's tasks
+	requested             map[string]streamRecord   // calls and questions on record, by the ids that they have now
+	turnOpen              bool                      // a turn is
+	mode                  string                    // of the last record that changed it
+	run                   event.RunOptions          // of the turn under way, or else the next one
+	cancel                context.CancelFunc        // of the input under way
+	changeMode            func(mode string)         // has the turn under way go on in another mode
+	diverged              bool                      // the rerun took another course, which ended it
+	produced              []streamRecord            // what it came to so far
+	window                int                       // that the server told of; 0 if it did not yet
+	try                   int                       // how many reruns of the take there were before
+	unclear               int                       // calls whose commits have one of two dates
 }
 
-// Follow begins to follow a rerun of take, in a copy of the files that it began with. The try is
+// NewReplayer begins to follow a rerun of take, in a copy of the files that it began with. The try is
 // how many reruns there were before.
-func Follow(take *Take, was, is Side, copy *past.Copy, try int) *Follower {
-	f := &Follower{
-		take: take, was: was, is: is, copy: copy, try: try, mode: mode.Build, asked: make(map[string]made),
-		cancel: func() {}, change: func(string) {},
+func NewReplayer(take *Recording, was, is Side, copy *past.Copy, try int) *Replayer {
+	f := &Replayer{
+		recording: take, recordSide: was, rerunSide: is, workCopy: copy, try: try, mode: mode.Build, requested: make(map[string]streamRecord),
+		cancel: func() {}, changeMode: func(string) {},
 	}
-	f.clock.Store(take.Begun)
-	f.begin(0)
+	f.clock.Store(take.StartTime)
+	f.startProcess(0)
 	return f
 }
 
-// begin begins the nth process.
-func (f *Follower) begin(n int) {
+// startProcess begins the nth process.
+func (f *Replayer) startProcess(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.left, f.ended = maps.Clone(f.take.processes[n]), false
-	f.cut = f.take.cut || n < len(f.take.processes)-1
-	f.tick()
+	f.pending, f.ended = maps.Clone(f.recording.processes[n]), false
+	f.endsEarly = f.recording.endsEarly || n < len(f.recording.processes)-1
+	f.advanceClock()
 	f.nextRun()
 }
 
-// tick sets the clock to the time of the record that comes next.
-func (f *Follower) tick() {
-	if then, ok := f.next(main); ok {
+// advanceClock sets the clock to the time of the record that comes next.
+func (f *Replayer) advanceClock() {
+	if then, ok := f.nextRecord(main); ok {
 		f.clock.Store(then.Time)
 	}
 }
 
-// LookUp says where the contents of the rerun's files are looked up.
-func (f *Follower) LookUp(kept past.Contents) { f.is.Kept = kept }
+// SetRerunContents says where the contents of the rerun's files are looked up.
+func (f *Replayer) SetRerunContents(kept past.ContentSource) { f.rerunSide.Contents = kept }
 
-// Parted reports whether the rerun took another course than the record, which ended it.
-func (f *Follower) Parted() bool { return f.parted }
+// HasDiverged reports whether the rerun took another course than the record, which ended it.
+func (f *Replayer) HasDiverged() bool { return f.diverged }
 
 // Now is the time of the rerun: that of the record that comes next.
-func (f *Follower) Now() time.Time { return f.clock.Load().(time.Time) }
+func (f *Replayer) Now() time.Time { return f.clock.Load().(time.Time) }
 
 // Date is when a call on record made its commits: between its request and its result. If these
 // are in two seconds, the record does not say in which, and reruns of a session try both.
-func (f *Follower) Date(callID string) time.Time {
+func (f *Replayer) Date(callID string) time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	asked, ok := f.asked[callID]
+	asked, ok := f.requested[callID]
 	if !ok {
 		return f.Now()
 	}
-	done, _ := f.take.done(asked)
+	done, _ := f.recording.findResult(asked)
 	if done.Event == nil || done.Time.Unix() == asked.Time.Unix() {
 		return asked.Time
 	}
@@ -107,17 +107,17 @@ func (f *Follower) Date(callID string) time.Time {
 	return done.Time
 }
 
-// next is the record that the process under way makes next in a stream.
-func (f *Follower) next(stream string) (event.Record, bool) {
-	if list := f.left[stream]; len(list) > 0 {
+// nextRecord is the record that the process under way makes next in a stream.
+func (f *Replayer) nextRecord(stream string) (event.Record, bool) {
+	if list := f.pending[stream]; len(list) > 0 {
 		return list[0], true
 	}
 	return event.Record{}, false
 }
 
-// more reports whether the process under way has more to make, in any stream.
-func (f *Follower) more() bool {
-	for _, list := range f.left {
+// hasPending reports whether the process under way has more to make, in any stream.
+func (f *Replayer) hasPending() bool {
+	for _, list := range f.pending {
 		if len(list) > 0 {
 			return true
 		}
@@ -127,18 +127,18 @@ func (f *Follower) more() bool {
 
 // Store is where the records of the rerun go: to store, as far as they are those of the
 // take.
-func (f *Follower) Store(store event.Store) event.Store { return following{store, f} }
+func (f *Replayer) Store(store event.Store) event.Store { return replayStore{store, f} }
 
-type following struct {
+type replayStore struct {
 	event.Store
-	f *Follower
+	replayer *Replayer
 }
 
-func (s following) Append(ctx context.Context, last uint64, rs ...event.Record) error {
-	s.f.mu.Lock()
-	defer s.f.mu.Unlock()
+func (s replayStore) Append(ctx context.Context, last uint64, rs ...event.Record) error {
+	s.replayer.mu.Lock()
+	defer s.replayer.mu.Unlock()
 	for _, r := range rs {
-		if err := s.f.expect(r); err != nil {
+		if err := s.replayer.expectRecord(r); err != nil {
 			return err
 		}
 	}
@@ -146,164 +146,164 @@ func (s following) Append(ctx context.Context, last uint64, rs ...event.Record) 
 		return err
 	}
 	for _, r := range rs {
-		if err := s.f.add(ctx, r); err != nil {
+		if err := s.replayer.addRecord(ctx, r); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// expect reports whether the session goes on with a record. A rerun that makes another kind
+// expectRecord reports whether the session goes on with a record. A rerun that makes another kind
 // of record has taken another course.
-func (f *Follower) expect(r event.Record) error {
+func (f *Replayer) expectRecord(r event.Record) error {
 	switch {
-	case f.parted:
-		return errDiffers
+	case f.diverged:
+		return errDiverged
 	case f.ended:
-		return errEnded
-	case skipped(r.Event):
+		return errProcessEnded
+	case isSkipped(r.Event):
 		return nil
 	}
-	stream := f.streams.of(r)
-	switch want, ok := f.next(stream); {
-	case !ok && f.cut:
-		return errEnded
-	case !ok || keyOf(want.Event) != keyOf(r.Event):
-		return f.part(stream, r)
+	stream := f.streamNames.streamName(r)
+	switch want, ok := f.nextRecord(stream); {
+	case !ok && f.endsEarly:
+		return errProcessEnded
+	case !ok || recordKey(want.Event) != recordKey(r.Event):
+		return f.diverge(stream, r)
 	}
 	return nil
 }
 
-// part takes down that the rerun took another course with a record, and ends it.
-func (f *Follower) part(stream string, is event.Record) error {
-	if !f.parted {
-		f.parted, f.made = true, append(f.made, made{stream, is})
+// diverge takes down that the rerun took another course with a record, and ends it.
+func (f *Replayer) diverge(stream string, is event.Record) error {
+	if !f.diverged {
+		f.diverged, f.produced = true, append(f.produced, streamRecord{stream, is})
 		f.cancel()
 	}
-	return errDiffers
+	return errDiverged
 }
 
-// add takes in a record that was made again, and has happen what happened next.
-func (f *Follower) add(ctx context.Context, r event.Record) error {
-	if skipped(r.Event) {
+// addRecord takes in a record that was made again, and has happen what happened next.
+func (f *Replayer) addRecord(ctx context.Context, r event.Record) error {
+	if isSkipped(r.Event) {
 		return nil
 	}
-	stream := f.streams.of(r)
-	was := f.left[stream][0]
-	f.left[stream] = f.left[stream][1:]
-	f.made = append(f.made, made{stream, r})
-	f.tick()
-	f.open = isOpen(f.open, stream, r.Event)
+	stream := f.streamNames.streamName(r)
+	was := f.pending[stream][0]
+	f.pending[stream] = f.pending[stream][1:]
+	f.produced = append(f.produced, streamRecord{stream, r})
+	f.advanceClock()
+	f.turnOpen = isTurnOpen(f.turnOpen, stream, r.Event)
 	if e, ok := was.Event.(event.ModeChanged); ok {
 		f.mode = e.Mode
 	}
 	switch e := r.Event.(type) {
 	case event.ToolCallRequested:
-		f.asked[e.CallID] = made{stream, was}
+		f.requested[e.CallID] = streamRecord{stream, was}
 	case event.InteractionRequested:
-		f.asked[e.ID] = made{stream, was}
+		f.requested[e.ID] = streamRecord{stream, was}
 	}
-	if !f.open {
+	if !f.turnOpen {
 		f.nextRun()
 	}
-	if err := f.copy.Apply(ctx, was.Seq); err != nil {
+	if err := f.workCopy.Apply(ctx, was.Seq); err != nil {
 		return fmt.Errorf("repeat others' file changes after record %d: %w", was.Seq, err)
 	}
-	f.intervene(stream, was)
+	f.replayUserActions(stream, was)
 	return nil
 }
 
-// intervene does what the person did after a record, and ends the process where it ended.
-func (f *Follower) intervene(stream string, was event.Record) {
-	then, _ := f.next(stream)
+// replayUserActions does what the person did after a record, and ends the process where it ended.
+func (f *Replayer) replayUserActions(stream string, was event.Record) {
+	then, _ := f.nextRecord(stream)
 	switch e := then.Event.(type) {
 	case event.ToolCallRequested:
-		if e.Verdict == event.Cancelled && then.Actor != event.ActorRecovery {
+		if e.Verdict == event.VerdictCancelled && then.Actor != event.ActorRecovery {
 			f.cancel() // the person interrupted here
 		}
 	case event.ModeChanged:
-		byHand := then.Actor == event.ActorUser && !typed(f.left[main]) && !handsOver(was.Event)
-		if stream == main && f.open && byHand {
-			f.change(e.Mode) // between two steps
+		byHand := then.Actor == event.ActorUser && !isTypedCommand(f.pending[main]) && !isPlanHandover(was.Event)
+		if stream == main && f.turnOpen && byHand {
+			f.changeMode(e.Mode) // between two steps
 		}
 	}
-	if f.cut && !f.more() {
+	if f.endsEarly && !f.hasPending() {
 		f.ended = true
 		f.cancel()
 	}
 }
 
-// handsOver reports whether an event is the result of handing a plan over, which
+// isPlanHandover reports whether an event is the result of handing a plan over, which
 // changes the mode by itself.
-func handsOver(e event.Event) bool {
+func isPlanHandover(e event.Event) bool {
 	switch e := e.(type) {
 	case event.ToolCallCompleted:
-		return tool.ClassOf(e.Tool) == tool.EndsPlan && !e.IsError
+		return tool.ClassOf(e.Tool) == tool.ClassEndPlan && !e.IsError
 	case event.MessageAdded:
-		for r := range chat.Select[chat.ToolResult](e.Message) {
-			return tool.ClassOf(r.Name) == tool.EndsPlan && !r.Failed
+		for r := range chat.PartsOf[chat.ToolResult](e.Message) {
+			return tool.ClassOf(r.Name) == tool.ClassEndPlan && !r.Failed
 		}
 	}
 	return false
 }
 
-// Run is what the turn under way, or else the next one, is run with.
-func (f *Follower) Run() event.Run {
+// ProcessRun is what the turn under way, or else the next one, is run with.
+func (f *Replayer) ProcessRun() event.RunOptions {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.run
 }
 
 // Window is the model's window: what the server told of since, else that of the turn.
-func (f *Follower) Window() int {
+func (f *Replayer) Window() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return cmp.Or(f.window, f.run.Window)
 }
 
 // nextRun finds what the turn is run with that the process under way runs or takes up next.
-func (f *Follower) nextRun() {
-	for _, r := range f.left[main] {
-		if run := runOf(r.Event); run != nil {
+func (f *Replayer) nextRun() {
+	for _, r := range f.pending[main] {
+		if run := eventRun(r.Event); run != nil {
 			f.run = *run
 			return
 		}
 	}
 }
 
-// runOf is what a turn is run with that a record begins or takes up.
-func runOf(e event.Event) *event.Run {
+// eventRun is what a turn is run with that a record begins or takes up.
+func eventRun(e event.Event) *event.RunOptions {
 	switch e := e.(type) {
 	case event.TaskCreated:
-		return cmp.Or(e.Run, new(event.Run))
+		return cmp.Or(e.Run, new(event.RunOptions))
 	case event.TaskStarted:
 		return e.Run
 	}
 	return nil
 }
 
-// Written is what another program wrote for a command of the turn.
-func (f *Follower) Written(command string) (text string, ok bool) {
+// CommandText is what another program wrote for a command of the turn.
+func (f *Replayer) CommandText(command string) (text string, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	of := make(map[string]bool) // tasks
-	for _, e := range each[event.TaskCreated](f.take.streams[main]) {
+	for _, e := range eventsOf[event.TaskCreated](f.recording.streams[main]) {
 		name, _, _ := strings.Cut(e.Intent, " ")
 		of[e.TaskID] = strings.EqualFold(name, "/"+command)
 	}
-	for r, m := range each[event.MessageAdded](f.left[main]) {
+	for r, m := range eventsOf[event.MessageAdded](f.pending[main]) {
 		if of[r.Task] && r.Actor == event.ActorUser && m.Message.Role == chat.User {
-			return f.here(m.Message.Text()), true
+			return f.localizePaths(m.Message.Text()), true
 		}
 	}
 	return "", false
 }
 
 // Mode is the mode that the process which begins now is in.
-func (f *Follower) Mode() string {
+func (f *Replayer) Mode() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if r, ok := f.next(main); ok && !typed(f.left[main]) {
+	if r, ok := f.nextRecord(main); ok && !isTypedCommand(f.pending[main]) {
 		if e, ok := r.Event.(event.ModeChanged); ok {
 			return e.Mode
 		}

@@ -18,10 +18,10 @@ import (
 // interrupted is not the session's doing.
 func TestAnInterruptIsNoDifference(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
-	f := Follow(New("s", "/ws", nil), Side{}, Side{}, nowhere, 0)
-	err := f.Again(ctx, func(ctx context.Context, _ bool) (*supervisor.Session, error) {
+	f := NewReplayer(New("s", "/ws", nil), Side{}, Side{}, nowhere, 0)
+	err := f.Run(ctx, func(ctx context.Context, _ bool) (*supervisor.Session, error) {
 		interrupt()
-		f.parted = true
+		f.diverged = true
 		return nil, ctx.Err()
 	})
 	if !errors.Is(err, context.Canceled) {
@@ -30,11 +30,11 @@ func TestAnInterruptIsNoDifference(t *testing.T) {
 }
 
 func TestARerunThatCannotBeOpenedIsAnError(t *testing.T) {
-	f := Follow(New("s", "/ws", numbered(created("t"))), Side{}, Side{}, nowhere, 0)
+	f := NewReplayer(New("s", "/ws", numbered(created("t"))), Side{}, Side{}, nowhere, 0)
 	broken := errors.New("no such model")
-	err := f.Again(t.Context(), func(context.Context, bool) (*supervisor.Session, error) { return nil, broken })
-	if !errors.Is(err, broken) || f.Parted() {
-		t.Errorf("the error is %v, parted %v", err, f.Parted())
+	err := f.Run(t.Context(), func(context.Context, bool) (*supervisor.Session, error) { return nil, broken })
+	if !errors.Is(err, broken) || f.HasDiverged() {
+		t.Errorf("the error is %v, parted %v", err, f.HasDiverged())
 	}
 }
 
@@ -49,8 +49,8 @@ func TestRecordsArePairedByStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	var was, is []uint64
-	for _, p := range align(take, r.Follower.made) {
-		was, is = append(was, p.was.Seq), append(is, p.is.Seq)
+	for _, p := range alignRecords(take, r.Replayer.produced) {
+		was, is = append(was, p.recorded.Seq), append(is, p.rerun.Seq)
 	}
 	if !slices.Equal(was, []uint64{1, 2, 3, 4, 5}) || !slices.Equal(is, []uint64{1, 4, 6, 2, 5}) {
 		t.Errorf("pairs of %v and %v", was, is)
@@ -68,18 +68,18 @@ func TestAnotherCourseEndsTheRerun(t *testing.T) {
 		record uint64
 		what   string
 	}{
-		"another kind":          {[]event.Record{created("t"), replied("t", "x")}, 2, ofCourse},
-		"another tool":          {[]event.Record{created("t"), requested("t", "c", "write", `{}`)}, 2, ofDecision},
-		"a record more":         {[]event.Record{created("t"), requested("t", "c", "read", `{}`), completed("t", "c", "read", `{}`), end, created("u")}, 4, ofCourse},
-		"in a stream of no one": {[]event.Record{created("t"), of("u", "", event.TaskCreated{TaskID: "u", ParentID: "t", CallID: "d"})}, 0, ofCourse},
+		"another kind":          {[]event.Record{created("t"), replied("t", "x")}, 2, kindCourse},
+		"another tool":          {[]event.Record{created("t"), requested("t", "c", "write", `{}`)}, 2, kindDecision},
+		"a record more":         {[]event.Record{created("t"), requested("t", "c", "read", `{}`), completed("t", "c", "read", `{}`), end, created("u")}, 4, kindCourse},
+		"in a stream of no one": {[]event.Record{created("t"), of("u", "", event.TaskCreated{TaskID: "u", ParentID: "t", CallID: "d"})}, 0, kindCourse},
 	} {
 		r := follow(t, take, keeper{}, nil)
 		err := r.make(tt.made...)
 		d := r.Compare(Exceptions{}).Difference
-		if !errors.Is(err, errDiffers) || !r.Parted() || !r.ended || d == nil || d.What != tt.what || d.Record != tt.record {
+		if !errors.Is(err, errDiverged) || !r.HasDiverged() || !r.ended || d == nil || d.Kind != tt.what || d.Record != tt.record {
 			t.Errorf("%s: %v, interrupted %v, %+v", name, err, r.ended, d)
 		}
-		if err := r.make(end); !errors.Is(err, errDiffers) {
+		if err := r.make(end); !errors.Is(err, errDiverged) {
 			t.Errorf("%s: it goes on: %v", name, err)
 		}
 	}
@@ -87,15 +87,15 @@ func TestAnotherCourseEndsTheRerun(t *testing.T) {
 
 // TestAProcessEndsWhereItDid: its last record ends the turn under way, and no more is kept.
 func TestAProcessEndsWhereItDid(t *testing.T) {
-	take := New("s", "/ws", numbered(created("t"), requested("t", "c", "bash", `{}`), of("t", event.ActorRecovery, event.ToolCallCompleted{CallID: "c", Tool: "bash", Unknown: true})))
+	take := New("s", "/ws", numbered(created("t"), requested("t", "c", "bash", `{}`), of("t", event.ActorRecovery, event.ToolCallCompleted{CallID: "c", Tool: "bash", OutcomeUnknown: true})))
 	r := follow(t, take, keeper{}, nil)
-	if err := r.make(created("t")); err != nil || r.Follower.ended {
+	if err := r.make(created("t")); err != nil || r.Replayer.ended {
 		t.Fatalf("it ends early: %v", err)
 	}
-	if err := r.make(requested("t", "c", "bash", `{}`)); err != nil || !r.Follower.ended || !r.ended {
+	if err := r.make(requested("t", "c", "bash", `{}`)); err != nil || !r.Replayer.ended || !r.ended {
 		t.Fatalf("it does not end: %v", err)
 	}
-	if err := r.make(completed("t", "c", "bash", `{}`)); !errors.Is(err, errEnded) || r.Parted() {
+	if err := r.make(completed("t", "c", "bash", `{}`)); !errors.Is(err, errProcessEnded) || r.HasDiverged() {
 		t.Errorf("more is kept: %v", err)
 	}
 	if r.last != 2 {
@@ -104,12 +104,12 @@ func TestAProcessEndsWhereItDid(t *testing.T) {
 }
 
 func TestATakeOfTheBeginningEndsAsIfItsProcessHad(t *testing.T) {
-	r := follow(t, New("s", "/ws", numbered(created("t"), replied("t", "x"), replied("t", "y"))).Until(1), keeper{}, nil)
+	r := follow(t, New("s", "/ws", numbered(created("t"), replied("t", "x"), replied("t", "y"))).Prefix(1), keeper{}, nil)
 	if err := r.make(created("t")); err != nil || !r.ended {
 		t.Fatalf("it does not end: %v", err)
 	}
-	if err := r.make(replied("t", "x")); !errors.Is(err, errEnded) || r.Parted() {
-		t.Errorf("more is made: %v, parted %v", err, r.Parted())
+	if err := r.make(replied("t", "x")); !errors.Is(err, errProcessEnded) || r.HasDiverged() {
+		t.Errorf("more is made: %v, parted %v", err, r.HasDiverged())
 	}
 }
 
@@ -166,9 +166,9 @@ func TestWhatThePersonDidIsDoneAgain(t *testing.T) {
 	mode := func(actor string) event.Record { return of("", actor, event.ModeChanged{Mode: "plan"}) }
 	typed := of("", event.ActorUser, event.LocalAdded{Input: "/plan"})
 	done := completed("t", "c", "read", `{}`)
-	handed := of("t", "", event.MessageAdded{Message: chat.Answer(chat.ToolResult{CallID: "c", Name: "exit_plan_mode", Text: "{}"})})
-	refused := of("t", "", event.MessageAdded{Message: chat.Answer(chat.ToolResult{CallID: "c", Name: "exit_plan_mode", Failed: true})})
-	canceled := of("t", "", event.ToolCallRequested{CallID: "d", Tool: "read", Verdict: event.Cancelled})
+	handed := of("t", "", event.MessageAdded{Message: chat.ToolMessage(chat.ToolResult{CallID: "c", Name: "exit_plan_mode", Text: "{}"})})
+	refused := of("t", "", event.MessageAdded{Message: chat.ToolMessage(chat.ToolResult{CallID: "c", Name: "exit_plan_mode", Failed: true})})
+	canceled := of("t", "", event.ToolCallRequested{CallID: "d", Tool: "read", Verdict: event.VerdictCancelled})
 	for name, tt := range map[string]struct {
 		records     []event.Record
 		changes     string
@@ -187,7 +187,7 @@ func TestWhatThePersonDidIsDoneAgain(t *testing.T) {
 		records := append([]event.Record{created("t")}, append(tt.records, replied("t", "end"), of("t", "", event.TaskCompleted{TaskID: "t"}))...)
 		r := follow(t, New("s", "/ws", numbered(records...)), keeper{}, nil)
 		changed := ""
-		r.change = func(mode string) { changed = mode }
+		r.changeMode = func(mode string) { changed = mode }
 		if err := r.make(created("t"), tt.records[0]); err != nil || changed != tt.changes || r.ended != tt.interrupted {
 			t.Errorf("%s: changed to %q, interrupted %v, %v", name, changed, r.ended, err)
 		}
@@ -196,15 +196,15 @@ func TestWhatThePersonDidIsDoneAgain(t *testing.T) {
 
 func TestAProcessRunsWithItsFlagsAndInItsMode(t *testing.T) {
 	with := func(task, flags string, window int) event.Record {
-		return of(task, event.ActorUser, event.TaskCreated{TaskID: task, Run: &event.Run{System: flags, Window: window}})
+		return of(task, event.ActorUser, event.TaskCreated{TaskID: task, Run: &event.RunOptions{SystemPrompt: flags, Window: window}})
 	}
 	plan := of("", event.ActorUser, event.ModeChanged{Mode: mode.Plan})
 	list := numbered(plan, with("t", "one", 100), of("t", "", event.TaskCompleted{TaskID: "t"}), with("u", "two", 200), of("u", "", event.TaskCompleted{TaskID: "u"}))
 	r := follow(t, New("s", "/ws", list), keeper{}, nil)
 	check := func(flags string, window int, in string) {
 		t.Helper()
-		if run := r.Run(); run.System != flags || r.Window() != window || r.Mode() != in {
-			t.Errorf("it is run with %q, window %d, in %s; want %q, %d, %s", run.System, r.Window(), r.Mode(), flags, window, in)
+		if run := r.ProcessRun(); run.SystemPrompt != flags || r.Window() != window || r.Mode() != in {
+			t.Errorf("it is run with %q, window %d, in %s; want %q, %d, %s", run.SystemPrompt, r.Window(), r.Mode(), flags, window, in)
 		}
 	}
 	check("one", 100, mode.Plan)
@@ -215,7 +215,7 @@ func TestAProcessRunsWithItsFlagsAndInItsMode(t *testing.T) {
 	if err := r.make(list[2]); err != nil {
 		t.Fatal(err)
 	}
-	r.begin(1)
+	r.startProcess(1)
 	check("two", 200, mode.Plan)
 	r.window = 50
 	check("two", 50, mode.Plan)
@@ -224,7 +224,7 @@ func TestAProcessRunsWithItsFlagsAndInItsMode(t *testing.T) {
 // TestTheWindowOfATurnIsItsOwn: the next one may be run with another.
 func TestTheWindowOfATurnIsItsOwn(t *testing.T) {
 	with := func(task string, window int) event.Record {
-		return of(task, event.ActorUser, event.TaskCreated{TaskID: task, Run: &event.Run{Window: window}})
+		return of(task, event.ActorUser, event.TaskCreated{TaskID: task, Run: &event.RunOptions{Window: window}})
 	}
 	r := follow(t, New("s", "/ws", numbered(with("t", 100), of("t", "", event.TaskCompleted{TaskID: "t"}), with("u", 200))), keeper{}, nil)
 	for _, made := range []struct {
@@ -239,12 +239,12 @@ func TestTheWindowOfATurnIsItsOwn(t *testing.T) {
 
 func TestWhatAnotherProgramWroteForACommand(t *testing.T) {
 	task := of("t", event.ActorUser, event.TaskCreated{TaskID: "t", Intent: "/mcp__a__b now"})
-	told := of("t", "", event.MessageAdded{Message: chat.Say(chat.User, "by the program")})
+	told := of("t", "", event.MessageAdded{Message: chat.TextMessage(chat.User, "by the program")})
 	r := follow(t, New("s", "/ws", numbered(task, told, said("t", "in /ws do this"))), keeper{}, nil)
-	if text, ok := r.Written("MCP__a__b"); !ok || text != "in "+r.copy.Dir()+" do this" {
+	if text, ok := r.CommandText("MCP__a__b"); !ok || text != "in "+r.workCopy.Dir()+" do this" {
 		t.Errorf("it wrote %q, %v", text, ok)
 	}
-	if text, ok := r.Written("mcp__a__c"); ok {
+	if text, ok := r.CommandText("mcp__a__c"); ok {
 		t.Errorf("for another command it wrote %q", text)
 	}
 }
@@ -270,10 +270,10 @@ func TestWhatMakesASessionGoOn(t *testing.T) {
 		"another task":                 {[]event.Record{created("u"), given}, false, false},
 		"nothing":                      {nil, false, false},
 	} {
-		f := Follow(New("s", "/ws", nil), Side{}, Side{}, nowhere, 0)
-		f.left[main] = tt.records
-		if f.takenUp() != tt.takenUp || f.abandoned() != tt.abandons {
-			t.Errorf("%s: taken up %v, abandoned %v", name, f.takenUp(), f.abandoned())
+		f := NewReplayer(New("s", "/ws", nil), Side{}, Side{}, nowhere, 0)
+		f.pending[main] = tt.records
+		if f.wasResumeAsked() != tt.takenUp || f.wasAbandoned() != tt.abandons {
+			t.Errorf("%s: taken up %v, abandoned %v", name, f.wasResumeAsked(), f.wasAbandoned())
 		}
 	}
 }
@@ -319,19 +319,19 @@ func TestWhatThePersonSaid(t *testing.T) {
 		"one that changes nothing":    {[]event.Record{requested("", "undo_1", "undo", `{}`), local("/cost")}, 1, "", false, 0},
 		"nothing is on record":        {[]event.Record{requested("", "undo_1", "undo", `{}`), created("t")}, 1, "", false, 0},
 	} {
-		f := Follow(New("s", "/ws", numbered(tt.records...)).Until(tt.cut), Side{}, Side{}, nowhere, 0)
-		got, ok := f.said()
-		if ok != (tt.text != "") || ok && got.Text() != tt.text || got.AsWritten != tt.written || len(got.Pictures) != tt.pictures {
-			t.Errorf("%s: %q, %v, as written %v, %d pictures", name, got.Text(), ok, got.AsWritten, len(got.Pictures))
+		f := NewReplayer(New("s", "/ws", numbered(tt.records...)).Prefix(tt.cut), Side{}, Side{}, nowhere, 0)
+		got, ok := f.nextUserInput()
+		if ok != (tt.text != "") || ok && got.Text() != tt.text || got.Verbatim != tt.written || len(got.Pictures) != tt.pictures {
+			t.Errorf("%s: %q, %v, as written %v, %d pictures", name, got.Text(), ok, got.Verbatim, len(got.Pictures))
 		}
 	}
 }
 
 func TestASessionThatNobodyBeganIsUnfit(t *testing.T) {
-	f := Follow(New("s", "/ws", numbered(replied("t", "x"))), Side{}, Side{}, nowhere, 0)
-	r, _ := f.next(main)
-	_, err := f.input(r, false)
-	if unfit, ok := errors.AsType[*UnfitError](err); !ok || unfit.Record != 1 {
+	f := NewReplayer(New("s", "/ws", numbered(replied("t", "x"))), Side{}, Side{}, nowhere, 0)
+	r, _ := f.nextRecord(main)
+	_, err := f.nextInput(r, false)
+	if unfit, ok := errors.AsType[*NotRerunnableError](err); !ok || unfit.Record != 1 {
 		t.Errorf("the error is %v", err)
 	}
 }

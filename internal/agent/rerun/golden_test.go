@@ -23,18 +23,18 @@ func learnt(t *testing.T) (*rig, *golden.Golden) {
 			{Before: file("a", "h1"), After: file("a", hash)}, {Before: file("b", "h1"), After: file("b", "h1")}, {After: file(".env", "h4")}, {After: event.FileState{Path: "d", Hash: "dir"}},
 		}})
 	}
-	asked := of("t", "", event.ToolCallRequested{CallID: "c", Tool: "bash", Tree: "tree", Repository: "state", Confined: "x", Before: []event.FileState{file("a", "h1")}})
+	asked := of("t", "", event.ToolCallRequested{CallID: "c", Tool: "bash", Tree: "tree", Repository: "state", Sandbox: "x", Before: []event.FileState{file("a", "h1")}})
 	later := map[uint64][]event.FileState{4: {file("o", "h3")}}
 	take := New("s", "/ws", numbered(created("t"), replied("t", "look at /ws"), asked, done("h2"), replied("t", "end")))
 	r := follow(t, take, kept, later, file("a", "h1"), file("b", "h1"))
-	kept.contents["h2"] = strings.Replace(kept.contents["h2"], "COPY", r.copy.Dir(), 1)
-	here := strings.NewReplacer("/ws", r.copy.Dir())
+	kept.contents["h2"] = strings.Replace(kept.contents["h2"], "COPY", r.workCopy.Dir(), 1)
+	here := strings.NewReplacer("/ws", r.workCopy.Dir())
 	for _, rec := range take.Records {
 		line, err := event.Encode(rec)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, _, err := event.Decode([]byte(here.Replace(string(line))), event.Conversation)
+		again, _, err := event.Decode([]byte(here.Replace(string(line))), event.LogConversation)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ func learnt(t *testing.T) (*rig, *golden.Golden) {
 			t.Fatal(err)
 		}
 	}
-	g, err := r.Golden(t.Context(), golden.Golden{Session: "s", Root: "/workspace/x", Platform: "p", Except: []uint64{4, 9}})
+	g, err := r.ToGolden(t.Context(), golden.Golden{Session: "s", Root: "/workspace/x", Platform: "p", SkippedRecords: []uint64{4, 9}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,12 +76,12 @@ func TestAGoldenSessionTellsNothingOfWhereItWasMade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(read.Records) != 5 || read.Records[3].Seq != 4 || !slices.Equal(read.Except, []uint64{4}) || read.Records[3].Time != began.Add(3*time.Second) || read.Form != golden.Form || len(read.Start) != 2 {
+	if len(read.Records) != 5 || read.Records[3].Seq != 4 || !slices.Equal(read.SkippedRecords, []uint64{4}) || read.Records[3].Time != began.Add(3*time.Second) || read.Format != golden.Format || len(read.Start) != 2 {
 		t.Errorf("it is read as %+v", read)
 	}
-	kept := golden.Kept{Dir: dir}
+	kept := golden.StoredFiles{Dir: dir}
 	content := func(s event.FileState) string {
-		text, err := kept.Content(context.Background(), s, maxRead)
+		text, err := kept.Content(context.Background(), s, maxContentBytes)
 		if err != nil {
 			t.Errorf("%s: %v", s.Path, err)
 		}
@@ -91,13 +91,13 @@ func TestAGoldenSessionTellsNothingOfWhereItWasMade(t *testing.T) {
 	if got := content(changes[0].After); got != "made in /workspace/x, was /workspace/x" {
 		t.Errorf("a becomes %q", got)
 	}
-	if got := content(read.Later[4][0]); got != "by others" {
+	if got := content(read.LaterChanges[4][0]); got != "by others" {
 		t.Errorf("others left %q", got)
 	}
 	if got := content(read.Start[0]) + content(changes[1].After); got != "oneone" {
 		t.Errorf("the start holds %q", got)
 	}
-	if _, err := kept.Content(t.Context(), changes[2].After, maxRead); err == nil {
+	if _, err := kept.Content(t.Context(), changes[2].After, maxContentBytes); err == nil {
 		t.Error("a secret file is in it")
 	}
 	if list, err := kept.Expand(t.Context(), changes[0]); len(list) != 1 || err != nil {
@@ -108,9 +108,9 @@ func TestAGoldenSessionTellsNothingOfWhereItWasMade(t *testing.T) {
 // TestWhatIsNotMadeAgainIsKeptWhole: a rerun puts it where the call left it. Of any other call a
 // file is compared, and a long one by its sum.
 func TestWhatIsNotMadeAgainIsKeptWhole(t *testing.T) {
-	long := strings.Repeat("x", maxCompared+1)
+	long := strings.Repeat("x", maxMaskedBytes+1)
 	for net, want := range map[bool]int{true: 1, false: 0} {
-		asked := event.ToolCallRequested{CallID: "c", Tool: "fetch", Verdict: event.Allowed}
+		asked := event.ToolCallRequested{CallID: "c", Tool: "fetch", Verdict: event.VerdictAllowed}
 		if net {
 			asked.Effects = []event.Effect{{Kind: event.EffectNet, Target: "https://x.org"}}
 		}
@@ -119,7 +119,7 @@ func TestWhatIsNotMadeAgainIsKeptWhole(t *testing.T) {
 		if err := r.make(created("t"), of("t", "", asked), of("t", "", done)); err != nil {
 			t.Fatal(err)
 		}
-		g, err := r.Golden(t.Context(), golden.Golden{Session: "s", Root: "/workspace/x"})
+		g, err := r.ToGolden(t.Context(), golden.Golden{Session: "s", Root: "/workspace/x"})
 		if err != nil || len(g.Contents) != want {
 			t.Errorf("by the network %v: %d contents: %v", net, len(g.Contents), err)
 		}

@@ -15,13 +15,13 @@ import (
 )
 
 // Stream gives the reply that is on record at this place.
-func (f *Follower) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
+func (f *Replayer) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
 	return func(yield func(provider.Delta, error) bool) {
 		if ctx.Err() != nil {
 			yield(nil, ctx.Err())
 			return
 		}
-		deltas, err := f.reply(ctx, req)
+		deltas, err := f.nextReply(ctx, req)
 		for _, d := range deltas {
 			if !yield(d, nil) {
 				return
@@ -35,29 +35,29 @@ func (f *Follower) Stream(ctx context.Context, req provider.Request) iter.Seq2[p
 
 var errAsRecorded = errors.New("as recorded")
 
-func (f *Follower) reply(ctx context.Context, req provider.Request) ([]provider.Delta, error) {
+func (f *Replayer) nextReply(ctx context.Context, req provider.Request) ([]provider.Delta, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	stream := f.streamFor(tool.CallID(ctx))
-	r, ok := f.next(stream)
-	if !ok && f.cut { // the process ended before the reply was there
-		return nil, f.wait(ctx)
+	stream := f.callStream(tool.CallID(ctx))
+	r, ok := f.nextRecord(stream)
+	if !ok && f.endsEarly { // the process ended before the reply was there
+		return nil, f.waitForEnd(ctx)
 	}
 	var then event.Record
-	if list := f.left[stream]; len(list) > 1 {
+	if list := f.pending[stream]; len(list) > 1 {
 		then = list[1]
 	}
 	stop := func() error {
 		f.cancel()
 		return ctx.Err()
 	}
-	said, replied := event.Reply(r.Event)
+	said, replied := event.AsReply(r.Event)
 	summarises := req.System == compact.SummarySystem
 	switch e := r.Event.(type) {
 	case event.ContextReplaced:
 		switch summed := len(e.Messages) > 0 && compact.IsSummary(e.Messages[0]); {
 		case summarises && summed:
-			text := f.here(compact.Summary(e.Messages[0]))
+			text := f.localizePaths(compact.SummaryText(e.Messages[0]))
 			return []provider.Delta{provider.TextDelta(text), provider.Done{Stop: provider.StopEnd}}, nil
 		case !summarises: // the provider found it too long
 			f.window = cmp.Or(e.Window, f.window)
@@ -70,7 +70,7 @@ func (f *Follower) reply(ctx context.Context, req provider.Request) ([]provider.
 	case event.TaskCanceled:
 		return nil, stop()
 	case event.TaskFailed:
-		if err := failure(e); err != nil {
+		if err := providerFailure(e); err != nil {
 			return nil, err
 		}
 	case event.MessageAdded:
@@ -78,42 +78,44 @@ func (f *Follower) reply(ctx context.Context, req provider.Request) ([]provider.
 		switch _, canceled := then.Event.(event.TaskCanceled); {
 		case replied && summarises:
 		case replied && !said.Interrupted:
-			end := provider.Done{Stop: provider.Stop(said.Stop), Usage: said.Usage, Model: said.Model, Sent: said.Sent}
-			return append(f.deltas(said), end), nil
-		case replied && failure(failed) != nil:
-			return f.deltas(said), failure(failed)
+			end := provider.Done{Stop: provider.Stop(said.StopReason), Usage: said.Usage, Model: said.Model, Sent: said.Request}
+			return append(f.replyDeltas(said), end), nil
+		case replied && providerFailure(failed) != nil:
+			return f.replyDeltas(said), providerFailure(failed)
 		case replied:
-			return f.deltas(said), stop()
+			return f.replyDeltas(said), stop()
 		case canceled && then.Actor == event.ActorUser: // the model is told of the interruption first
 			return nil, stop()
 		}
 	}
-	return nil, f.part(stream, event.Record{Event: event.MessageAdded{Message: chat.Say(chat.Assistant, "")}})
+	return nil, f.diverge(stream, event.Record{Event: event.MessageAdded{Message: chat.TextMessage(chat.Assistant, "")}})
 }
 
-// wait waits for the end of the process, or of the turn.
-func (f *Follower) wait(ctx context.Context) error {
+// waitForEnd waits for the end of the process, or of the turn.
+func (f *Replayer) waitForEnd(ctx context.Context) error {
 	f.mu.Unlock()
 	defer f.mu.Lock()
 	<-ctx.Done()
 	return ctx.Err()
 }
 
-// streamFor is the stream of whoever works for a call; the session's own if it is
+// callStream is the stream of whoever works for a call; the session's own if it is
 // none.
-func (f *Follower) streamFor(callID string) string {
+func (f *Replayer) callStream(callID string) string {
 	stream := callID
-	for next := stream + "+"; callID != "" && f.streams["\x00"+next] != ""; next += "+" {
+	for next := stream + "+"; callID != "" && f.streamNames["\x00"+next] != ""; next += "+" {
 		stream = next
 	}
 	return stream
 }
 
-// here is a text of the record with the paths of the rerun.
-func (f *Follower) here(text string) string { return paths.Map{f.take.Root: f.copy.Dir()}.Text(text) }
+// localizePaths is a text of the record with the paths of the rerun.
+func (f *Replayer) localizePaths(text string) string {
+	return paths.Map{f.recording.Root: f.workCopy.Dir()}.Text(text)
+}
 
-// deltas are a reply as it arrives, but for its end.
-func (f *Follower) deltas(e event.MessageAdded) (list []provider.Delta) {
+// replyDeltas are a reply as it arrives, but for its end.
+func (f *Replayer) replyDeltas(e event.MessageAdded) (list []provider.Delta) {
 	calls := 0
 	if e.Window > 0 {
 		f.window = e.Window
@@ -124,9 +126,9 @@ func (f *Follower) deltas(e event.MessageAdded) (list []provider.Delta) {
 		case chat.Reasoning:
 			list = append(list, provider.ReasoningDelta{Text: p.Text, Field: p.Field, Details: p.Details})
 		case chat.Text:
-			list = append(list, provider.TextDelta(f.here(string(p))))
+			list = append(list, provider.TextDelta(f.localizePaths(string(p))))
 		case chat.ToolCall:
-			args := f.here(cmp.Or(p.Broken, string(p.Args)))
+			args := f.localizePaths(cmp.Or(p.Broken, string(p.Args)))
 			list = append(list, provider.CallDelta{Index: calls, ID: p.ID, Name: p.Name, Args: args, Extra: p.Extra})
 			calls++
 		}
@@ -134,18 +136,18 @@ func (f *Follower) deltas(e event.MessageAdded) (list []provider.Delta) {
 	return list
 }
 
-// failure is the failure of a provider that ended a task; nil if something else did. Older
+// providerFailure is the failure of a provider that ended a task; nil if something else did. Older
 // records have it as the reason alone.
-func failure(e event.TaskFailed) error {
-	e.Says = cmp.Or(e.Says, e.Reason)
-	if e.Says == "" || e.Steps > 0 {
+func providerFailure(e event.TaskFailed) error {
+	e.ErrorText = cmp.Or(e.ErrorText, e.Reason)
+	if e.ErrorText == "" || e.Steps > 0 {
 		return nil
 	}
-	return &provider.Error{Err: failureError(e)}
+	return &provider.Error{Err: recordedError(e)}
 }
 
-// failureError is such a failure, of the kind that the record has.
-type failureError event.TaskFailed
+// recordedError is such a failure, of the kind that the record has.
+type recordedError event.TaskFailed
 
-func (e failureError) Error() string        { return e.Says }
-func (e failureError) Is(target error) bool { return provider.Code(target) == e.Code && e.Code != "" }
+func (e recordedError) Error() string        { return e.ErrorText }
+func (e recordedError) Is(target error) bool { return provider.Code(target) == e.Code && e.Code != "" }

@@ -10,7 +10,7 @@ import (
 )
 
 // ends are the first records that were made after a process ended without closing the books.
-func ends(t *Take) (list []uint64) {
+func ends(t *Recording) (list []uint64) {
 	for _, process := range t.processes[1:] {
 		first := t.Records[len(t.Records)-1].Seq
 		for _, made := range process {
@@ -20,7 +20,7 @@ func ends(t *Take) (list []uint64) {
 		}
 		list = append(list, first)
 	}
-	if t.cut {
+	if t.endsEarly {
 		list = append(list, t.Records[len(t.Records)-1].Seq+1)
 	}
 	return list
@@ -35,7 +35,7 @@ func TestWhereProcessesEnd(t *testing.T) {
 	answers := func(id, option string) event.Record {
 		return of("t", event.ActorUser, event.InteractionResponded{Response: uip.Response{ID: id, Option: option}})
 	}
-	with := func(r *event.Run) event.Record { return of("t", "", event.TaskCreated{TaskID: "t", Run: r}) }
+	with := func(r *event.RunOptions) event.Record { return of("t", "", event.TaskCreated{TaskID: "t", Run: r}) }
 	mode := of("", event.ActorUser, event.ModeChanged{Mode: "plan"})
 	end := of("t", "", event.TaskCompleted{TaskID: "t"})
 	for name, tt := range map[string]struct {
@@ -46,14 +46,14 @@ func TestWhereProcessesEnd(t *testing.T) {
 		"a turn has no end":             {[]event.Record{created("t"), replied("t", "x")}, []uint64{3}},
 		"the books are closed":          {[]event.Record{created("t"), replied("t", "x"), recovery(event.TaskCanceled{TaskID: "t"})}, []uint64{3}},
 		"twice":                         {[]event.Record{created("t"), recovery(event.ToolCallCompleted{}), replied("t", "x"), recovery(event.TaskCanceled{TaskID: "t"})}, []uint64{2, 4}},
-		"with other flags":              {[]event.Record{with(nil), end, with(&event.Run{Allowed: "read"}), end}, []uint64{3}},
-		"the same flags":                {[]event.Record{with(&event.Run{Window: 1}), end, with(&event.Run{Window: 2}), end}, nil},
-		"taken up with other flags":     {[]event.Record{with(nil), of("t", "", event.TaskStarted{TaskID: "t", Run: &event.Run{}}), end}, []uint64{2}},
+		"with other flags":              {[]event.Record{with(nil), end, with(&event.RunOptions{AllowedTools: "read"}), end}, []uint64{3}},
+		"the same flags":                {[]event.Record{with(&event.RunOptions{Window: 1}), end, with(&event.RunOptions{Window: 2}), end}, nil},
+		"taken up with other flags":     {[]event.Record{with(nil), of("t", "", event.TaskStarted{TaskID: "t", Run: &event.RunOptions{}}), end}, []uint64{2}},
 		"in another mode":               {[]event.Record{created("t"), mode, recovery(event.ToolCallCompleted{}), end}, []uint64{2}},
-		"asked and answered":            {[]event.Record{created("t"), asks("q"), answers("q", supervisor.GoOn), replied("t", "x"), end}, []uint64{2}},
-		"asked, and asked again later":  {[]event.Record{created("t"), asks("q"), asks("r"), answers("r", supervisor.GoOn), end}, []uint64{2, 3}},
-		"a look, and asked again later": {[]event.Record{created("t"), asks("q"), answers("q", supervisor.Look), asks("r"), asks("u"), answers("u", supervisor.Drop), end}, []uint64{2, 5}},
-		"a look before the answer":      {[]event.Record{created("t"), asks("q"), answers("q", supervisor.Look), asks("r"), answers("r", supervisor.Drop), end}, []uint64{2}},
+		"asked and answered":            {[]event.Record{created("t"), asks("q"), answers("q", supervisor.OptionContinue), replied("t", "x"), end}, []uint64{2}},
+		"asked, and asked again later":  {[]event.Record{created("t"), asks("q"), asks("r"), answers("r", supervisor.OptionContinue), end}, []uint64{2, 3}},
+		"a look, and asked again later": {[]event.Record{created("t"), asks("q"), answers("q", supervisor.OptionShowChanges), asks("r"), asks("u"), answers("u", supervisor.OptionDiscard), end}, []uint64{2, 5}},
+		"a look before the answer":      {[]event.Record{created("t"), asks("q"), answers("q", supervisor.OptionShowChanges), asks("r"), answers("r", supervisor.OptionDiscard), end}, []uint64{2}},
 	} {
 		if got := ends(New("s", "/ws", numbered(tt.records...))); !slices.Equal(got, tt.ends) {
 			t.Errorf("%s: processes end at %v, want %v", name, got, tt.ends)
@@ -63,11 +63,11 @@ func TestWhereProcessesEnd(t *testing.T) {
 
 func TestATakeOfTheBeginningIsCutOff(t *testing.T) {
 	whole := New("s", "/ws", numbered(created("t"), replied("t", "x"), of("t", "", event.TaskCompleted{TaskID: "t"})))
-	if part := whole.Until(2); !slices.Equal(ends(part), []uint64{3}) || len(part.rest) != 1 {
-		t.Errorf("it ends at %v, with %d more", ends(part), len(part.rest))
+	if part := whole.Prefix(2); !slices.Equal(ends(part), []uint64{3}) || len(part.excluded) != 1 {
+		t.Errorf("it ends at %v, with %d more", ends(part), len(part.excluded))
 	}
-	if part := whole.Until(3); ends(part) != nil || len(part.rest) != 0 {
-		t.Errorf("all of it ends at %v, with %d more", ends(part), len(part.rest))
+	if part := whole.Prefix(3); ends(part) != nil || len(part.excluded) != 0 {
+		t.Errorf("all of it ends at %v, with %d more", ends(part), len(part.excluded))
 	}
 }
 
@@ -92,11 +92,11 @@ func TestOnlyCommandsThatChangeSomethingAreRunAgain(t *testing.T) {
 		"/undo": true, " /rewind 2": true, "/compact the notes": true, "/plan": true, "/mode": false, "/mode plan": true,
 		"/permissions": false, "/permissions revoke 1": false, "/permissions allow x": true, "/cost": false, "/init": false,
 	} {
-		if got := !skipped(event.LocalAdded{Input: input}); got != again {
+		if got := !isSkipped(event.LocalAdded{Input: input}); got != again {
 			t.Errorf("%s is run again: %v", input, got)
 		}
 	}
-	if !skipped(event.Spent{}) || !skipped(event.Unknown{}) || skipped(event.TaskCreated{}) {
+	if !isSkipped(event.Spent{}) || !isSkipped(event.Unknown{}) || isSkipped(event.TaskCreated{}) {
 		t.Error("the wrong kinds of records are skipped")
 	}
 }
@@ -106,22 +106,22 @@ func TestWhatATakeSaysOfItself(t *testing.T) {
 	asked := repository.Event.(event.ToolCallRequested)
 	asked.Repository = "state"
 	repository.Event = asked
-	first := of("t", "", event.TaskCreated{TaskID: "t", Run: &event.Run{Window: 9, Config: "c.json"}})
+	first := of("t", "", event.TaskCreated{TaskID: "t", Run: &event.RunOptions{Window: 9, ConfigFile: "c.json"}})
 	take := New("s", "/ws", numbered(first, replied("t", "x"), repository, replied("t", "y"), replied("u", "z")))
-	if r, name := take.Stated, take.State; name != "state" || r.Seq != 3 {
+	if r, name := take.StateRecord, take.RepoState; name != "state" || r.Seq != 3 {
 		t.Errorf("the repository is %q of record %d", name, r.Seq)
 	}
-	if r, run := take.First, take.Flags; r.Seq != 1 || run != (event.Run{Config: "c.json"}) {
+	if r, run := take.FirstTurn, take.FirstRun; r.Seq != 1 || run != (event.RunOptions{ConfigFile: "c.json"}) {
 		t.Errorf("the first run is %+v of record %d", run, r.Seq)
 	}
-	if take.repliesBy(1) != 0 || take.repliesBy(2) != 1 || take.repliesBy(3) != 1 || take.repliesBy(9) != 3 || take.Model != "m" || !take.Begun.Equal(began) {
-		t.Errorf("steps %d %d %d, model %s, start %v", take.repliesBy(1), take.repliesBy(2), take.repliesBy(9), take.Model, take.Begun)
+	if take.repliesBy(1) != 0 || take.repliesBy(2) != 1 || take.repliesBy(3) != 1 || take.repliesBy(9) != 3 || take.Model != "m" || !take.StartTime.Equal(began) {
+		t.Errorf("steps %d %d %d, model %s, start %v", take.repliesBy(1), take.repliesBy(2), take.repliesBy(9), take.Model, take.StartTime)
 	}
 	if take.MaxSteps() < 1000 || len(take.Requests) != 1 {
 		t.Errorf("at most %d steps, %d calls", take.MaxSteps(), len(take.Requests))
 	}
 	none := New("s", "/ws", nil)
-	if none.State != "" || none.Model != "" || !none.Begun.IsZero() {
+	if none.RepoState != "" || none.Model != "" || !none.StartTime.IsZero() {
 		t.Error("an empty session has a repository, a model or a start")
 	}
 }

@@ -18,19 +18,21 @@ import (
 // Tools of other programs: how their names begin, by which a message gets what it names of
 // theirs, which runs commands on events, and those of language servers, which answer when they are ready.
 const (
-	ofOthers  = "mcp__"
-	ofServers = "lsp_"
-	resources = "mcp_resource"
-	onEvents  = "hook"
+	mcpToolPrefix = "mcp__"
+	lspToolPrefix = "lsp_"
+	resourceTool  = "mcp_resource"
+	hookTool      = "hook"
 )
 
-// OfOthers reports whether a tool is one of another program.
-func OfOthers(name string) bool { return strings.HasPrefix(name, ofOthers) || name == resources }
+// IsMCPTool reports whether a tool is one of another program.
+func IsMCPTool(name string) bool {
+	return strings.HasPrefix(name, mcpToolPrefix) || name == resourceTool
+}
 
-// outside reports whether a call reached beyond this machine's confined
+// isExternalCall reports whether a call reached beyond this machine's confined
 // commands and files: it is not made again, and its result is on record.
-func outside(e event.ToolCallRequested) bool {
-	if Keyed(e) || e.Tool == resources || e.Tool == onEvents || strings.HasPrefix(e.Tool, ofServers) {
+func isExternalCall(e event.ToolCallRequested) bool {
+	if NeedsKeys(e) || e.Tool == resourceTool || e.Tool == hookTool || strings.HasPrefix(e.Tool, lspToolPrefix) {
 		return true
 	}
 	if _, unconfined := bash.Asks(e.Input); unconfined {
@@ -41,81 +43,81 @@ func outside(e event.ToolCallRequested) bool {
 	})
 }
 
-// Keyed reports whether a call cannot be made again because the keys that it was made
+// NeedsKeys reports whether a call cannot be made again because the keys that it was made
 // with are not on record. What it notes down has none.
-func Keyed(e event.ToolCallRequested) bool {
-	return secret.Marked(e.Input) && !event.Harmless(e.Effects)
+func NeedsKeys(e event.ToolCallRequested) bool {
+	return secret.HasMask(e.Input) && !event.AreHarmless(e.Effects)
 }
 
-// interrupted reports whether the person interrupted while a call ran.
-func interrupted(e event.ToolCallCompleted) bool {
+// wasInterrupted reports whether the person interrupted while a call ran.
+func wasInterrupted(e event.ToolCallCompleted) bool {
 	var out struct {
 		Cancelled bool `json:"cancelled"`
 	}
 	return json.Unmarshal(e.Output, &out) == nil && out.Cancelled
 }
 
-// Recall is what came of a call that is not made again. The error is for one that
+// RecordedResult is what came of a call that is not made again. The error is for one that
 // did not come to its end.
-func (f *Follower) Recall(ctx context.Context, callID string) (res tool.Result, known bool, err error) {
+func (f *Replayer) RecordedResult(ctx context.Context, callID string) (res tool.Result, known bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	c := f.asked[callID]
+	c := f.requested[callID]
 	asked, found := c.Event.(event.ToolCallRequested)
-	r, done := f.take.done(c)
+	r, done := f.recording.findResult(c)
 	completed := r.Event != nil && r.Actor != event.ActorRecovery
 	switch {
 	case !found:
-		return res, true, errDiffers
-	case !completed && f.handedOn(callID): // what was done for it is on record
+		return res, true, errDiverged
+	case !completed && f.hasSubtaskRecords(callID): // what was done for it is on record
 		return res, false, nil
 	case !completed:
-		return res, true, f.cutOff(ctx, c)
-	case interrupted(done):
+		return res, true, f.waitCutOff(ctx, c)
+	case wasInterrupted(done):
 		f.cancel()
-		err := f.wait(ctx)
-		return tool.Result{Value: done.Output}, true, errors.Join(f.copy.Put(context.WithoutCancel(ctx), done.Changes), err)
-	case !outside(asked):
+		err := f.waitForEnd(ctx)
+		return tool.Result{Value: done.Output}, true, errors.Join(f.workCopy.ApplyCall(context.WithoutCancel(ctx), done.Changes), err)
+	case !isExternalCall(asked):
 		return res, false, nil
 	}
-	res.Value, res.Failed, res.Saw = json.RawMessage(f.here(string(done.Output))), done.IsError, make(map[string]string)
-	for _, s := range done.Saw {
-		res.Saw[s.Path] = s.Hash
+	res.Value, res.Failed, res.SeenFiles = json.RawMessage(f.localizePaths(string(done.Output))), done.IsError, make(map[string]string)
+	for _, s := range done.SeenFiles {
+		res.SeenFiles[s.Path] = s.Hash
 	}
-	return res, true, f.copy.Put(ctx, done.Changes)
+	return res, true, f.workCopy.ApplyCall(ctx, done.Changes)
 }
 
-// handedOn reports whether there is more on record of a subtask that works for a
+// hasSubtaskRecords reports whether there is more on record of a subtask that works for a
 // call, before the process under way ends.
-func (f *Follower) handedOn(callID string) bool {
-	for stream := callID; len(f.take.streams[stream]) > 0; stream += "+" {
-		if len(f.left[stream]) > 0 {
+func (f *Replayer) hasSubtaskRecords(callID string) bool {
+	for stream := callID; len(f.recording.streams[stream]) > 0; stream += "+" {
+		if len(f.pending[stream]) > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// cutOff waits with a call that the end of the process cut off. If the record goes on
+// waitCutOff waits with a call that the end of the process cut off. If the record goes on
 // in its stream as if the call had come to its end, that is a difference.
-func (f *Follower) cutOff(ctx context.Context, c made) error {
-	goesOn := slices.ContainsFunc(f.left[c.stream], func(r event.Record) bool {
+func (f *Replayer) waitCutOff(ctx context.Context, c streamRecord) error {
+	goesOn := slices.ContainsFunc(f.pending[c.stream], func(r event.Record) bool {
 		switch r.Event.(type) {
 		case event.ToolCallRequested, event.ToolCallCompleted, event.InteractionRequested, event.InteractionResponded:
 			return false // of a call beside this one
 		}
 		return true
 	})
-	if !goesOn && f.cut {
-		return f.wait(ctx)
+	if !goesOn && f.endsEarly {
+		return f.waitForEnd(ctx)
 	}
-	return f.part(c.stream, event.Record{Event: event.ToolCallCompleted{Tool: keyOf(c.Event).about, Unknown: true}})
+	return f.diverge(c.stream, event.Record{Event: event.ToolCallCompleted{Tool: recordKey(c.Event).about, OutcomeUnknown: true}})
 }
 
-// upcoming is the first request that is still to come of a call with an id, or else of a tool.
-func (f *Follower) upcoming(id, name string) (first event.ToolCallRequested, ok bool) {
-	for _, list := range f.left {
-		for _, e := range each[event.ToolCallRequested](list) {
+// upcomingRequest is the first request that is still to come of a call with an id, or else of a tool.
+func (f *Replayer) upcomingRequest(id, name string) (first event.ToolCallRequested, ok bool) {
+	for _, list := range f.pending {
+		for _, e := range eventsOf[event.ToolCallRequested](list) {
 			if e.CallID == id {
 				return e, true
 			}
@@ -127,44 +129,44 @@ func (f *Follower) upcoming(id, name string) (first event.ToolCallRequested, ok 
 	return first, ok
 }
 
-// Planned is the request on record of a call that is being prepared.
-func (f *Follower) Planned(ctx context.Context, name string) (event.ToolCallRequested, bool) {
+// PlannedCall is the request on record of a call that is being prepared.
+func (f *Replayer) PlannedCall(ctx context.Context, name string) (event.ToolCallRequested, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.upcoming(tool.CallID(ctx), name)
+	return f.upcomingRequest(tool.CallID(ctx), name)
 }
 
-// LetPass reports whether a call that would be asked about now was let pass
+// WasAllowed reports whether a call that would be asked about now was let pass
 // unasked: by a flag of that run, or because its tool, which is not there to be
 // judged, was always allowed. Risky says that it may not be let pass for good.
-func (f *Follower) LetPass(id, name string, risky bool) bool {
+func (f *Replayer) WasAllowed(id, name string, risky bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	e, ok := f.upcoming(id, name)
-	if !ok || e.Verdict != event.Allowed || e.DecidedBy != event.ActorPolicy {
+	e, ok := f.upcomingRequest(id, name)
+	if !ok || e.Verdict != event.VerdictAllowed || e.DecidedBy != event.ActorPolicy {
 		return false
 	}
-	switch e.Unasked {
-	case event.RisksUnasked:
+	switch e.AutoAllowed {
+	case event.AllowanceRisks:
 		return true
-	case event.WaivableUnasked:
+	case event.AllowanceWaivable:
 		return !risky
 	}
-	return len(e.Reasons) > 0 || strings.HasPrefix(e.Tool, ofOthers) // an older record has reasons for what was let pass
+	return len(e.Reasons) > 0 || strings.HasPrefix(e.Tool, mcpToolPrefix) // an older record has reasons for what was let pass
 }
 
 // Ask answers a question as it was answered.
-func (f *Follower) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
+func (f *Replayer) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	r, _ := f.next(f.streams[q.TaskID])
+	r, _ := f.nextRecord(f.streamNames[q.TaskID])
 	a, answered := r.Event.(event.InteractionResponded)
 	if !answered {
 		f.cancel() // it was withdrawn, or the process ended
-		return uip.Response{}, f.wait(ctx)
+		return uip.Response{}, f.waitForEnd(ctx)
 	}
 	answer := a.Response
-	asked, _ := f.asked[q.ID].Event.(event.InteractionRequested)
+	asked, _ := f.requested[q.ID].Event.(event.InteractionRequested)
 	answer.ID, answer.TaskID = q.ID, q.TaskID
 	answer.Parts = slices.Clone(answer.Parts)
 	for i, part := range answer.Parts {
@@ -174,14 +176,14 @@ func (f *Follower) Ask(ctx context.Context, q uip.Request) (uip.Response, error)
 		}
 	}
 	if answer.Args != nil {
-		answer.Args = json.RawMessage(f.here(string(answer.Args)))
+		answer.Args = json.RawMessage(f.localizePaths(string(answer.Args)))
 	}
 	return answer, nil
 }
 
-// byPerson reports whether the first of some records is a message that the person wrote. That
+// firstUserMessage reports whether the first of some records is a message that the person wrote. That
 // they interrupted the turn is told just before its end.
-func byPerson(list []event.Record) (chat.Message, bool) {
+func firstUserMessage(list []event.Record) (chat.Message, bool) {
 	if len(list) == 0 {
 		return chat.Message{}, false
 	}
@@ -194,25 +196,25 @@ func byPerson(list []event.Record) (chat.Message, bool) {
 	return m.Message, ok && list[0].Actor == event.ActorUser && m.Message.Role == chat.User
 }
 
-// steer is what the person said in the middle of a turn.
-func (f *Follower) steer() []chat.Words {
+// steeringTexts is what the person said in the middle of a turn.
+func (f *Replayer) steeringTexts() []chat.UserText {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if m, ok := byPerson(f.left[main]); ok {
-		return []chat.Words{chat.From(chat.Typed, f.here(m.Text()))}
+	if m, ok := firstUserMessage(f.pending[main]); ok {
+		return []chat.UserText{chat.NewUserText(chat.OriginTyped, f.localizePaths(m.Text()))}
 	}
 	return nil
 }
 
-// Ended is what the model was told of commands in the background that had ended.
-func (f *Follower) Ended() (text string, names []string) {
+// EndedCommands is what the model was told of commands in the background that had ended.
+func (f *Replayer) EndedCommands() (text string, names []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	r, _ := f.next(main)
+	r, _ := f.nextRecord(main)
 	m, ok := r.Event.(event.MessageAdded)
-	if !ok || len(m.Reminded) == 0 || !strings.HasPrefix(m.Reminded[0], event.JobReminder) {
+	if !ok || len(m.ReminderNames) == 0 || !strings.HasPrefix(m.ReminderNames[0], event.JobReminderPrefix) {
 		return "", nil
 	}
 	text = strings.TrimSuffix(strings.TrimPrefix(m.Message.Text(), "<reminder>\n"), "\n</reminder>")
-	return f.here(text), m.Reminded
+	return f.localizePaths(text), m.ReminderNames
 }

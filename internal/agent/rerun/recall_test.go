@@ -36,7 +36,7 @@ func TestTheModelSaysWhatIsOnRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, list, err := r.stream(t.Context(), provider.Request{})
-	root := r.copy.Dir()
+	root := r.workCopy.Dir()
 	if err != nil || text != "see "+root+"/a" || len(list) != 4 {
 		t.Fatalf("it says %q in %d parts: %v", text, len(list), err)
 	}
@@ -79,10 +79,10 @@ func TestASubtaskHearsItsOwnReplies(t *testing.T) {
 }
 
 func TestASummaryIsThatOfTheRecord(t *testing.T) {
-	summed := event.ContextReplaced{Messages: []chat.Message{compact.Message("the story of /ws", compact.Keep{}, 4000)}, Window: 77}
+	summed := event.ContextReplaced{Messages: []chat.Message{compact.NewMessage("the story of /ws", compact.Carryover{}, 4000)}, Window: 77}
 	summary := provider.Request{System: compact.SummarySystem}
 	r := follow(t, New("s", "/ws", numbered(of("t", "", summed))), keeper{}, nil)
-	if text, _, err := r.stream(t.Context(), summary); text != "the story of "+r.copy.Dir() || err != nil {
+	if text, _, err := r.stream(t.Context(), summary); text != "the story of "+r.workCopy.Dir() || err != nil {
 		t.Errorf("the summary is %q: %v", text, err)
 	}
 	_, _, err := r.stream(t.Context(), provider.Request{})
@@ -90,12 +90,12 @@ func TestASummaryIsThatOfTheRecord(t *testing.T) {
 		t.Errorf("the request before it fails with %v, window %d", err, r.Window())
 	}
 	r = follow(t, New("s", "/ws", numbered(of("", event.ActorUser, event.LocalAdded{Input: "/compact", Failed: true}))), keeper{}, nil)
-	if _, _, err := r.stream(t.Context(), summary); err == nil || errors.Is(err, errDiffers) || r.Parted() {
+	if _, _, err := r.stream(t.Context(), summary); err == nil || errors.Is(err, errDiverged) || r.HasDiverged() {
 		t.Errorf("a summary that failed is %v", err)
 	}
 	for _, next := range []event.Record{replied("t", "x"), of("", event.ActorUser, event.LocalAdded{Input: "/compact"})} {
 		r = follow(t, New("s", "/ws", numbered(next)), keeper{}, nil)
-		if _, _, err := r.stream(t.Context(), summary); !errors.Is(err, errDiffers) || !r.Parted() {
+		if _, _, err := r.stream(t.Context(), summary); !errors.Is(err, errDiverged) || !r.HasDiverged() {
 			t.Errorf("a summary that was not made is %v", err)
 		}
 	}
@@ -103,8 +103,8 @@ func TestASummaryIsThatOfTheRecord(t *testing.T) {
 
 // TestAReplyThatBrokeOffBreaksOff for the reason that it did.
 func TestAReplyThatBrokeOffBreaksOff(t *testing.T) {
-	half := of("t", "", event.MessageAdded{Message: chat.Say(chat.Assistant, "hal"), Model: "m", Interrupted: true, Window: 33})
-	failed := of("t", "", event.TaskFailed{TaskID: "t", Says: "gone", Code: "rate_limited"})
+	half := of("t", "", event.MessageAdded{Message: chat.TextMessage(chat.Assistant, "hal"), Model: "m", Interrupted: true, Window: 33})
+	failed := of("t", "", event.TaskFailed{TaskID: "t", ErrorText: "gone", Code: "rate_limited"})
 	r := follow(t, New("s", "/ws", numbered(half, failed)), keeper{}, nil)
 	if text, _, err := r.stream(t.Context(), provider.Request{}); text != "hal" || err == nil || err.Error() != "gone" || r.Window() != 33 {
 		t.Errorf("it says %q: %v, window %d", text, err, r.Window())
@@ -118,14 +118,14 @@ func TestAReplyThatBrokeOffBreaksOff(t *testing.T) {
 // TestWhatTheEndOfAProcessCutOffIsWaitedFor until the session is stopped.
 func TestWhatTheEndOfAProcessCutOffIsWaitedFor(t *testing.T) {
 	stopped, stop := context.WithCancel(t.Context())
-	list := numbered(created("t"), of("t", "", event.TaskStarted{TaskID: "t", Run: &event.Run{}}), replied("t", "by the next process"))
+	list := numbered(created("t"), of("t", "", event.TaskStarted{TaskID: "t", Run: &event.RunOptions{}}), replied("t", "by the next process"))
 	r := follow(t, New("s", "/ws", list), keeper{}, nil)
 	if err := r.make(created("t")); err != nil {
 		t.Fatal(err)
 	}
 	stop()
-	_, err := r.reply(stopped, provider.Request{})
-	if !errors.Is(err, context.Canceled) || r.Parted() {
+	_, err := r.nextReply(stopped, provider.Request{})
+	if !errors.Is(err, context.Canceled) || r.HasDiverged() {
 		t.Errorf("a reply that was not there is %v", err)
 	}
 }
@@ -144,20 +144,20 @@ func recall(t *testing.T, kept keeper, asked event.ToolCallRequested, rest ...ev
 
 func TestACallThatLeftTheMachineIsNotMadeAgain(t *testing.T) {
 	done := event.ToolCallCompleted{
-		CallID: "c", Tool: "fetch", Output: []byte(`{"at":"/ws/x"}`), IsError: true, Saw: []event.FileState{file("seen", "h")},
+		CallID: "c", Tool: "fetch", Output: []byte(`{"at":"/ws/x"}`), IsError: true, SeenFiles: []event.FileState{file("seen", "h")},
 		Changes: []event.FileChange{{Before: event.FileState{Path: "made"}, After: file("made", "h")}},
 	}
 	net := event.ToolCallRequested{Tool: "fetch", Effects: []event.Effect{{Kind: event.EffectNet, Target: "https://x.org"}}}
 	r := recall(t, keeper{contents: map[string]string{"h": "text"}}, net, of("t", "", done))
-	res, known, err := r.Recall(t.Context(), "c")
-	if out, _ := res.Value.([]byte); err != nil || !known || !res.Failed || res.Saw["seen"] != "h" || r.holds("made") != "text" {
+	res, known, err := r.RecordedResult(t.Context(), "c")
+	if out, _ := res.Value.([]byte); err != nil || !known || !res.Failed || res.SeenFiles["seen"] != "h" || r.holds("made") != "text" {
 		t.Errorf("%+v (%s), known %v, made %q: %v", res, out, known, r.holds("made"), err)
 	}
 	r = recall(t, keeper{}, event.ToolCallRequested{Tool: "read"}, completed("t", "c", "read", `{}`))
-	if _, known, err := r.Recall(t.Context(), "c"); known || err != nil {
+	if _, known, err := r.RecordedResult(t.Context(), "c"); known || err != nil {
 		t.Errorf("one that did not is known: %v, %v", known, err)
 	}
-	if _, known, err := r.Recall(t.Context(), "other"); !known || !errors.Is(err, errDiffers) {
+	if _, known, err := r.RecordedResult(t.Context(), "other"); !known || !errors.Is(err, errDiverged) {
 		t.Errorf("one that was not made then: %v, %v", known, err)
 	}
 }
@@ -166,8 +166,8 @@ func TestACallThatWasInterruptedLeavesWhatItLeft(t *testing.T) {
 	done := event.ToolCallCompleted{CallID: "c", Tool: "bash", Output: []byte(`{"cancelled":true}`), Changes: []event.FileChange{{After: file("half", "h")}}}
 	r := recall(t, keeper{contents: map[string]string{"h": "text"}}, event.ToolCallRequested{Tool: "bash"}, of("t", "", done))
 	ctx, cancel := context.WithCancel(t.Context())
-	r.Follower.cancel = cancel
-	if _, known, err := r.Recall(ctx, "c"); !known || !errors.Is(err, context.Canceled) || r.holds("half") != "text" {
+	r.Replayer.cancel = cancel
+	if _, known, err := r.RecordedResult(ctx, "c"); !known || !errors.Is(err, context.Canceled) || r.holds("half") != "text" {
 		t.Errorf("known %v, %q: %v", known, r.holds("half"), err)
 	}
 }
@@ -175,7 +175,7 @@ func TestACallThatWasInterruptedLeavesWhatItLeft(t *testing.T) {
 // TestACallWithoutAnEndIsWaitedForOnlyIfAProcessEnded: the record of another is damaged.
 func TestACallWithoutAnEndIsWaitedForOnlyIfAProcessEnded(t *testing.T) {
 	bash := event.ToolCallRequested{Tool: "bash"}
-	recovered := of("t", event.ActorRecovery, event.ToolCallCompleted{CallID: "c", Tool: "bash", Unknown: true})
+	recovered := of("t", event.ActorRecovery, event.ToolCallCompleted{CallID: "c", Tool: "bash", OutcomeUnknown: true})
 	beside := completed("t", "d", "read", `{}`)
 	sub := of("u", "", event.TaskCreated{TaskID: "u", ParentID: "t", CallID: "c"})
 	for name, tt := range map[string]struct {
@@ -193,14 +193,14 @@ func TestACallWithoutAnEndIsWaitedForOnlyIfAProcessEnded(t *testing.T) {
 		r := recall(t, keeper{}, bash, tt.rest...)
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
-		_, known, err := r.Recall(ctx, "c")
+		_, known, err := r.RecordedResult(ctx, "c")
 		d := r.Compare(Exceptions{}).Difference
 		switch {
 		case tt.again && known || !tt.again && !known:
 			t.Errorf("%s: known %v", name, known)
-		case tt.differ > 0 && (!errors.Is(err, errDiffers) || d == nil || d.Record != tt.differ):
+		case tt.differ > 0 && (!errors.Is(err, errDiverged) || d == nil || d.Record != tt.differ):
 			t.Errorf("%s: %v, %+v", name, err, d)
-		case tt.differ == 0 && !tt.again && (!errors.Is(err, context.Canceled) || r.Parted()):
+		case tt.differ == 0 && !tt.again && (!errors.Is(err, context.Canceled) || r.HasDiverged()):
 			t.Errorf("%s: %v, %+v", name, err, d)
 		}
 	}
@@ -212,7 +212,7 @@ func TestACallOutsideOfATurnHasAnEnd(t *testing.T) {
 	if err := r.make(requested("", "c", "undo", `{}`)); err != nil {
 		t.Fatal(err)
 	}
-	if _, known, err := r.Recall(t.Context(), "c"); !known || !errors.Is(err, errDiffers) || !r.Parted() {
+	if _, known, err := r.RecordedResult(t.Context(), "c"); !known || !errors.Is(err, errDiverged) || !r.HasDiverged() {
 		t.Errorf("known %v: %v", known, err)
 	}
 }
@@ -224,29 +224,29 @@ func TestACallIsPlannedByItsIdAndElseByItsTool(t *testing.T) {
 	}
 	r := follow(t, New("s", "/ws", numbered(titled("a", "x", "first"), titled("b", "x", "second"), titled("c", "y", "third"))), keeper{}, nil)
 	for _, tt := range []struct{ id, tool, title string }{{"b", "x", "second"}, {"new", "x", "first"}, {"new", "y", "third"}, {"new", "z", ""}} {
-		if e, ok := r.Planned(tool.WithCall(t.Context(), tt.id), tt.tool); e.Title != tt.title || ok != (tt.title != "") {
+		if e, ok := r.PlannedCall(tool.WithCall(t.Context(), tt.id), tt.tool); e.Title != tt.title || ok != (tt.title != "") {
 			t.Errorf("%s of %s is %q, %v", tt.id, tt.tool, e.Title, ok)
 		}
 	}
 	if err := r.make(titled("a", "x", "first")); err != nil {
 		t.Fatal(err)
 	}
-	if e, _ := r.Planned(t.Context(), "x"); e.Title != "second" {
+	if e, _ := r.PlannedCall(t.Context(), "x"); e.Title != "second" {
 		t.Errorf("after the first, the next is %q", e.Title)
 	}
 }
 
 func TestToolsOfOtherProgramsAreAlwaysLetPass(t *testing.T) {
 	for name, pass := range map[string]bool{"mcp__a__b": true, "bash": false} {
-		call := event.ToolCallRequested{CallID: "c", Tool: name, Verdict: event.Allowed, DecidedBy: event.ActorPolicy}
-		f := Follow(New("s", "/ws", numbered(of("t", "", call))), Side{}, Side{}, nowhere, 0)
-		if f.LetPass("c", name, true) != pass || f.LetPass("new", name, true) != pass || f.LetPass("new", "other", true) || OfOthers(name) != pass {
-			t.Errorf("%s is let pass: %v, by its tool %v", name, f.LetPass("c", name, true), f.LetPass("new", name, true))
+		call := event.ToolCallRequested{CallID: "c", Tool: name, Verdict: event.VerdictAllowed, DecidedBy: event.ActorPolicy}
+		f := NewReplayer(New("s", "/ws", numbered(of("t", "", call))), Side{}, Side{}, nowhere, 0)
+		if f.WasAllowed("c", name, true) != pass || f.WasAllowed("new", name, true) != pass || f.WasAllowed("new", "other", true) || IsMCPTool(name) != pass {
+			t.Errorf("%s is let pass: %v, by its tool %v", name, f.WasAllowed("c", name, true), f.WasAllowed("new", name, true))
 		}
-		for _, asked := range []event.ToolCallRequested{{Verdict: event.Denied, DecidedBy: event.ActorPolicy}, {Verdict: event.Allowed, DecidedBy: event.ActorUser}} {
-			asked.CallID, asked.Tool, asked.Unasked = "c", name, event.RisksUnasked
-			f := Follow(New("s", "/ws", numbered(of("t", "", asked))), Side{}, Side{}, nowhere, 0)
-			if f.LetPass("c", name, false) {
+		for _, asked := range []event.ToolCallRequested{{Verdict: event.VerdictDenied, DecidedBy: event.ActorPolicy}, {Verdict: event.VerdictAllowed, DecidedBy: event.ActorUser}} {
+			asked.CallID, asked.Tool, asked.AutoAllowed = "c", name, event.AllowanceRisks
+			f := NewReplayer(New("s", "/ws", numbered(of("t", "", asked))), Side{}, Side{}, nowhere, 0)
+			if f.WasAllowed("c", name, false) {
 				t.Errorf("%s is let pass though it was %s by %s", name, asked.Verdict, asked.DecidedBy)
 			}
 		}
@@ -272,7 +272,7 @@ func TestAQuestionIsAnsweredAsItWas(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	r.Follower.cancel = cancel
+	r.Replayer.cancel = cancel
 	if _, err := r.Ask(ctx, uip.Request{ID: "again", TaskID: "t"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("one that was withdrawn is %v", err)
 	}
@@ -286,17 +286,17 @@ func TestWhatThePersonSaidInBetweenIsSaidAgain(t *testing.T) {
 	}{
 		"words":           {[]event.Record{said("t", "also look at /ws"), replied("t", "x")}, "also look at "},
 		"an interruption": {[]event.Record{said("t", "stopped"), canceled}, ""},
-		"of the program":  {[]event.Record{of("t", "", event.MessageAdded{Message: chat.Say(chat.User, "x")})}, ""},
+		"of the program":  {[]event.Record{of("t", "", event.MessageAdded{Message: chat.TextMessage(chat.User, "x")})}, ""},
 		"a reply":         {[]event.Record{replied("t", "x")}, ""},
 		"nothing":         {nil, ""},
 	} {
 		r := follow(t, New("s", "/ws", numbered(tt.records...)), keeper{}, nil)
 		got := ""
-		for _, w := range r.steer() {
+		for _, w := range r.steeringTexts() {
 			got += w.Text()
 		}
 		if tt.want != "" {
-			tt.want += r.copy.Dir()
+			tt.want += r.workCopy.Dir()
 		}
 		if got != tt.want {
 			t.Errorf("%s: %q", name, got)
@@ -318,7 +318,7 @@ func TestCallsThatAreNotMadeAgain(t *testing.T) {
 		{event.ToolCallRequested{Tool: "bash", Input: json.RawMessage(`{"command":"x","unconfined":false}`), Effects: []event.Effect{{Kind: event.EffectExec, Target: "x"}}}, false},
 		{event.ToolCallRequested{Tool: "read", Effects: []event.Effect{{Kind: event.EffectRead, Target: "a"}}}, false},
 	} {
-		if got := outside(tt.call); got != tt.want {
+		if got := isExternalCall(tt.call); got != tt.want {
 			t.Errorf("%s %s: %v", tt.call.Tool, tt.call.Input, got)
 		}
 	}

@@ -34,7 +34,7 @@ func created(task string) event.Record {
 }
 
 func said(task, text string) event.Record {
-	return of(task, event.ActorUser, event.MessageAdded{Message: chat.Say(chat.User, text)})
+	return of(task, event.ActorUser, event.MessageAdded{Message: chat.TextMessage(chat.User, text)})
 }
 
 func replied(task, text string, calls ...chat.Part) event.Record {
@@ -42,7 +42,7 @@ func replied(task, text string, calls ...chat.Part) event.Record {
 }
 
 func requested(task, id, tool, input string) event.Record {
-	return of(task, "", event.ToolCallRequested{CallID: id, Tool: tool, Input: []byte(input), Verdict: event.Allowed, DecidedBy: event.ActorPolicy})
+	return of(task, "", event.ToolCallRequested{CallID: id, Tool: tool, Input: []byte(input), Verdict: event.VerdictAllowed, DecidedBy: event.ActorPolicy})
 }
 
 func completed(task, id, tool, output string) event.Record {
@@ -86,11 +86,11 @@ func file(name, hash string) event.FileState {
 }
 
 // nowhere is a copy without files.
-var nowhere = &past.Copy{World: past.NewWorld(nil, nil)}
+var nowhere = &past.Copy{FileHistory: past.NewFileHistory(nil, nil)}
 
 // rig is a rerun that is made by hand, record by record.
 type rig struct {
-	*Follower
+	*Replayer
 	t     *testing.T
 	store event.Store
 	dir   string
@@ -99,17 +99,17 @@ type rig struct {
 }
 
 // follow begins a rerun of a take in a copy of these files.
-func follow(t *testing.T, take *Take, kept keeper, later map[uint64][]event.FileState, start ...event.FileState) *rig {
+func follow(t *testing.T, take *Recording, kept keeper, later map[uint64][]event.FileState, start ...event.FileState) *rig {
 	t.Helper()
 	r := &rig{t: t, dir: t.TempDir()}
-	copy, err := past.NewWorld(start, later).LayOut(t.Context(), r.dir, kept)
+	copy, err := past.NewFileHistory(start, later).Materialize(t.Context(), r.dir, kept)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = copy.Close() })
-	side := Side{Kept: kept}
-	r.Follower = Follow(take, side, side, copy, 0)
-	r.Follower.cancel = func() { r.ended = true }
+	side := Side{Contents: kept}
+	r.Replayer = NewReplayer(take, side, side, copy, 0)
+	r.Replayer.cancel = func() { r.ended = true }
 	records := &mem.Store{}
 	if _, err := records.Claim(t.Context(), "s"); err != nil {
 		t.Fatal(err)

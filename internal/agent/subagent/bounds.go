@@ -9,12 +9,12 @@ import (
 	"coder/internal/tool"
 )
 
-// Narrow returns set without the tools that the agent did not choose or that never excludes for all agents.
-func (d Definition) Narrow(set tool.Set, never func(name string) bool) tool.Set {
-	chosen, without := own(set, d.Tools), own(set, d.Without)
+// NarrowTools returns set without the tools that the agent did not choose or that never excludes for all agents.
+func (d Definition) NarrowTools(set tool.Set, never func(name string) bool) tool.Set {
+	chosen, without := resolveNames(set, d.Tools), resolveNames(set, d.ExcludedTools)
 	all := len(d.Tools) == 0
 	return set.Without(func(name string) bool {
-		if set.Off(name) || never(name) || without.has(name) {
+		if set.IsOff(name) || never(name) || without.has(name) {
 			return true
 		}
 		t, _ := set.Lookup(name)
@@ -23,18 +23,18 @@ func (d Definition) Narrow(set tool.Set, never func(name string) bool) tool.Set 
 	})
 }
 
-// names are tools as written: by their own name, or by a prefix and a star.
-type names struct {
-	exact  map[string]bool
-	starts []string
+// toolNames are tools as written: by their own name, or by a prefix and a star.
+type toolNames struct {
+	exact    map[string]bool
+	prefixes []string
 }
 
-// own finds the tools that written names mean, by any of their names.
-func own(set tool.Set, written []string) names {
-	n := names{exact: make(map[string]bool)}
+// resolveNames finds the tools that written names mean, by any of their names.
+func resolveNames(set tool.Set, written []string) toolNames {
+	n := toolNames{exact: make(map[string]bool)}
 	for _, name := range written {
 		if head, ok := strings.CutSuffix(name, "*"); ok {
-			n.starts = append(n.starts, head)
+			n.prefixes = append(n.prefixes, head)
 		} else if t, ok := set.Lookup(name); ok {
 			n.exact[t.Spec().Name] = true
 		}
@@ -42,8 +42,8 @@ func own(set tool.Set, written []string) names {
 	return n
 }
 
-func (n names) has(name string) bool {
-	for _, head := range n.starts {
+func (n toolNames) has(name string) bool {
+	for _, head := range n.prefixes {
 		if strings.HasPrefix(name, head) {
 			return true
 		}
@@ -51,28 +51,28 @@ func (n names) has(name string) bool {
 	return n.exact[name]
 }
 
-// Within returns p narrowed for the agent, where set are its tools. It allows nothing that
+// NarrowPolicy returns p narrowed for the agent, where set are its tools. It allows nothing that
 // p would not. A read-only agent's call passes only if it is known to change nothing.
-func (d Definition) Within(p policy.Policy, set tool.Set) policy.Policy {
+func (d Definition) NarrowPolicy(p policy.Policy, set tool.Set) policy.Policy {
 	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
-		if set.Off(c.Tool) {
-			return d.refuse("the agent %s has no tool %s", d.Name, c.Tool), nil
+		if set.IsOff(c.Tool) {
+			return d.denial("the agent %s has no tool %s", d.Name, c.Tool), nil
 		}
 		o, err := p.Judge(ctx, c)
 		if err != nil || !d.ReadOnly || o.Verdict == policy.Deny || c.Plan.ReadOnly() || o.ReadOnly {
 			return o, err
 		}
-		return d.refuse("the agent %s is read-only, and this call may change something", d.Name), nil
+		return d.denial("the agent %s is read-only, and this call may change something", d.Name), nil
 	})
 }
 
-func (d Definition) refuse(format string, args ...any) policy.Opinion {
+func (d Definition) denial(format string, args ...any) policy.Opinion {
 	why := policy.Reason{By: "agent", Text: fmt.Sprintf(format, args...), Rule: "agent " + d.Name}
 	return policy.Opinion{Verdict: policy.Deny, Reasons: []policy.Reason{why}}
 }
 
-// System returns the agent's system text: the delegating agent's, then its own.
-func (d Definition) System(base string) string {
+// SystemText returns the agent's system text: the delegating agent's, then its own.
+func (d Definition) SystemText(base string) string {
 	return strings.TrimRight(base, "\n") + fmt.Sprintf(`
 
 # Your part

@@ -11,12 +11,12 @@ import (
 	"coder/internal/core/clip"
 )
 
-// otherModels lists models in programs for one vendor, and
+// ignoredModels lists models in programs for one vendor, and
 // names for the main agent's model, which replaces them all.
-var otherModels = []string{"inherit", "default", "sonnet", "opus", "haiku"}
+var ignoredModels = []string{"inherit", "default", "sonnet", "opus", "haiku"}
 
-// Given parses agents that the driving program defines, by name.
-func Given(by map[string]json.RawMessage) (list []Definition, err error) {
+// ParseDefinitions parses agents that the driving program defines, by name.
+func ParseDefinitions(by map[string]json.RawMessage) (list []Definition, err error) {
 	for _, name := range slices.Sorted(maps.Keys(by)) {
 		var g struct {
 			Description string   `json:"description"`
@@ -29,8 +29,8 @@ func Given(by map[string]json.RawMessage) (list []Definition, err error) {
 		err := json.Unmarshal(by[name], &g)
 		switch {
 		case err != nil:
-		case !validName(name):
-			err = fmt.Errorf("%q is not a valid name: use letters, digits, - and _, at most %d", name, maxName)
+		case !isValidName(name):
+			err = fmt.Errorf("%q is not a valid name: use letters, digits, - and _, at most %d", name, maxNameLen)
 		case strings.TrimSpace(g.Prompt) == "" || strings.TrimSpace(g.Description) == "":
 			err = errors.New("it has no prompt or no description")
 		}
@@ -40,19 +40,19 @@ func Given(by map[string]json.RawMessage) (list []Definition, err error) {
 		if g.Steps < 1 || g.Steps > maxSteps {
 			g.Steps = DefaultSteps
 		}
-		if slices.Contains(otherModels, g.Model) {
+		if slices.Contains(ignoredModels, g.Model) {
 			g.Model = ""
 		}
-		about := clip.Text(strings.TrimSpace(g.Description), maxDescription)
+		about := clip.Truncate(strings.TrimSpace(g.Description), maxDescriptionLen)
 		list = append(list, Definition{
-			Name: name, Description: about, About: about, Prompt: clip.Text(g.Prompt, maxBytes), Tools: g.Tools, Without: g.Without, MaxSteps: g.Steps, Model: g.Model, Path: "given",
+			Name: name, Description: about, LocalDescription: about, Prompt: clip.Truncate(g.Prompt, maxBytes), Tools: g.Tools, ExcludedTools: g.Without, MaxSteps: g.Steps, Model: g.Model, Path: "given",
 		})
 	}
 	return list, nil
 }
 
-// With returns the catalogue with others first; if two have the same name, the one in others counts.
-func (c Catalogue) With(others []Definition) Catalogue {
+// Prepend returns the catalogue with others first; if two have the same name, the one in others counts.
+func (c Catalogue) Prepend(others []Definition) Catalogue {
 	kept := slices.DeleteFunc(slices.Clone(c), func(d Definition) bool {
 		return slices.ContainsFunc(others, func(o Definition) bool { return strings.EqualFold(o.Name, d.Name) })
 	})

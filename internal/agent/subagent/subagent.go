@@ -3,7 +3,7 @@
 //
 // An agent is a way of working: a prompt, a choice of tools, a number of
 // steps. It can only narrow the permissions of the agent that delegates to
-// it, never extend them: see [Definition.Narrow] and [Definition.Within].
+// it, never extend them: see [Definition.NarrowTools] and [Definition.NarrowPolicy].
 package subagent
 
 import (
@@ -23,16 +23,16 @@ import (
 
 // Names of the built-in agents.
 const (
-	General = "general"
-	Explore = "explore"
+	AgentGeneral = "general"
+	AgentExplore = "explore"
 )
 
 // Limits on reading agents and on what an agent may request.
 const (
-	maxAgents      = 100 // in each root
-	maxBytes       = 64 << 10
-	maxName        = 64
-	maxDescription = 1024
+	maxAgents         = 100 // in each root
+	maxBytes          = 64 << 10
+	maxNameLen        = 64
+	maxDescriptionLen = 1024
 	// DefaultSteps is the number of steps for an agent that does not set one.
 	DefaultSteps = 50
 	maxSteps     = 500
@@ -48,19 +48,19 @@ type (
 // Definition is one agent.
 type Definition struct {
 	Name, Description string
-	Short             string // the name without its plugin's; empty if it has none
-	About             string // Description in the user's language
+	ShortName         string // the name without its plugin's; empty if it has none
+	LocalDescription  string // Description in the user's language
 	Prompt            string
 	Tools             []string // allowed tools; nil means all
-	Without           []string // excluded tools
+	ExcludedTools     []string // excluded tools
 	Model             string   // empty: the delegating agent's
 	MaxSteps          int
 	ReadOnly          bool   // all its calls must be read-only
 	Path              string // for display; empty if built in
 }
 
-// Own reports whether the agent is not built in.
-func (d Definition) Own() bool { return d.Path != "" }
+// IsCustom reports whether the agent is not built in.
+func (d Definition) IsCustom() bool { return d.Path != "" }
 
 //go:embed general.md explore.md
 var builtIn embed.FS
@@ -73,11 +73,11 @@ type Catalogue []Definition
 func Load(roots ...Root) (Catalogue, []Warning) {
 	var l loader
 	for _, root := range roots {
-		l.root(root)
+		l.loadRoot(root)
 	}
 	slices.SortFunc(l.Items, func(a, b Definition) int { return strings.Compare(a.Name, b.Name) })
-	for _, name := range []string{General, Explore} {
-		if d, ok := l.read(Root{Files: builtIn}, name+".md"); ok {
+	for _, name := range []string{AgentGeneral, AgentExplore} {
+		if d, ok := l.loadFile(Root{Files: builtIn}, name+".md"); ok {
 			d.Path = ""
 			l.Add(strings.ToLower(d.Name), d)
 		}
@@ -90,21 +90,23 @@ func (c Catalogue) Find(name string) (Definition, bool) {
 	name = strings.TrimSpace(name)
 	i := slices.IndexFunc(c, func(d Definition) bool { return strings.EqualFold(d.Name, name) })
 	if i < 0 {
-		return frontmatter.InShort(c, func(d Definition) bool { return name != "" && strings.EqualFold(d.Short, name) })
+		return frontmatter.FindUnique(c, func(d Definition) bool { return name != "" && strings.EqualFold(d.ShortName, name) })
 	}
 	return c[i], true
 }
 
-type loader struct{ frontmatter.Found[Definition] }
+type loader struct {
+	frontmatter.ScanResult[Definition]
+}
 
-// root reads the Markdown files in a folder, without subfolders. It ignores a missing folder.
-func (l *loader) root(root Root) {
-	for _, name := range root.Only {
-		if d, ok := l.read(root, name); ok {
+// loadRoot reads the Markdown files in a folder, without subfolders. It ignores a missing folder.
+func (l *loader) loadRoot(root Root) {
+	for _, name := range root.OnlyNames {
+		if d, ok := l.loadFile(root, name); ok {
 			l.Add(strings.ToLower(d.Name), d)
 		}
 	}
-	if root.Only != nil {
+	if root.OnlyNames != nil {
 		return
 	}
 	entries, err := fs.ReadDir(root.Files, ".")
@@ -124,18 +126,18 @@ func (l *loader) root(root Root) {
 			l.Warn(root.Path, "only the first %d agents are read", maxAgents)
 			return
 		}
-		if d, ok := l.read(root, e.Name()); ok {
+		if d, ok := l.loadFile(root, e.Name()); ok {
 			l.Add(strings.ToLower(d.Name), d)
 		}
 	}
 }
 
-// read parses one file.
-func (l *loader) read(root Root, file string) (Definition, bool) {
+// loadFile parses one file.
+func (l *loader) loadFile(root Root, file string) (Definition, bool) {
 	where := root.Path + "/" + file
 	f, err := root.Load(file, maxBytes)
 	if err == nil {
-		err = check(f, file)
+		err = validate(f, file)
 	}
 	if err != nil {
 		l.Warn(where, "skipped: %v", err)
@@ -146,19 +148,19 @@ func (l *loader) read(root Root, file string) (Definition, bool) {
 	}
 	description := strings.TrimSpace(f.Text("description"))
 	d := Definition{
-		Name: nameOf(f, file), Description: clip.Text(description, maxDescription),
-		About:  clip.Text(cmp.Or(strings.TrimSpace(f.Text("about")), description), maxDescription),
-		Prompt: strings.TrimSpace(f.Body), ReadOnly: isYes(f.Text("read_only")), Path: where,
+		Name: agentName(f, file), Description: clip.Truncate(description, maxDescriptionLen),
+		LocalDescription: clip.Truncate(cmp.Or(strings.TrimSpace(f.Text("about")), description), maxDescriptionLen),
+		Prompt:           strings.TrimSpace(f.Body), ReadOnly: isYes(f.Text("read_only")), Path: where,
 	}
 	if word := strings.TrimSpace(f.Text("read_only")); word != "" && !isYes(word) && !isNo(word) {
 		l.Warn(where, "read_only must be yes or no, not %q; using yes", word)
 		d.ReadOnly = true
 	}
-	d.Name, d.Short = root.Named(d.Name)
-	l.steps(&d, f)
+	d.Name, d.ShortName = root.QualifiedName(d.Name)
+	l.parseSteps(&d, f)
 	// tools is a list of allowed tools, or a map that switches tools on and off
 	v := f.Fields["tools"]
-	for _, name := range v.Words() {
+	for _, name := range v.Items() {
 		switch name = strings.TrimSpace(name); {
 		case strings.ContainsAny(name, "()"):
 			l.Warn(d.Path, "skipped the tool %q: a part of a tool cannot be selected", name)
@@ -169,15 +171,15 @@ func (l *loader) read(root Root, file string) (Definition, bool) {
 	}
 	for name, word := range v.Map {
 		if !isYes(word) {
-			d.Without = append(d.Without, name)
+			d.ExcludedTools = append(d.ExcludedTools, name)
 		}
 	}
-	slices.Sort(d.Without)
+	slices.Sort(d.ExcludedTools)
 	name := strings.TrimSpace(f.Text("model"))
 	switch {
 	case name == "" || strings.EqualFold(name, "inherit"):
 	case root.Plugin != "": // it names another program's model: the delegating agent's model counts
-	case root.Bounded:
+	case root.Untrusted:
 		l.Warn(d.Path, "the model %q is not used: the project is not trusted", name)
 	default:
 		d.Model = name
@@ -185,12 +187,12 @@ func (l *loader) read(root Root, file string) (Definition, bool) {
 	return d, true
 }
 
-// check returns an error if a file is not a valid agent.
-func check(f frontmatter.File, file string) error {
-	name := nameOf(f, file)
+// validate returns an error if a file is not a valid agent.
+func validate(f frontmatter.File, file string) error {
+	name := agentName(f, file)
 	switch {
-	case !validName(name):
-		return fmt.Errorf("%q is not a valid name: use letters, digits, - and _, at most %d", name, maxName)
+	case !isValidName(name):
+		return fmt.Errorf("%q is not a valid name: use letters, digits, - and _, at most %d", name, maxNameLen)
 	case strings.TrimSpace(f.Body) == "":
 		return errors.New("it has no prompt: nothing follows the header")
 	case strings.TrimSpace(f.Text("description")) == "":
@@ -199,20 +201,20 @@ func check(f frontmatter.File, file string) error {
 	return nil
 }
 
-func nameOf(f frontmatter.File, file string) string {
+func agentName(f frontmatter.File, file string) string {
 	if name := strings.TrimSpace(f.Text("name")); name != "" {
 		return name
 	}
 	return strings.TrimSuffix(file, path.Ext(file))
 }
 
-func validName(name string) bool {
-	return name != "" && len(name) <= maxName && strings.IndexFunc(name, func(r rune) bool {
+func isValidName(name string) bool {
+	return name != "" && len(name) <= maxNameLen && strings.IndexFunc(name, func(r rune) bool {
 		return r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 	}) < 0
 }
 
-func (l *loader) steps(d *Definition, f frontmatter.File) {
+func (l *loader) parseSteps(d *Definition, f frontmatter.File) {
 	d.MaxSteps = DefaultSteps
 	text := strings.TrimSpace(f.Text("max_steps"))
 	if text == "" {

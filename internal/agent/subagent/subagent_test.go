@@ -26,7 +26,7 @@ func root(path string, files map[string]string) subagent.Root {
 	return subagent.Root{Path: path, Files: m}
 }
 
-func names(c subagent.Catalogue) string {
+func toolNames(c subagent.Catalogue) string {
 	var all []string
 	for _, d := range c {
 		all = append(all, d.Name)
@@ -36,20 +36,20 @@ func names(c subagent.Catalogue) string {
 
 func TestTheBuiltInAgents(t *testing.T) {
 	c, warnings := subagent.Load()
-	if len(warnings) > 0 || names(c) != "general explore" {
-		t.Fatalf("agents %s, warnings %v", names(c), warnings)
+	if len(warnings) > 0 || toolNames(c) != "general explore" {
+		t.Fatalf("agents %s, warnings %v", toolNames(c), warnings)
 	}
 	general, _ := c.Find("General")
 	explore, _ := c.Find("explore")
-	if general.ReadOnly || len(general.Tools) > 0 || general.Own() || general.MaxSteps != subagent.DefaultSteps {
+	if general.ReadOnly || len(general.Tools) > 0 || general.IsCustom() || general.MaxSteps != subagent.DefaultSteps {
 		t.Errorf("general: %+v", general)
 	}
-	if !explore.ReadOnly || slices.Contains(explore.Tools, "write") || !slices.Contains(explore.Tools, "grep") || explore.Own() {
+	if !explore.ReadOnly || slices.Contains(explore.Tools, "write") || !slices.Contains(explore.Tools, "grep") || explore.IsCustom() {
 		t.Errorf("explore: %+v", explore)
 	}
 	for _, d := range c {
-		if d.About == "" || d.About == d.Description || len(d.About) > 80 {
-			t.Errorf("%s: people are told %q", d.Name, d.About)
+		if d.LocalDescription == "" || d.LocalDescription == d.Description || len(d.LocalDescription) > 80 {
+			t.Errorf("%s: people are told %q", d.Name, d.LocalDescription)
 		}
 	}
 	if _, ok := c.Find("nobody"); ok {
@@ -70,17 +70,17 @@ func TestPeoplesOwnAgents(t *testing.T) {
 	if len(warnings) > 0 {
 		t.Errorf("warnings: %v", warnings)
 	}
-	if got := names(c); got != "Tidier explore reviewer writer general" {
+	if got := toolNames(c); got != "Tidier explore reviewer writer general" {
 		t.Fatalf("agents: %s", got)
 	}
 	r, _ := c.Find("reviewer")
-	if r.Prompt != "Review." || r.Description != "reviews" || r.About != "reviews" || fmt.Sprint(r.Tools) != "[Read Grep]" || r.Model != "big" || r.MaxSteps != 7 || !r.Own() {
+	if r.Prompt != "Review." || r.Description != "reviews" || r.LocalDescription != "reviews" || fmt.Sprint(r.Tools) != "[Read Grep]" || r.Model != "big" || r.MaxSteps != 7 || !r.IsCustom() {
 		t.Errorf("reviewer: %+v", r)
 	}
 	if e, _ := c.Find("explore"); e.Prompt != "Look my way." || !e.ReadOnly || len(e.Tools) > 0 {
 		t.Errorf("explore: %+v", e)
 	}
-	if d, _ := c.Find("tidier"); fmt.Sprint(d.Without) != "[bash]" || d.Model != "" || len(d.Tools) > 0 {
+	if d, _ := c.Find("tidier"); fmt.Sprint(d.ExcludedTools) != "[bash]" || d.Model != "" || len(d.Tools) > 0 {
 		t.Errorf("tidier: %+v", d)
 	}
 }
@@ -91,9 +91,9 @@ func TestWhatIsWrongIsToldAndTheRestIsRead(t *testing.T) {
 		"steps.md": "---\ndescription: d\nmax_steps: many\n---\nGo.", "part.md": "---\ndescription: d\ntools: [bash(git *)]\nmodel: costly\n---\nGo.", "folder.md/x.md": "x",
 		"perhaps.md": "---\ndescription: d\nread_only: maybe\n---\nGo.", "readme.md": "Only words.", "mute.md": "---\nname: mute\ndescription: \" \"\n---\nGo.",
 	})
-	project.Bounded = true
+	project.Untrusted = true
 	c, warnings := subagent.Load(project)
-	if got := names(c); got != "part perhaps steps general explore" {
+	if got := toolNames(c); got != "part perhaps steps general explore" {
 		t.Errorf("agents: %s", got)
 	}
 	var told []string
@@ -115,7 +115,7 @@ func TestWhatIsWrongIsToldAndTheRestIsRead(t *testing.T) {
 		t.Error("an agent that may be meant to read only writes")
 	}
 	part, _ := c.Find("part")
-	if set := part.Narrow(tools(t), none); len(slices.Collect(set.Specs())) != 0 || part.Model != "" {
+	if set := part.NarrowTools(tools(t), none); len(slices.Collect(set.Specs())) != 0 || part.Model != "" {
 		t.Errorf("an agent whose one tool was left out has others: %+v", part)
 	}
 }
@@ -128,9 +128,9 @@ func TestAFileThatLeadsOutIsNotRead(t *testing.T) {
 	if err := os.Symlink(secret, filepath.Join(dir, "spy.md")); err != nil {
 		t.Skip("no symbolic links here")
 	}
-	c, warnings := subagent.Load(subagent.Root{Path: "p", Files: repofile.Below(dir)}, subagent.Root{Path: "gone", Files: repofile.Below(dir + "/gone")})
-	if names(c) != "general explore" || len(warnings) != 1 {
-		t.Errorf("agents %s, warnings %v", names(c), warnings)
+	c, warnings := subagent.Load(subagent.Root{Path: "p", Files: repofile.NewRoot(dir)}, subagent.Root{Path: "gone", Files: repofile.NewRoot(dir + "/gone")})
+	if toolNames(c) != "general explore" || len(warnings) != 1 {
+		t.Errorf("agents %s, warnings %v", toolNames(c), warnings)
 	}
 }
 
@@ -178,11 +178,11 @@ func TestNarrow(t *testing.T) {
 		{subagent.Definition{}, "bash mcp__a__x read todowrite write"},
 		{subagent.Definition{Tools: []string{"READ", "writeFile", "fetch", "task", "nope"}}, "read write"},
 		{subagent.Definition{Tools: []string{"mcp__a__*"}}, "mcp__a__x"},
-		{subagent.Definition{Tools: []string{"*"}, Without: []string{"bashFile"}}, "mcp__a__x read todowrite write"},
+		{subagent.Definition{Tools: []string{"*"}, ExcludedTools: []string{"bashFile"}}, "mcp__a__x read todowrite write"},
 	}
 	for _, tt := range tests {
-		if got := on(tt.d.Narrow(base, delegates)); got != tt.want {
-			t.Errorf("%v without %v: %s, want %s", tt.d.Tools, tt.d.Without, got, tt.want)
+		if got := on(tt.d.NarrowTools(base, delegates)); got != tt.want {
+			t.Errorf("%v without %v: %s, want %s", tt.d.Tools, tt.d.ExcludedTools, got, tt.want)
 		}
 	}
 }
@@ -192,7 +192,7 @@ func TestNarrow(t *testing.T) {
 func TestAnAgentMayNeverDoMoreThanWhoeverSentIt(t *testing.T) {
 	set := tools(t)
 	for _, d := range []subagent.Definition{{Name: "g"}, {Name: "r", ReadOnly: true}, {Name: "n", Tools: []string{"read"}}} {
-		narrow := d.Narrow(set, delegates)
+		narrow := d.NarrowTools(set, delegates)
 		for s := range set.Specs() {
 			tl, _ := set.Lookup(s.Name)
 			call, err := tl.Prepare(t.Context(), nil)
@@ -203,12 +203,12 @@ func TestAnAgentMayNeverDoMoreThanWhoeverSentIt(t *testing.T) {
 				{Verdict: policy.Deny}, {Verdict: policy.Ask}, {Verdict: policy.Allow}, {Verdict: policy.Allow, ReadOnly: true}, {Verdict: policy.Ask, ReadOnly: true},
 			} {
 				parent := policy.Func(func(context.Context, policy.Case) (policy.Opinion, error) { return theirs, nil })
-				got, err := d.Within(parent, narrow).Judge(t.Context(), policy.Case{Tool: s.Name, Plan: call.Plan()})
+				got, err := d.NarrowPolicy(parent, narrow).Judge(t.Context(), policy.Case{Tool: s.Name, Plan: call.Plan()})
 				if err != nil {
 					t.Fatal(err)
 				}
 				want := theirs.Verdict
-				if narrow.Off(s.Name) || d.ReadOnly && !call.Plan().ReadOnly() && !theirs.ReadOnly {
+				if narrow.IsOff(s.Name) || d.ReadOnly && !call.Plan().ReadOnly() && !theirs.ReadOnly {
 					want = policy.Deny
 				}
 				if got.Verdict != want {
@@ -220,7 +220,7 @@ func TestAnAgentMayNeverDoMoreThanWhoeverSentIt(t *testing.T) {
 }
 
 func TestSystem(t *testing.T) {
-	got := subagent.Definition{Name: "reviewer", Prompt: "Review."}.System("Base.\n")
+	got := subagent.Definition{Name: "reviewer", Prompt: "Review."}.SystemText("Base.\n")
 	if !strings.HasPrefix(got, "Base.\n\n# Your part\n\nYou are the agent reviewer.") || !strings.HasSuffix(got, "\n\nReview.\n") {
 		t.Errorf("system text:\n%s", got)
 	}
@@ -237,7 +237,7 @@ func FuzzLoad(f *testing.F) {
 				t.Errorf("%q gives %+v", text, d)
 			}
 		}
-		if _, ok := c.Find(subagent.General); !ok {
+		if _, ok := c.Find(subagent.AgentGeneral); !ok {
 			t.Errorf("%q took the general agent away", text)
 		}
 	})
@@ -248,17 +248,17 @@ func TestAgentsThatAProgramGives(t *testing.T) {
 		"counter": json.RawMessage(`{"description":"counts","prompt":"Count.","tools":["Read"],"disallowedTools":["Bash"],"maxTurns":7,"model":"inherit"}`),
 		"general": json.RawMessage(`{"description":"mine","prompt":"Mine.","maxTurns":100000,"model":"small-one"}`),
 	}
-	list, err := subagent.Given(given)
-	if err != nil || len(list) != 2 || list[0].MaxSteps != 7 || list[1].MaxSteps != subagent.DefaultSteps || !list[0].Own() || list[0].Model != "" || list[1].Model != "small-one" {
+	list, err := subagent.ParseDefinitions(given)
+	if err != nil || len(list) != 2 || list[0].MaxSteps != 7 || list[1].MaxSteps != subagent.DefaultSteps || !list[0].IsCustom() || list[0].Model != "" || list[1].Model != "small-one" {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	all, _ := subagent.Load()
-	all = all.With(list)
+	all = all.Prepend(list)
 	if d, ok := all.Find("general"); !ok || d.Prompt != "Mine." || len(all) != 3 {
 		t.Errorf("%+v of %d", d, len(all))
 	}
 	for name, text := range map[string]string{"no prompt": `{"description":"x"}`, "a b": `{"description":"x","prompt":"x"}`, "list": `[]`} {
-		if list, err := subagent.Given(map[string]json.RawMessage{strings.ReplaceAll(name, "no prompt", "empty"): json.RawMessage(text)}); err == nil {
+		if list, err := subagent.ParseDefinitions(map[string]json.RawMessage{strings.ReplaceAll(name, "no prompt", "empty"): json.RawMessage(text)}); err == nil {
 			t.Errorf("%s: %+v", name, list)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 // A recorded entry allows something only if this user's coder
 // wrote it: the log is in the workspace, where anyone can write.
 
-func (s *Supervisor) notary(sessionID string) *seal.Notary {
+func (s *Supervisor) newNotary(sessionID string) *seal.Sealer {
 	if s.Key == nil {
 		return seal.New(nil, s.Dir, sessionID)
 	}
@@ -30,8 +30,8 @@ var ErrAnswered = errors.New("it is already answered")
 // ErrWithdrawn reports a question whose task has ended, or continued, without an answer.
 var ErrWithdrawn = errors.New("it was withdrawn: its task has ended, or continued without it")
 
-// withdraws returns ErrWithdrawn if r ends the task that a is for.
-func withdraws(r event.Record, a uip.Response) error {
+// checkWithdrawn returns ErrWithdrawn if r ends the task that a is for.
+func checkWithdrawn(r event.Record, a uip.Response) error {
 	var ended string
 	switch e := r.Event.(type) {
 	case event.TaskCompleted:
@@ -47,48 +47,48 @@ func withdraws(r event.Record, a uip.Response) error {
 	return nil
 }
 
-// ErrKeysGone reports a yes to a call that can no longer run.
-var ErrKeysGone = errors.New("the keys in this call are not saved on disk, and the program that asked has ended, so a yes could not run it. Continue in a terminal (coder -r), say no, or let the program wait for the answer next time (--on-ask wait)")
+// ErrKeysMissing reports a yes to a call that can no longer run.
+var ErrKeysMissing = errors.New("the keys in this call are not saved on disk, and the program that asked has ended, so a yes could not run it. Continue in a terminal (coder -r), say no, or let the program wait for the answer next time (--on-ask wait)")
 
-// needsKeys returns ErrKeysGone if r asks the question, a is a yes to it, and its call has keys.
-func needsKeys(r event.Record, a uip.Response) error {
+// checkKeys returns ErrKeysMissing if r asks the question, a is a yes to it, and its call has keys.
+func checkKeys(r event.Record, a uip.Response) error {
 	q, ok := r.Event.(event.InteractionRequested)
 	if !ok || q.ID != a.ID {
 		return nil
 	}
 	yes := func(q uip.Request, a uip.Response) bool {
-		return q.Display.Metadata[uip.Keyed] != "" && !a.Dismissed && a.Option != "" && a.Option != uip.Reject
+		return q.Display.Metadata[uip.MetaHasKeys] != "" && !a.Dismissed && a.Option != "" && a.Option != uip.OptionReject
 	}
 	gone := yes(q.Request, a)
 	for _, part := range q.Parts {
 		gone = gone || yes(part, a) || slices.ContainsFunc(a.Parts, func(a uip.Response) bool { return a.ID == part.ID && yes(part, a) })
 	}
 	if gone {
-		return fmt.Errorf("interaction %s: %w", a.ID, ErrKeysGone)
+		return fmt.Errorf("interaction %s: %w", a.ID, ErrKeysMissing)
 	}
 	return nil
 }
 
-// answers returns an error if r closes the question id: see [Closed].
-func answers(r event.Record, id string) error {
+// checkAnswered returns an error if r closes the question id: see [ClosedError].
+func checkAnswered(r event.Record, id string) error {
 	if e, ok := r.Event.(event.InteractionResponded); ok && e.ID == id {
-		return fmt.Errorf("interaction %s: %w", id, Closed(e.Response))
+		return fmt.Errorf("interaction %s: %w", id, ClosedError(e.Response))
 	}
 	return nil
 }
 
-// Closed returns how a closed a question: [ErrAnswered] or [ErrWithdrawn].
-func Closed(a uip.Response) error {
-	if withdrawn(a) {
+// ClosedError returns how a closed a question: [ErrAnswered] or [ErrWithdrawn].
+func ClosedError(a uip.Response) error {
+	if isWithdrawal(a) {
 		return ErrWithdrawn
 	}
 	return ErrAnswered
 }
 
-// Answered returns [ErrAnswered] if an answer to a session's question id is recorded.
-func (s *Supervisor) Answered(ctx context.Context, sessionID, id string) error {
-	for r, err := range s.Store.Read(ctx, sessionID, 0, event.Domain) {
-		if err = errors.Join(err, answers(r, id)); err != nil {
+// CheckAnswered returns [ErrAnswered] if an answer to a session's question id is recorded.
+func (s *Supervisor) CheckAnswered(ctx context.Context, sessionID, id string) error {
+	for r, err := range s.Store.Read(ctx, sessionID, 0, event.LogDomain) {
+		if err = errors.Join(err, checkAnswered(r, id)); err != nil {
 			return err
 		}
 	}
@@ -99,40 +99,40 @@ func (s *Supervisor) Answered(ctx context.Context, sessionID, id string) error {
 // continues the session. A question has only one answer: for another, the error
 // is [ErrAnswered]. If the task did not wait for it, the error is [ErrWithdrawn].
 func (s *Supervisor) Answer(ctx context.Context, sessionID string, a uip.Response) (err error) {
-	notary := s.notary(sessionID)
+	notary := s.newNotary(sessionID)
 	line, err := timeline.Open(ctx, s.Store, sessionID, timeline.Options{
 		Now: s.Now, Seal: notary.Seal, Fold: func(r event.Record) error {
-			notary.Vouches(r)
-			return errors.Join(answers(r, a.ID), withdraws(r, a), needsKeys(r, a))
+			notary.HasValidSeal(r)
+			return errors.Join(checkAnswered(r, a.ID), checkWithdrawn(r, a), checkKeys(r, a))
 		},
 	})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, line.Close()) }()
-	return line.Through(event.Discard).Emit(ctx, event.Record{Task: a.TaskID, Actor: a.Author, Event: event.InteractionResponded{Response: a}})
+	return line.Wrap(event.Discard).Emit(ctx, event.Record{Task: a.TaskID, Actor: a.Author, Event: event.InteractionResponded{Response: a}})
 }
 
-// modeKept is a recorded change of the mode.
-type modeKept struct {
+// modeRecord is a recorded change of the mode.
+type modeRecord struct {
 	mode, preset string
 	vouched      bool
 }
 
-// ignored describes the parts of the record that do not count because they are not vouched.
-type ignored struct {
+// unvouchedParts describes the parts of the record that do not count because they are not vouched.
+type unvouchedParts struct {
 	answers, calls int
 	mode           string
-	changes        bool // to files that could otherwise be undone
+	fileChanges    bool // to files that could otherwise be undone
 	unsigned       bool // a record lacks the signature that this version adds
 	foreign        bool // a record's signature is another user's, machine's or folder's
 }
 
-// note adds a stored record that is not vouched.
-func (i *ignored) note(r event.Record) {
+// addRecord adds a stored record that is not vouched.
+func (i *unvouchedParts) addRecord(r event.Record) {
 	switch e := r.Event.(type) {
 	case event.ToolCallRequested:
-		i.changes = i.changes || len(e.Before)+len(e.Tree) > 0
+		i.fileChanges = i.fileChanges || len(e.Before)+len(e.Tree) > 0
 		i.unsigned = i.unsigned || r.Seal == ""
 	case event.TaskCreated:
 		i.unsigned = i.unsigned || r.Seal == ""
@@ -147,18 +147,18 @@ func (s *Session) resumeMode() {
 	if p == nil || s.engine.ModeChosen {
 		return
 	}
-	for _, m := range s.modes {
+	for _, m := range s.modeRecords {
 		now, preset := p.Current()
 		yolo := m.mode == mode.Yolo || m.preset == mode.Yolo
-		s.yolo = yolo && m.vouched && now.Name != mode.Yolo
+		s.lastModeYolo = yolo && m.vouched && now.Name != mode.Yolo
 		switch {
 		case yolo:
-		case !m.vouched && !p.Narrows(m.mode, m.preset):
-			s.ignored.mode = m.mode
+		case !m.vouched && !p.IsNarrower(m.mode, m.preset):
+			s.unvouched.mode = m.mode
 		default:
-			s.ignored.mode = ""
-			if p.Switch(m.mode) != nil || m.preset != "" && p.Preset(m.preset) != nil {
-				_, _ = p.Switch(now.Name), p.Preset(preset) // from another version: ignore it
+			s.unvouched.mode = ""
+			if p.Switch(m.mode) != nil || m.preset != "" && p.SetPreset(m.preset) != nil {
+				_, _ = p.Switch(now.Name), p.SetPreset(preset) // from another version: ignore it
 			}
 		}
 	}
@@ -174,21 +174,21 @@ func (s *Session) untrustedNotice() string {
 		}
 	}
 	file := func(l event.Log) string { return l.String() + ".jsonl" }
-	say(s.ignored.answers > 0, fmt.Sprintf("answers to questions in %s are ignored", file(event.Domain)))
-	say(s.ignored.mode != "", fmt.Sprintf("the mode %s in %s is ignored", s.ignored.mode, file(event.Conversation)))
-	say(s.ignored.calls > 0, fmt.Sprintf("calls in %s that have not run need approval", file(event.Conversation)))
-	say(s.ignored.changes, "its changes so far cannot be undone")
-	if len(what) == 0 && (s.past.wanted || len(s.past.tasks.All()) == 0) {
+	say(s.unvouched.answers > 0, fmt.Sprintf("answers to questions in %s are ignored", file(event.LogDomain)))
+	say(s.unvouched.mode != "", fmt.Sprintf("the mode %s in %s is ignored", s.unvouched.mode, file(event.LogConversation)))
+	say(s.unvouched.calls > 0, fmt.Sprintf("calls in %s that have not run need approval", file(event.LogConversation)))
+	say(s.unvouched.fileChanges, "its changes so far cannot be undone")
+	if len(what) == 0 && (s.past.creationVouched || len(s.past.tasks.All()) == 0) {
 		return ""
 	}
-	why := s.doubt()
+	why := s.doubtReason()
 	switch {
 	case why != "":
-	case s.sup.Copied != nil && s.sup.Copied(s.ID):
+	case s.supervisor.IsCopied != nil && s.supervisor.IsCopied(s.ID):
 		why = "it was copied from another session, and approvals there do not apply here"
-	case s.ignored.unsigned && !s.ignored.foreign && s.signed:
+	case s.unvouched.unsigned && !s.unvouched.foreign && s.hasSignedRecord:
 		why = "part of it was written by an earlier version of coder, which did not sign its records"
-	case s.ignored.unsigned && !s.ignored.foreign:
+	case s.unvouched.unsigned && !s.unvouched.foreign:
 		why = "it was written by an earlier version of coder, which did not sign its records"
 	default:
 		why = "coder did not write its log on this machine and in this folder"

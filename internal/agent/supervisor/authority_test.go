@@ -29,7 +29,7 @@ func (w *world) forged(from string, change func(event.Record) []event.Record) *w
 	last := uint64(0)
 	for r := range w.store.Read(w.t.Context(), from, 0) {
 		read := reflect.New(reflect.TypeOf(r.Event))
-		if err := json.Unmarshal(jsonx.Must(r.Event), read.Interface()); err != nil {
+		if err := json.Unmarshal(jsonx.MustMarshal(r.Event), read.Interface()); err != nil {
 			w.t.Fatal(err)
 		}
 		r.Event = read.Elem().Interface().(event.Event)
@@ -68,7 +68,7 @@ type witness struct {
 
 func (p *witness) Ask(_ context.Context, q uip.Request) (uip.Response, error) {
 	p.asked = append(p.asked, q)
-	return uip.Response{ID: q.ID, Author: "user", Option: uip.Reject}, nil
+	return uip.Response{ID: q.ID, Author: "user", Option: uip.OptionReject}, nil
 }
 
 func (p *witness) Emit(_ context.Context, r event.Record) error {
@@ -81,7 +81,7 @@ func (p *witness) Emit(_ context.Context, r event.Record) error {
 // takeUp resumes session s of the world and goes on with it.
 func (p *witness) takeUp(w *world, verdict policy.Verdict) {
 	w.t.Helper()
-	s, err := w.start("say done\n---\nsay done", verdict, p, -1).Resume(w.t.Context(), "s", p)
+	s, err := w.start("say done\n---\nsay done", verdict, p, -1).ResumeSession(w.t.Context(), "s", p)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func (p *witness) takeUp(w *world, verdict policy.Verdict) {
 func answered(t *testing.T, option string) *world {
 	t.Helper()
 	w := &world{t: t}
-	person := uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+	person := uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
 		return uip.Response{ID: q.ID, Author: "user", Option: option}, nil
 	})
 	if err := w.start(writeThenSay, policy.Ask, person, 7).run("go"); err == nil {
@@ -106,16 +106,16 @@ func answered(t *testing.T, option string) *world {
 }
 
 func TestAnAnswerOnRecordCountsOnlyAsItWasGiven(t *testing.T) {
-	yes, no := answered(t, uip.Approve), answered(t, uip.Reject)
+	yes, no := answered(t, uip.OptionApprove), answered(t, uip.OptionReject)
 	shifted := false
 	tests := []struct {
 		name string
 		w    *world
 	}{
-		{"made with another key", func() *world { o := yes.forged("s", unchanged); o.secret = authkey.Temporary(); return o }()},
+		{"made with another key", func() *world { o := yes.forged("s", unchanged); o.secret = authkey.NewTemporary(); return o }()},
 		{"in a log that is in doubt", func() *world { o := yes.forged("s", unchanged); o.doubt = "it is tracked by git"; return o }()},
 		{"without a seal", yes.forged("s", func(r event.Record) []event.Record { r.Seal = ""; return []event.Record{r} })},
-		{"that was a no", no.forged("s", only(func(e *event.InteractionResponded) { e.Option = uip.Approve }))},
+		{"that was a no", no.forged("s", only(func(e *event.InteractionResponded) { e.Option = uip.OptionApprove }))},
 		{"by somebody else", yes.forged("s", func(r event.Record) []event.Record {
 			if _, ok := r.Event.(event.InteractionResponded); ok {
 				r.Actor = "main"
@@ -165,13 +165,13 @@ func TestAnAnswerOnRecordCountsOnlyAsItWasGiven(t *testing.T) {
 }
 
 func TestAnAnswerOfAnotherSessionDoesNotCount(t *testing.T) {
-	w := answered(t, uip.Approve)
+	w := answered(t, uip.OptionApprove)
 	moved := w.forged("s", unchanged)
-	p := moved.start("say done", policy.Ask, uip.Nobody, -1)
+	p := moved.start("say done", policy.Ask, uip.NoInteractor, -1)
 	q := &witness{}
-	p.Person = q
+	p.User = q
 	p.Config.Dir = "/elsewhere" // the same session, copied to another folder
-	s, err := supervisor.New(p.Config).Resume(t.Context(), "s", q)
+	s, err := supervisor.New(p.Config).ResumeSession(t.Context(), "s", q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,11 +186,11 @@ func TestAnAnswerOfAnotherSessionDoesNotCount(t *testing.T) {
 func TestCallsThatALogBroughtAlongAreAskedAbout(t *testing.T) {
 	w := &world{t: t}
 	// created, started, system, user, assistant; then it dies
-	if err := w.start(writeThenSay, policy.Allow, uip.Nobody, 5).run("go"); err == nil {
+	if err := w.start(writeThenSay, policy.Allow, uip.NoInteractor, 5).run("go"); err == nil {
 		t.Fatal("it survived")
 	}
 	own, foreign := w.forged("s", unchanged), w.forged("s", unchanged)
-	foreign.secret = authkey.Temporary()
+	foreign.secret = authkey.NewTemporary()
 	edited := w.forged("s", only(func(e *event.MessageAdded) {
 		if e.Message.Role == chat.Assistant {
 			e.Message.Parts = []chat.Part{chat.ToolCall{ID: "c1", Name: "write", Args: []byte(`{"path":"b"}`)}}
@@ -214,7 +214,7 @@ func TestCallsThatALogBroughtAlongAreAskedAbout(t *testing.T) {
 // only read.
 func TestAMarkOnRecordDoesNotLetACallRunTwice(t *testing.T) {
 	w := &world{t: t}
-	first := w.start(writeThenSay, policy.Allow, uip.Nobody, -1)
+	first := w.start(writeThenSay, policy.Allow, uip.NoInteractor, -1)
 	first.during = first.store.die
 	if err := first.run("go"); err == nil {
 		t.Fatal("it survived")
@@ -246,7 +246,7 @@ func TestAModeOnRecordCountsIfThePersonChoseItOrItIsNarrower(t *testing.T) {
 		}
 		c := p.Config
 		engine := c.Engine
-		c.Engine = func(id string, spawn supervisor.Spawn) (supervisor.Engine, error) {
+		c.Engine = func(id string, spawn supervisor.SpawnFunc) (supervisor.Engine, error) {
 			e, err := engine(id, spawn)
 			e.Mode, e.ModeChosen = state, chosen
 			return e, err
@@ -255,8 +255,8 @@ func TestAModeOnRecordCountsIfThePersonChoseItOrItIsNarrower(t *testing.T) {
 	}
 	record := func(changes ...event.ModeChanged) *world {
 		w := &world{t: t, secret: w.key()}
-		sup, _ := withMode(w.start("say hi", policy.Allow, uip.Nobody, -1), mode.Build, false)
-		s, err := sup.Start(t.Context(), "s", event.Discard)
+		sup, _ := withMode(w.start("say hi", policy.Allow, uip.NoInteractor, -1), mode.Build, false)
+		s, err := sup.StartSession(t.Context(), "s", event.Discard)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -276,7 +276,7 @@ func TestAModeOnRecordCountsIfThePersonChoseItOrItIsNarrower(t *testing.T) {
 	}
 	autoEdit := record(changedTo(mode.AutoEdit))
 	foreign := autoEdit.forged("s", unchanged)
-	foreign.secret = authkey.Temporary()
+	foreign.secret = authkey.NewTemporary()
 	for name, tt := range map[string]struct {
 		w      *world
 		start  string
@@ -297,8 +297,8 @@ func TestAModeOnRecordCountsIfThePersonChoseItOrItIsNarrower(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var p witness
-			sup, state := withMode(tt.w.start("say hi", policy.Allow, uip.Nobody, -1), tt.start, tt.chosen)
-			s, err := sup.Resume(t.Context(), "s", &p)
+			sup, state := withMode(tt.w.start("say hi", policy.Allow, uip.NoInteractor, -1), tt.start, tt.chosen)
+			s, err := sup.ResumeSession(t.Context(), "s", &p)
 			if err != nil {
 				t.Fatal(err)
 			}

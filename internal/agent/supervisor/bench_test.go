@@ -82,8 +82,8 @@ func (w *world) start(script string, verdict policy.Verdict, person uip.Interact
 	}
 	p := &process{w: w, store: &mortal{Store: &w.store, lives: lives}, model: scripted.New(s, scripted.Options{})}
 	p.Supervisor = supervisor.New(supervisor.Config{
-		Store: p.store, Sessions: &w.sessions, Person: person, Engine: p.engine(verdict),
-		Dir: "/project", NewID: w.newID, Now: time.Now, Key: w.key, Doubt: func(string) string { return w.doubt },
+		Store: p.store, Sessions: &w.sessions, User: person, Engine: p.engine(verdict),
+		Dir: "/project", NewID: w.newID, Now: time.Now, Key: w.key, DoubtReason: func(string) string { return w.doubt },
 	})
 	return p
 }
@@ -93,7 +93,7 @@ func (w *world) key() *authkey.Key {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.secret == nil {
-		w.secret = authkey.Temporary()
+		w.secret = authkey.NewTemporary()
 	}
 	return w.secret
 }
@@ -105,7 +105,7 @@ func (w *world) newID(prefix string) string {
 	return fmt.Sprint(prefix, w.ids)
 }
 
-func (p *process) engine(verdict policy.Verdict) func(string, supervisor.Spawn) (supervisor.Engine, error) {
+func (p *process) engine(verdict policy.Verdict) func(string, supervisor.SpawnFunc) (supervisor.Engine, error) {
 	judge := policy.Func(func(context.Context, policy.Case) (policy.Opinion, error) {
 		return policy.Opinion{Verdict: verdict, Reasons: []policy.Reason{{By: "rule", Text: "test", Lasting: true}}}, nil
 	})
@@ -113,7 +113,7 @@ func (p *process) engine(verdict policy.Verdict) func(string, supervisor.Spawn) 
 	if err != nil {
 		p.w.t.Fatal(err)
 	}
-	return func(string, supervisor.Spawn) (supervisor.Engine, error) {
+	return func(string, supervisor.SpawnFunc) (supervisor.Engine, error) {
 		return supervisor.Engine{Engine: orchestrator.Engine{
 			Provider: p.model, Commands: []slash.Command{slash.Help(), slash.Compact()},
 			Runner: &toolrun.Runner{Policy: judge, NewID: func() string { return p.w.newID("ui") }, Now: time.Now},
@@ -147,17 +147,17 @@ func (p *process) tool() tool.Tool {
 // run starts session "s" and runs input, however it ends. The session is let
 // go as a dead process lets go of its lock.
 func (p *process) run(input string) error {
-	s, err := p.Start(p.w.t.Context(), "s", event.Discard)
+	s, err := p.StartSession(p.w.t.Context(), "s", event.Discard)
 	if err != nil {
 		return err
 	}
-	_, err = s.Run(p.w.t.Context(), input, event.Discard)
+	_, err = s.RunText(p.w.t.Context(), input, event.Discard)
 	return errors.Join(err, s.Close())
 }
 
 func (p *process) resume() *supervisor.Session {
 	p.w.t.Helper()
-	s, err := p.Resume(p.w.t.Context(), "s", event.Discard)
+	s, err := p.ResumeSession(p.w.t.Context(), "s", event.Discard)
 	if err != nil {
 		p.w.t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func (w *world) check() {
 			for _, c := range e.Message.Calls() {
 				calls[c.ID]++
 			}
-			for r := range chat.Select[chat.ToolResult](e.Message) {
+			for r := range chat.PartsOf[chat.ToolResult](e.Message) {
 				results[r.CallID]++
 			}
 		}
@@ -210,8 +210,8 @@ func (w *world) check() {
 // domain lists the types of the domain events, in order.
 func (w *world) domain() string {
 	var names []string
-	for r := range w.store.Read(w.t.Context(), "s", 0, event.Domain) {
-		name, _ := event.Name(r.Event)
+	for r := range w.store.Read(w.t.Context(), "s", 0, event.LogDomain) {
+		name, _ := event.WireName(r.Event)
 		names = append(names, strings.TrimPrefix(name, "UserInteraction"))
 	}
 	return strings.Join(names, " ")
@@ -219,9 +219,9 @@ func (w *world) domain() string {
 
 func told(p *process, n int) string {
 	var b strings.Builder
-	for _, m := range p.model.Seen()[n].Messages {
+	for _, m := range p.model.Requests()[n].Messages {
 		fmt.Fprintf(&b, "%s:%s", m.Role, m.Text())
-		for r := range chat.Select[chat.ToolResult](m) {
+		for r := range chat.PartsOf[chat.ToolResult](m) {
 			b.WriteString(r.Text)
 		}
 		b.WriteString("\n")

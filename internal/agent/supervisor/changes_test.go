@@ -34,11 +34,11 @@ func TestAChangeIsTakenUpBetweenTheStepsOfATurn(t *testing.T) {
 		}
 		return nil
 	})
-	person := uip.Func(func(ctx context.Context, q uip.Request) (uip.Response, error) { // in the middle of a round
-		if err := s.Change(ctx, mode.AutoEdit, out); err != nil {
+	person := uip.InteractorFunc(func(ctx context.Context, q uip.Request) (uip.Response, error) { // in the middle of a round
+		if err := s.ChangeSettings(ctx, mode.AutoEdit, out); err != nil {
 			t.Error(err)
 		}
-		return uip.Response{ID: q.ID, Author: "user", Option: uip.Approve}, nil
+		return uip.Response{ID: q.ID, Author: "user", Option: uip.OptionApprove}, nil
 	})
 	p := w.start(writeThenSay+"\n---\nsay more", policy.Ask, person, -1)
 	c, engine := p.Config, p.Engine
@@ -46,25 +46,25 @@ func TestAChangeIsTakenUpBetweenTheStepsOfATurn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Engine = func(id string, spawn supervisor.Spawn) (supervisor.Engine, error) {
+	c.Engine = func(id string, spawn supervisor.SpawnFunc) (supervisor.Engine, error) {
 		e, err := engine(id, spawn)
 		e.Mode = state
 		return e, err
 	}
-	if s, err = supervisor.New(c).Start(t.Context(), "s", out); err != nil {
+	if s, err = supervisor.New(c).StartSession(t.Context(), "s", out); err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if err := s.Change(t.Context(), "sideways", out); err == nil {
+	if err := s.ChangeSettings(t.Context(), "sideways", out); err == nil {
 		t.Error("there is a mode sideways")
 	}
-	if _, err := s.Run(t.Context(), "go", out); err != nil {
+	if _, err := s.RunText(t.Context(), "go", out); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Change(t.Context(), mode.Plan, out); err != nil {
+	if err := s.ChangeSettings(t.Context(), mode.Plan, out); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Run(t.Context(), "again", out); err != nil {
+	if _, err := s.RunText(t.Context(), "again", out); err != nil {
 		t.Fatal(err)
 	}
 	want := "call in build, mode auto-edit, done in auto-edit, mode plan, more in plan"

@@ -15,36 +15,36 @@ import (
 	"coder/internal/record/timeline"
 )
 
-// errCutHere is the model's result for a call without one,
+// errCopiedUpToHere is the model's result for a call without one,
 // because the session was begun from a record before it.
-var errCutHere = errors.New("cancelled: this session starts from an earlier record of another session, before this call had a result; files are as they were before the call")
+var errCopiedUpToHere = errors.New("cancelled: this session starts from an earlier record of another session, before this call had a result; files are as they were before the call")
 
-// Cut ends everything unfinished in a session that was copied up to one of its
+// CloseCopied ends everything unfinished in a session that was copied up to one of its
 // records, and switches to a mode if one is named. It cancels each call without
 // a result, withdraws each open question, and cancels each task without an end.
-func (s *Supervisor) Cut(ctx context.Context, id, mode, preset string) (err error) {
-	ss := &Session{ID: id, sup: s, broker: broker.New(s.Person), doubt: func() string { return "" }}
-	ss.notary = s.notary(id)
-	ss.line, err = timeline.Open(ctx, s.Store, id, timeline.Options{Now: s.Now, Fold: ss.fold, Seal: ss.notary.Seal})
+func (s *Supervisor) CloseCopied(ctx context.Context, id, mode, preset string) (err error) {
+	ss := &Session{ID: id, supervisor: s, broker: broker.New(s.User), doubtReason: func() string { return "" }}
+	ss.notary = s.newNotary(id)
+	ss.timeline, err = timeline.Open(ctx, s.Store, id, timeline.Options{Now: s.Now, Fold: ss.applyPast, Seal: ss.notary.Seal})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, ss.line.Close()) }()
-	sink := ss.through(event.Discard)
+	defer func() { err = errors.Join(err, ss.timeline.Close()) }()
+	sink := ss.recordingSink(event.Discard)
 	for _, c := range ss.unfinishedSubtasks() {
-		if err := ss.cutThread(ctx, c.thread(), sink); err != nil {
+		if err := ss.closeCopiedThread(ctx, c.thread(), sink); err != nil {
 			return err
 		}
-		if err := ss.cutTask(ctx, c.id, sink); err != nil {
+		if err := ss.closeCopiedTask(ctx, c.id, sink); err != nil {
 			return err
 		}
 	}
-	t, open := ss.past.unfinished()
-	if err := ss.cutThread(ctx, ss.main(t.ID), sink); err != nil {
+	t, open := ss.past.unfinishedTask()
+	if err := ss.closeCopiedThread(ctx, ss.main(t.ID), sink); err != nil {
 		return err
 	}
 	if open {
-		if err := ss.cutTask(ctx, t.ID, sink); err != nil {
+		if err := ss.closeCopiedTask(ctx, t.ID, sink); err != nil {
 			return err
 		}
 	}
@@ -54,12 +54,12 @@ func (s *Supervisor) Cut(ctx context.Context, id, mode, preset string) (err erro
 	return sink.Emit(ctx, event.Record{Actor: event.ActorUser, Event: event.ModeChanged{Mode: mode, Preset: preset}})
 }
 
-// cutThread gives every call in a conversation without a result one.
-func (s *Session) cutThread(ctx context.Context, th thread, sink event.Sink) error {
-	open := th.conversation.Open()
-	now := s.sup.Now().UnixMilli()
+// closeCopiedThread gives every call in a conversation without a result one.
+func (s *Session) closeCopiedThread(ctx context.Context, th thread, sink event.Sink) error {
+	open := th.conversation.OpenCalls()
+	now := s.supervisor.Now().UnixMilli()
 	end := func(id, name, author string) error {
-		res := toolrun.Failed(chat.ToolCall{ID: id, Name: name}, errCutHere)
+		res := toolrun.FailedResult(chat.ToolCall{ID: id, Name: name}, errCopiedUpToHere)
 		return sink.Emit(ctx, event.Record{Task: th.task, Actor: event.ActorRecovery, Event: event.ToolCallCompleted{
 			CallID: id, Tool: name, Author: author, TaskID: th.task, Output: json.RawMessage(res.Text), IsError: true, Timestamp: now,
 		}})
@@ -74,13 +74,13 @@ func (s *Session) cutThread(ctx context.Context, th thread, sink event.Sink) err
 		}
 	}
 	for _, c := range open {
-		res := toolrun.Failed(c, errCutHere)
+		res := toolrun.FailedResult(c, errCopiedUpToHere)
 		if done, ok := th.past.completed[c.ID]; ok {
 			res = chat.ToolResult{CallID: c.ID, Name: c.Name, Text: string(done.Output), Failed: done.IsError}
 		} else if _, asked := th.past.requested[c.ID]; !asked {
 			err := sink.Emit(ctx, event.Record{Task: th.task, Actor: event.ActorRecovery, Event: event.ToolCallRequested{
 				CallID: c.ID, Tool: c.Name, Author: th.agent, TaskID: th.task, Input: c.Args, Timestamp: now,
-				Verdict: event.Cancelled, DecidedBy: event.ActorRecovery,
+				Verdict: event.VerdictCancelled, DecidedBy: event.ActorRecovery,
 			}})
 			if err == nil {
 				err = end(c.ID, c.Name, th.agent)
@@ -89,7 +89,7 @@ func (s *Session) cutThread(ctx context.Context, th thread, sink event.Sink) err
 				return err
 			}
 		}
-		told := event.Record{Task: th.task, Actor: event.ActorRecovery, Event: event.MessageAdded{Message: chat.Answer(res)}}
+		told := event.Record{Task: th.task, Actor: event.ActorRecovery, Event: event.MessageAdded{Message: chat.ToolMessage(res)}}
 		if err := sink.Emit(ctx, told); err != nil {
 			return fmt.Errorf("end the call %s: %w", c.ID, err)
 		}
@@ -97,7 +97,7 @@ func (s *Session) cutThread(ctx context.Context, th thread, sink event.Sink) err
 	return nil
 }
 
-func (s *Session) cutTask(ctx context.Context, id string, sink event.Sink) error {
+func (s *Session) closeCopiedTask(ctx context.Context, id string, sink event.Sink) error {
 	return sink.Emit(ctx, event.Record{Task: id, Actor: event.ActorRecovery, Event: event.TaskCanceled{
 		TaskID: id, Reason: "a new session begins here", Author: event.ActorUser,
 	}})

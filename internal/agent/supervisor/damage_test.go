@@ -23,7 +23,7 @@ import (
 func (w *desktop) logFiles() map[event.Log][]byte {
 	w.t.Helper()
 	all := make(map[event.Log][]byte)
-	for _, l := range event.Logs {
+	for _, l := range event.AllLogs {
 		text, err := os.ReadFile(w.logFile(l))
 		if err != nil {
 			w.t.Fatal(err)
@@ -46,7 +46,7 @@ type backup struct {
 
 func newBackup(t *testing.T) backup {
 	t.Helper()
-	w := &desktop{world: world{t: t, secret: authkey.Temporary()}, dir: filepath.Join(t.TempDir(), "w")}
+	w := &desktop{world: world{t: t, secret: authkey.NewTemporary()}, dir: filepath.Join(t.TempDir(), "w")}
 	w.on(&faultdisk.Disk{NoSync: true}, diskScript, false).play()
 	b := backup{w, filepath.Join(t.TempDir(), "w"), w.logFiles()}
 	if err := os.CopyFS(b.files, os.DirFS(w.dir)); err != nil {
@@ -83,17 +83,17 @@ func (w *desktop) opens() (noticed bool) {
 	t := w.t
 	var repairs []jsonl.Repair
 	p := w.on(&faultdisk.Disk{NoSync: true}, "say went on\nrepeat\n", false)
-	inner := p.Damaged
-	p.Damaged = func(id string, last uint64) bool { noticed = inner(id, last); return noticed }
+	inner := p.IsDamaged
+	p.IsDamaged = func(id string, last uint64) bool { noticed = inner(id, last); return noticed }
 	p.told = func(r jsonl.Repair) { repairs = append(repairs, r) }
-	s, err := p.Resume(t.Context(), "s", event.Discard)
+	s, err := p.ResumeSession(t.Context(), "s", event.Discard)
 	if err != nil {
 		t.Fatalf("it cannot be opened: %v", err)
 	}
 	if _, err := s.Continue(t.Context(), event.Discard); err != nil && !errors.Is(err, supervisor.ErrFinished) {
 		t.Fatalf("continue: %v", err)
 	}
-	if answer, err := s.Run(t.Context(), "and now", event.Discard); err != nil || answer.Text != "went on" {
+	if answer, err := s.RunText(t.Context(), "and now", event.Discard); err != nil || answer.Text != "went on" {
 		t.Fatalf("run: %+v, %v", answer, err)
 	}
 	if err := s.Close(); err != nil {
@@ -122,7 +122,7 @@ func (w *desktop) canBeSent() {
 	}
 	open := map[string]bool{}
 	for i, m := range talk.Messages() {
-		for r := range chat.Select[chat.ToolResult](m) {
+		for r := range chat.PartsOf[chat.ToolResult](m) {
 			if !open[r.CallID] {
 				w.t.Fatalf("message %d answers %q, which was not asked", i, r.CallID)
 			}
@@ -170,11 +170,11 @@ func TestDamagedSessionsOpenAndSaySo(t *testing.T) {
 		} else if !d.holds("I will") || !d.holds("all done") {
 			t.Fatalf("%s log, %s: words were lost", l, what)
 		}
-		if bytes.HasPrefix(text, lines(b.logs[event.Domain])[0]) || l != event.Domain { // of one without its first record nothing is left
+		if bytes.HasPrefix(text, lines(b.logs[event.LogDomain])[0]) || l != event.LogDomain { // of one without its first record nothing is left
 			b.with(spoiled, "heads", "sessions").opens()
 		}
 	}
-	for _, l := range event.Logs {
+	for _, l := range event.AllLogs {
 		ls := lines(b.logs[l])
 		for i := range ls {
 			try("a line missing", l, bytes.Join(slices.Delete(slices.Clone(ls), i, i+1), nil))
@@ -191,7 +191,7 @@ func TestDamagedSessionsOpenAndSaySo(t *testing.T) {
 	}
 	chance := rand.New(rand.NewPCG(1, 2))
 	for range 100 {
-		l := event.Logs[chance.IntN(len(event.Logs))]
+		l := event.AllLogs[chance.IntN(len(event.AllLogs))]
 		text := bytes.Clone(b.logs[l])
 		text[chance.IntN(len(text))] ^= 1 << chance.IntN(8)
 		try("a bit flipped", l, text)
@@ -210,7 +210,7 @@ func TestAllLogsCutAtTheEndOfARecord(t *testing.T) {
 		cut := make(map[event.Log][]byte)
 		for l, text := range b.logs {
 			cut[l] = bytes.Join(slices.DeleteFunc(lines(text), func(line []byte) bool {
-				seq, _ := event.Peek(bytes.TrimSpace(line))
+				seq, _ := event.PeekSeq(bytes.TrimSpace(line))
 				return seq > last
 			}), nil)
 		}

@@ -37,23 +37,23 @@ type onDisk struct {
 }
 
 func (w *desktop) on(disk disk.Disk, script string, waives bool) *onDisk {
-	p := &onDisk{process: w.start(script, policy.Allow, uip.Nobody, -1), told: func(jsonl.Repair) {}}
+	p := &onDisk{process: w.start(script, policy.Allow, uip.NoInteractor, -1), told: func(jsonl.Repair) {}}
 	damaged := map[string]bool{}
 	store := jsonl.Open(filepath.Join(w.dir, "log"), jsonl.Options{
-		Disk: disk, Report: func(r jsonl.Repair) { damaged[r.Session] = r.Lost(); p.told(r) },
+		Disk: disk, OnRepair: func(r jsonl.Repair) { damaged[r.Session] = r.MayLackRecords(); p.told(r) },
 		Heads: &jsonl.Heads{Dir: filepath.Join(w.dir, "heads"), Key: w.key},
 	})
-	sessions := jsonl.OpenSessions(filepath.Join(w.dir, "sessions"), jsonl.Decisions).On(disk)
-	p.logs = failover.New(store, failover.Options{Mark: store.MarkApart})
+	sessions := jsonl.OpenSessions(filepath.Join(w.dir, "sessions"), jsonl.FsyncDecisions).WithDisk(disk)
+	p.logs = failover.New(store, failover.Options{Mark: store.MarkInMemory})
 	engine := p.engine(policy.Allow)
 	p.Supervisor = supervisor.New(supervisor.Config{
-		Store: p.logs, Sessions: failover.NewSessions(sessions, func(error) {}), Person: uip.Func(yes),
+		Store: p.logs, Sessions: failover.NewSessions(sessions, func(error) {}), User: uip.InteractorFunc(yes),
 		Dir: "/project", NewID: w.newID, Now: time.Now, Key: w.key,
-		Damaged: func(id string, last uint64) bool { return damaged[id] || sessions.At(id) > last },
-		Engine: func(id string, spawn supervisor.Spawn) (supervisor.Engine, error) {
+		IsDamaged: func(id string, last uint64) bool { return damaged[id] || sessions.LastSeq(id) > last },
+		Engine: func(id string, spawn supervisor.SpawnFunc) (supervisor.Engine, error) {
 			e, err := engine(id, spawn)
 			if waives {
-				e.Runner.Waiver = &toolrun.Waiver{Waive: p.logs.Waive}
+				e.Runner.Waiver = &toolrun.RecordWaiver{Waive: p.logs.Waive}
 			}
 			return e, err
 		},
@@ -64,12 +64,12 @@ func (w *desktop) on(disk disk.Disk, script string, waives bool) *onDisk {
 // play runs two turns, as far as they go.
 func (p *onDisk) play() {
 	t := p.w.t
-	s, err := p.Start(t.Context(), "s", p.sink())
+	s, err := p.StartSession(t.Context(), "s", p.sink())
 	if err != nil {
 		return // what cannot be opened does nothing
 	}
 	for _, input := range []string{"first", "second"} {
-		_, _ = s.Run(t.Context(), input, p.sink()) // how it ends is for the caller to look at
+		_, _ = s.RunText(t.Context(), input, p.sink()) // how it ends is for the caller to look at
 	}
 	_ = s.Close()
 }
@@ -111,7 +111,7 @@ func TestADiskThatFailsAtAnyOperation(t *testing.T) {
 		t.Skip("takes long")
 	}
 	whole := &faultdisk.Disk{NoSync: true}
-	w := &desktop{world: world{t: t, secret: authkey.Temporary()}, dir: t.TempDir()}
+	w := &desktop{world: world{t: t, secret: authkey.NewTemporary()}, dir: t.TempDir()}
 	w.on(whole, diskScript, false).play()
 	operations := len(whole.Log())
 	if got := strings.Join(w.wrote, " "); got != "a b c d" {
@@ -139,7 +139,7 @@ func (w *desktop) fails(f *faultdisk.Disk, waives, continues bool) {
 	t := w.t
 	first := w.on(f, diskScript, waives)
 	first.play()
-	unkept := first.logs.Unkept()
+	unkept := first.logs.SaveError()
 	kept := w.kept()
 	if unkept == nil && len(kept) < len(first.shown) {
 		t.Errorf("%d records are kept of %d, and all is said to be", len(kept), len(first.shown))
@@ -153,7 +153,7 @@ func (w *desktop) fails(f *faultdisk.Disk, waives, continues bool) {
 	}
 	begun := map[string]bool{}
 	for _, r := range kept {
-		if e, ok := r.Event.(event.ToolCallRequested); ok && e.Verdict == event.Allowed {
+		if e, ok := r.Event.(event.ToolCallRequested); ok && e.Verdict == event.VerdictAllowed {
 			begun[e.Effects[0].Target] = true
 		}
 	}
@@ -177,7 +177,7 @@ func (w *desktop) fails(f *faultdisk.Disk, waives, continues bool) {
 func (w *desktop) takeUp(continues bool) {
 	t := w.t
 	second := w.on(&faultdisk.Disk{NoSync: true}, "say went on\nrepeat\n", false)
-	s, err := second.Resume(t.Context(), "s", event.Discard)
+	s, err := second.ResumeSession(t.Context(), "s", event.Discard)
 	if err != nil {
 		t.Errorf("resume: %v", err)
 		return
@@ -188,7 +188,7 @@ func (w *desktop) takeUp(continues bool) {
 			t.Errorf("continue: %v", err)
 		}
 	}
-	if answer, err := s.Run(t.Context(), "and now", event.Discard); err != nil || answer.Text != "went on" {
+	if answer, err := s.RunText(t.Context(), "and now", event.Discard); err != nil || answer.Text != "went on" {
 		t.Errorf("run: %+v, %v", answer, err)
 	}
 }
@@ -207,5 +207,5 @@ func (w *desktop) kept() (rs []event.Record) {
 
 // yes is a person who agrees to everything.
 func yes(_ context.Context, q uip.Request) (uip.Response, error) {
-	return uip.Response{ID: q.ID, Author: "user", Option: uip.Approve}, nil
+	return uip.Response{ID: q.ID, Author: "user", Option: uip.OptionApprove}, nil
 }

@@ -18,10 +18,10 @@ const key = "known-0123456789"
 
 // masking has a process keep keys off the record.
 func (p *process) masking() *process {
-	engine, c := p.Config.Engine, secret.Conceal([]string{key})
-	p.Config.Engine = func(id string, spawn supervisor.Spawn) (supervisor.Engine, error) {
+	engine, c := p.Config.Engine, secret.NewConcealer([]string{key})
+	p.Config.Engine = func(id string, spawn supervisor.SpawnFunc) (supervisor.Engine, error) {
 		e, err := engine(id, spawn)
-		e.Conceals, e.Runner.Conceals = c, c
+		e.Concealer, e.Runner.Concealer = c, c
 		return e, err
 	}
 	return p
@@ -44,7 +44,7 @@ func (w *world) clean(ps ...*process) {
 		}
 	}
 	for _, p := range ps {
-		for _, req := range p.model.Seen() {
+		for _, req := range p.model.Requests() {
 			if text, _ := json.Marshal(req); strings.Contains(string(text), key) {
 				w.t.Errorf("the model was told %s", text)
 			}
@@ -54,18 +54,18 @@ func (w *world) clean(ps ...*process) {
 
 func TestACallRunsWithItsKeysAndIsKeptWithoutThem(t *testing.T) {
 	w := &world{t: t}
-	p := w.start("reason with "+key+"\nsay on it: "+key+"\ncall write id=c1 {\"path\":\""+key+"\"}\n---\nsay done, "+key, policy.Allow, uip.Nobody, -1).masking()
-	s, err := p.Start(t.Context(), "s", event.Discard)
+	p := w.start("reason with "+key+"\nsay on it: "+key+"\ncall write id=c1 {\"path\":\""+key+"\"}\n---\nsay done, "+key, policy.Allow, uip.NoInteractor, -1).masking()
+	s, err := p.StartSession(t.Context(), "s", event.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var shown strings.Builder
-	done, err := s.Run(t.Context(), "use "+key, event.SinkFunc(func(_ context.Context, r event.Record) error {
+	done, err := s.RunText(t.Context(), "use "+key, event.SinkFunc(func(_ context.Context, r event.Record) error {
 		text, _ := json.Marshal(r)
 		shown.Write(text)
 		return nil
 	}))
-	if err != nil || done.Text != "done, "+secret.Concealed {
+	if err != nil || done.Text != "done, "+secret.KeyMask {
 		t.Errorf("%q, %v", done.Text, err)
 	}
 	if !slices.Equal(w.wrote, []string{key}) {
@@ -74,7 +74,7 @@ func TestACallRunsWithItsKeysAndIsKeptWithoutThem(t *testing.T) {
 	if strings.Contains(shown.String(), key) {
 		t.Errorf("shown: %s", shown.String())
 	}
-	if got := told(p, 1); strings.Count(got, secret.Concealed) < 3 {
+	if got := told(p, 1); strings.Count(got, secret.KeyMask) < 3 {
 		t.Errorf("the model was told %s", got)
 	}
 	w.check()
@@ -87,8 +87,8 @@ func TestACallRunsWithItsKeysAndIsKeptWithoutThem(t *testing.T) {
 // However a process ends, a call whose keys are not on record is not run again
 // without them, nor is an answer taken for it: the model is told to make it anew.
 func TestACallWithoutItsKeysIsNotTakenUp(t *testing.T) {
-	yes := uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
-		return uip.Response{ID: q.ID, Author: "user", Option: uip.Approve}, nil
+	yes := uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
+		return uip.Response{ID: q.ID, Author: "user", Option: uip.OptionApprove}, nil
 	})
 	script := "say on it\ncall write id=c1 {\"path\":\"" + key + "\"}\n---\nsay done"
 	seen := false
@@ -98,11 +98,11 @@ func TestACallWithoutItsKeysIsNotTakenUp(t *testing.T) {
 			break
 		}
 		ran := len(w.wrote)
-		p := w.start("say again", policy.Ask, uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+		p := w.start("say again", policy.Ask, uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
 			t.Errorf("after %d records: asked %q", lives, q.Display.Title)
 			return uip.NoAnswer(q), nil
 		}), -1).masking()
-		s, err := p.Resume(t.Context(), "s", event.Discard)
+		s, err := p.ResumeSession(t.Context(), "s", event.Discard)
 		if err != nil {
 			continue // before the first record
 		}
@@ -110,7 +110,7 @@ func TestACallWithoutItsKeysIsNotTakenUp(t *testing.T) {
 		if len(w.wrote) != ran {
 			t.Errorf("after %d records: it wrote %q", lives, w.wrote)
 		}
-		if len(p.model.Seen()) > 0 && strings.Contains(told(p, 0), "make the call again") {
+		if len(p.model.Requests()) > 0 && strings.Contains(told(p, 0), "make the call again") {
 			seen = true
 		}
 		w.check()
@@ -124,13 +124,13 @@ func TestACallWithoutItsKeysIsNotTakenUp(t *testing.T) {
 
 func TestArgumentsOfAnAnswerAreNotTakenUpWithoutTheirKeys(t *testing.T) {
 	w := &world{t: t}
-	changed := uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
-		return uip.Response{ID: q.ID, Author: "user", Option: uip.Approve, Args: json.RawMessage(`{"path":"` + key + `"}`)}, nil
+	changed := uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
+		return uip.Response{ID: q.ID, Author: "user", Option: uip.OptionApprove, Args: json.RawMessage(`{"path":"` + key + `"}`)}, nil
 	})
 	if err := w.start(writeThenSay, policy.Ask, changed, 7).masking().run("go"); err == nil {
 		t.Fatal("it survived")
 	}
-	p := w.start("say done", policy.Ask, uip.Nobody, -1).masking()
+	p := w.start("say done", policy.Ask, uip.NoInteractor, -1).masking()
 	if _, err := p.resume().Continue(t.Context(), event.Discard); err != nil || len(w.wrote) != 0 {
 		t.Errorf("it wrote %q, %v", w.wrote, err)
 	}
@@ -141,14 +141,14 @@ func TestArgumentsOfAnAnswerAreNotTakenUpWithoutTheirKeys(t *testing.T) {
 // A key that comes in pieces is shown in none.
 func TestAKeyInPiecesIsNotShown(t *testing.T) {
 	w := &world{t: t}
-	p := w.start("reason so "+key+" it is\nsay one "+key+" two\nsay ghp_0123456789abcdefghijklmnop", policy.Allow, uip.Nobody, -1).masking()
-	s, err := p.Start(t.Context(), "s", event.Discard)
+	p := w.start("reason so "+key+" it is\nsay one "+key+" two\nsay ghp_0123456789abcdefghijklmnop", policy.Allow, uip.NoInteractor, -1).masking()
+	s, err := p.StartSession(t.Context(), "s", event.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var text, thought strings.Builder
 	pieces := 0
-	_, err = s.Run(t.Context(), "go", event.SinkFunc(func(_ context.Context, r event.Record) error {
+	_, err = s.RunText(t.Context(), "go", event.SinkFunc(func(_ context.Context, r event.Record) error {
 		switch e := r.Event.(type) {
 		case event.TextDelta:
 			text.WriteString(e.Text)
@@ -158,7 +158,7 @@ func TestAKeyInPiecesIsNotShown(t *testing.T) {
 		}
 		return nil
 	}))
-	if err != nil || text.String() != "one "+secret.Concealed+" two\nghp_01…[masked]" || thought.String() != "so "+secret.Concealed+" it is" {
+	if err != nil || text.String() != "one "+secret.KeyMask+" two\nghp_01…[masked]" || thought.String() != "so "+secret.KeyMask+" it is" {
 		t.Errorf("%q, %q, %v", text.String(), thought.String(), err)
 	}
 	if pieces < 2 {
@@ -171,13 +171,13 @@ func TestAKeyInPiecesIsNotShown(t *testing.T) {
 // What is held back of the thinking is shown before the words that follow it.
 func TestWhatIsHeldBackKeepsItsPlace(t *testing.T) {
 	w := &world{t: t}
-	p := w.start("reason it ends with an A\nsay so", policy.Allow, uip.Nobody, -1).masking()
-	s, err := p.Start(t.Context(), "s", event.Discard)
+	p := w.start("reason it ends with an A\nsay so", policy.Allow, uip.NoInteractor, -1).masking()
+	s, err := p.StartSession(t.Context(), "s", event.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var shown strings.Builder
-	_, err = s.Run(t.Context(), "go", event.SinkFunc(func(_ context.Context, r event.Record) error {
+	_, err = s.RunText(t.Context(), "go", event.SinkFunc(func(_ context.Context, r event.Record) error {
 		switch e := r.Event.(type) {
 		case event.TextDelta:
 			shown.WriteString("<" + e.Text + ">")

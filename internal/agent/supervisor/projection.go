@@ -17,25 +17,25 @@ import (
 
 // projection is the session's snapshot, folded from records.
 type projection struct {
-	mu       sync.Mutex // guards the fields below
-	head     session.Head
-	system   *chat.Message
-	messages []chat.Message
-	notes    []session.Note
-	local    []session.Local
-	last     uint64
-	subtasks map[string]bool // their messages are left out
+	mu            sync.Mutex // guards the fields below
+	head          session.Head
+	system        *chat.Message
+	messages      []chat.Message
+	notes         []session.Note
+	localCommands []session.Local
+	last          uint64
+	subtasks      map[string]bool // their messages are left out
 }
 
-// Project writes the snapshot of session id from its logs, if it is newer
+// SaveProjection writes the snapshot of session id from its logs, if it is newer
 // than the saved one. It opens nothing: it does not claim the session or
 // add a record, and does not disturb a process that uses the session.
-func (s *Supervisor) Project(ctx context.Context, id string) error {
-	snap, err := s.Snapshot(ctx, id)
+func (s *Supervisor) SaveProjection(ctx context.Context, id string) error {
+	snap, err := s.LoadSnapshot(ctx, id)
 	if err != nil {
 		return err
 	}
-	if saved, err := s.Sessions.Load(ctx, id); err == nil && saved.At >= snap.At {
+	if saved, err := s.Sessions.Load(ctx, id); err == nil && saved.LastSeq >= snap.LastSeq {
 		return nil
 	}
 	snap.Observed = true // a process using the session may have written a newer one
@@ -56,7 +56,7 @@ func (p *projection) add(r event.Record) {
 	switch e := r.Event.(type) {
 	case event.TaskCreated:
 		if e.ParentID != "" {
-			put(&p.subtasks, r.Task, true)
+			putIn(&p.subtasks, r.Task, true)
 			return
 		}
 		p.head.Meta.Turns++
@@ -78,18 +78,18 @@ func (p *projection) add(r event.Record) {
 	case event.ModeChanged:
 		p.head.Meta.Agent = e.Mode
 	case event.LocalAdded:
-		p.local = append(p.local, session.Local{Before: len(p.messages), Time: r.Time, Local: true, Input: e.Input, Output: e.Output})
+		p.localCommands = append(p.localCommands, session.Local{Before: len(p.messages), Time: r.Time, Local: true, Input: e.Input, Output: e.Output})
 	}
 }
 
-// missing lists the messages in snap after those of the
+// missingMessages lists the messages in snap after those of the
 // projection. ok is false if snap does not begin with them.
-func (p *projection) missing(snap session.Snapshot) (ms []chat.Message, ok bool, err error) {
+func (p *projection) missingMessages(snap session.Snapshot) (ms []chat.Message, ok bool, err error) {
 	mine, err := p.snapshot()
 	if err != nil {
 		return nil, false, err
 	}
-	have, theirs := withoutSystem(mine.Messages), withoutSystem(snap.Messages)
+	have, theirs := dropSystem(mine.Messages), dropSystem(snap.Messages)
 	for i, m := range have {
 		if i >= len(theirs) || !bytes.Equal(m, theirs[i]) {
 			return nil, i >= len(theirs), nil // the logs have more
@@ -105,8 +105,8 @@ func (p *projection) missing(snap session.Snapshot) (ms []chat.Message, ok bool,
 	return ms, true, nil
 }
 
-// withoutSystem drops the system text, which is recorded again when it differs.
-func withoutSystem(ms []json.RawMessage) []json.RawMessage {
+// dropSystem drops the system text, which is recorded again when it differs.
+func dropSystem(ms []json.RawMessage) []json.RawMessage {
 	if len(ms) > 0 && bytes.HasPrefix(ms[0], []byte(`{"role":"system"`)) {
 		return ms[1:]
 	}
@@ -117,18 +117,18 @@ func withoutSystem(ms []json.RawMessage) []json.RawMessage {
 func (p *projection) snapshot() (session.Snapshot, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	snap := session.Snapshot{Head: p.head, At: p.last}
+	snap := session.Snapshot{Head: p.head, LastSeq: p.last}
 	shift := 0
 	if p.system != nil {
 		shift = 1
-		raw, err := p.system.Strict()
+		raw, err := p.system.MarshalOpenAI()
 		if err != nil {
 			return snap, err
 		}
 		snap.Messages = append(snap.Messages, raw)
 	}
 	for i, m := range p.messages {
-		raw, err := m.Strict()
+		raw, err := m.MarshalOpenAI()
 		if err != nil {
 			return snap, fmt.Errorf("message %d: %w", i, err)
 		}
@@ -138,36 +138,36 @@ func (p *projection) snapshot() (session.Snapshot, error) {
 		n.Index += shift
 		snap.Notes = append(snap.Notes, n)
 	}
-	for _, l := range p.local {
+	for _, l := range p.localCommands {
 		l.Before += shift
 		snap.Local = append(snap.Local, l)
 	}
 	return snap, nil
 }
 
-// save replaces the session's snapshot.
-func (s *Session) save(ctx context.Context) error {
-	snap, err := s.view.snapshot()
+// saveSnapshot replaces the session's snapshot.
+func (s *Session) saveSnapshot(ctx context.Context) error {
+	snap, err := s.projection.snapshot()
 	if err != nil {
 		return fmt.Errorf("project session %s: %w", s.ID, err)
 	}
 	set := s.engine.Settings()
 	snap.ID, snap.Model = s.ID, set.Model
-	snap.Meta.Agent, snap.Meta.Model, snap.Meta.Dir = set.Mode, set.Model, s.sup.Dir
+	snap.Meta.Agent, snap.Meta.Model, snap.Meta.Dir = set.Mode, set.Model, s.supervisor.Dir
 	tools := []json.RawMessage{}
 	for t := range set.Tools.Specs() {
-		tools = append(tools, jsonx.Must(map[string]any{
+		tools = append(tools, jsonx.MustMarshal(map[string]any{
 			"type":     "function",
 			"function": map[string]any{"name": t.Name, "description": t.Doc, "parameters": t.Schema},
 		}))
 	}
 	snap.Tools = tools
-	return s.sup.Sessions.Save(ctx, snap)
+	return s.supervisor.Sessions.Save(ctx, snap)
 }
 
-// Snapshot returns the snapshot of session id from its logs, or the saved
+// LoadSnapshot returns the snapshot of session id from its logs, or the saved
 // one if there are none. Without either, the error is [session.ErrNotFound].
-func (s *Supervisor) Snapshot(ctx context.Context, id string) (session.Snapshot, error) {
+func (s *Supervisor) LoadSnapshot(ctx context.Context, id string) (session.Snapshot, error) {
 	saved, savedErr := s.Sessions.Load(ctx, id)
 	var view projection
 	for r, err := range s.Store.Read(ctx, id, 0) {

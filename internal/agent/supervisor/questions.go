@@ -7,27 +7,27 @@ import (
 	"coder/internal/core/uip"
 )
 
-// questions are the open questions by task. A task has at most one.
-type questions struct {
+// openQuestions are the open questions by task. A task has at most one.
+type openQuestions struct {
 	mu   sync.Mutex // guards open
 	open map[string]uip.Request
 }
 
-// note applies one record.
-func (q *questions) note(r event.Record) {
+// applyRecord applies one record.
+func (q *openQuestions) applyRecord(r event.Record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch e := r.Event.(type) {
 	case event.InteractionRequested:
-		put(&q.open, r.Task, e.Request)
+		putIn(&q.open, r.Task, e.Request)
 	case event.InteractionResponded, event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
 		delete(q.open, r.Task)
 	}
 }
 
-// passed returns the open question that r makes obsolete: its task asks another question, or
+// obsoleteQuestion returns the open question that r makes obsolete: its task asks another question, or
 // is complete. Its call no longer needed an answer, or a killed process could not withdraw it.
-func (q *questions) passed(r event.Record) (uip.Request, bool) {
+func (q *openQuestions) obsoleteQuestion(r event.Record) (uip.Request, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	asked, ok := q.open[r.Task]
@@ -41,7 +41,7 @@ func (q *questions) passed(r event.Record) (uip.Request, bool) {
 }
 
 // has reports whether a question is open.
-func (q *questions) has(id string) bool {
+func (q *openQuestions) has(id string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, asked := range q.open {
@@ -52,12 +52,12 @@ func (q *questions) has(id string) bool {
 	return false
 }
 
-// withdrawal returns the record that closes a question without an answer.
-func withdrawal(q uip.Request, task, why string) event.Record {
+// newWithdrawal returns the record that closes a question without an answer.
+func newWithdrawal(q uip.Request, task, why string) event.Record {
 	return event.Record{Task: task, Actor: event.ActorRecovery, Event: event.InteractionResponded{Response: uip.Response{
 		ID: q.ID, TaskID: task, Author: event.ActorRecovery, Dismissed: true, Comment: why,
 	}}}
 }
 
-// withdrawn reports whether a response is such a withdrawal instead of an answer.
-func withdrawn(a uip.Response) bool { return a.Dismissed && a.Author == event.ActorRecovery }
+// isWithdrawal reports whether a response is such a withdrawal instead of an answer.
+func isWithdrawal(a uip.Response) bool { return a.Dismissed && a.Author == event.ActorRecovery }

@@ -32,7 +32,7 @@ func (w *world) cutOffHooks(life int) {
 	}
 	for i, id := range tasks {
 		r := event.Record{Session: "s", Seq: last + 1 + uint64(i), Task: id, Actor: "hook", Event: event.ToolCallRequested{
-			CallID: fmt.Sprintf("hook_%d_%d", life, i), Tool: "hook", Author: authors[id], TaskID: id, Verdict: event.Allowed,
+			CallID: fmt.Sprintf("hook_%d_%d", life, i), Tool: "hook", Author: authors[id], TaskID: id, Verdict: event.VerdictAllowed,
 			ReadOnly: i%2 == 1,
 		}}
 		if err := w.store.Append(w.t.Context(), last+uint64(i), r); err != nil {
@@ -48,15 +48,15 @@ func TestWhatWasAskedForEnds(t *testing.T) {
 	for _, goOn := range []bool{false, true} {
 		for lives := 1; ; lives++ {
 			w := &world{t: t}
-			died := w.office(handOver, policy.Allow, uip.Nobody, lives).run("go") != nil
+			died := w.office(handOver, policy.Allow, uip.NoInteractor, lives).run("go") != nil
 			w.cutOffHooks(0)
 			for life, more := range []int{lives%7 + 1, -1} {
-				p := w.office("to the work\nsay it is done\nrepeat\n---\nsay all done\nrepeat", policy.Allow, uip.Nobody, more)
-				s, err := p.Resume(t.Context(), "s", event.Discard)
+				p := w.office("to the work\nsay it is done\nrepeat\n---\nsay all done\nrepeat", policy.Allow, uip.NoInteractor, more)
+				s, err := p.ResumeSession(t.Context(), "s", event.Discard)
 				if err == nil && goOn {
 					_, err = s.Continue(t.Context(), event.Discard)
 				} else if err == nil {
-					_, err = s.Run(t.Context(), "and now", event.Discard)
+					_, err = s.RunText(t.Context(), "and now", event.Discard)
 				}
 				if s != nil {
 					_ = s.Close()

@@ -20,12 +20,12 @@ import (
 
 // Limits on what a turn may delegate to subagents.
 const (
-	SubtasksAtOnce  = 4
-	SubtasksPerTurn = 16
+	MaxParallelSubtasks = 4
+	MaxSubtasksPerTurn  = 16
 )
 
 // ErrTooManySubtasks reports a turn that has used up its subtasks.
-var ErrTooManySubtasks = fmt.Errorf("this turn has already delegated work to other agents %d times, the most allowed", SubtasksPerTurn)
+var ErrTooManySubtasks = fmt.Errorf("this turn has already delegated work to other agents %d times, the most allowed", MaxSubtasksPerTurn)
 
 // Subtask is work for a subagent. It belongs to the current turn.
 type Subtask struct {
@@ -36,15 +36,15 @@ type Subtask struct {
 
 // SubtaskReport is the result of a subtask.
 type SubtaskReport struct {
-	Task    string     // its id; empty if it never began
-	Summary string     // its answer, or its last message
-	Usage   chat.Usage // of all its requests to models
-	Wrote   []string   // paths, without duplicates
-	Err     error      // why it failed, or nil
+	Task         string     // its id; empty if it never began
+	Summary      string     // its answer, or its last message
+	Usage        chat.Usage // of all its requests to models
+	WrittenFiles []string   // paths, without duplicates
+	Err          error      // why it failed, or nil
 }
 
-// Spawn is [Session.Spawn].
-type Spawn func(context.Context, Subtask) (SubtaskReport, error)
+// SpawnFunc is [Session.Spawn].
+type SpawnFunc func(context.Context, Subtask) (SubtaskReport, error)
 
 // Spawn runs a subtask on the same timeline and with the same interactor, and waits for
 // it. A subagent's failure is part of the report. The error is for what ends or parks the
@@ -57,31 +57,31 @@ func (s *Session) Spawn(ctx context.Context, job Subtask) (SubtaskReport, error)
 	if err != nil {
 		return SubtaskReport{}, err
 	}
-	free, err := s.subtasks.wait(ctx)
+	free, err := s.subtasks.acquireSlot(ctx)
 	if err != nil {
 		return SubtaskReport{}, err
 	}
 	defer free()
 	working, stop := context.WithCancel(ctx)
 	defer stop()
-	defer s.subtasks.run(c.id, stop)()
+	defer s.subtasks.register(c.id, stop)()
 	answer, err := c.run(working)
 	report := c.report(answer)
 	switch {
 	case working.Err() != nil && ctx.Err() == nil:
-		report.Err = errStopped
+		report.Err = errSubtaskStopped
 		return report, nil
 	case ctx.Err() != nil:
 		return report, ctx.Err()
-	case errors.Is(err, uip.ErrParked) || errors.Is(err, toolrun.ErrRefused) || tool.IsFatal(err):
+	case errors.Is(err, uip.ErrAnswerPending) || errors.Is(err, toolrun.ErrDeniedAndStopped) || tool.IsFatal(err):
 		return report, err
 	}
 	report.Err = err
 	return report, nil
 }
 
-// errStopped reports a subtask that the user stopped without stopping the turn.
-var errStopped = errors.New("the user stopped this task")
+// errSubtaskStopped reports a subtask that the user stopped without stopping the turn.
+var errSubtaskStopped = errors.New("the user stopped this task")
 
 // StopSubtask stops the subtask id of the current turn, and
 // reports whether it was running. The turn continues.
@@ -95,23 +95,23 @@ func (s *Session) StopSubtask(id string) bool {
 	return ok
 }
 
-// subtasks are the running subagents of the current turn.
-type subtasks struct {
+// subtaskPool are the running subagents of the current turn.
+type subtaskPool struct {
 	slots chan struct{} // one slot per running subtask; made before the first turn
 
-	mu      sync.Mutex // guards the fields below
-	out     event.Sink
-	parent  string                        // the turn's task
-	made    int                           // started in this turn
-	left    []*child                      // by an earlier process, and not yet resumed
-	running map[string]context.CancelFunc // stops a running subtask, by task
+	mu         sync.Mutex // guards the fields below
+	out        event.Sink
+	parent     string                        // the turn's task
+	started    int                           // started in this turn
+	unfinished []*child                      // by an earlier process, and not yet resumed
+	running    map[string]context.CancelFunc // stops a running subtask, by task
 }
 
-// run registers a running task until done is called.
-func (c *subtasks) run(task string, stop context.CancelFunc) (done func()) {
+// register registers a running task until done is called.
+func (c *subtaskPool) register(task string, stop context.CancelFunc) (done func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	put(&c.running, task, stop)
+	putIn(&c.running, task, stop)
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -119,18 +119,18 @@ func (c *subtasks) run(task string, stop context.CancelFunc) (done func()) {
 	}
 }
 
-// begin prepares for a turn shown on out.
-func (c *subtasks) begin(out event.Sink, left []*child) {
+// beginTurn prepares for a turn shown on out.
+func (c *subtaskPool) beginTurn(out event.Sink, left []*child) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.out, c.made, c.left = out, 0, left
+	c.out, c.started, c.unfinished = out, 0, left
 	if c.slots == nil {
-		c.slots = make(chan struct{}, SubtasksAtOnce)
+		c.slots = make(chan struct{}, MaxParallelSubtasks)
 	}
 }
 
 // observe notes the turn's task.
-func (c *subtasks) observe(r event.Record) {
+func (c *subtaskPool) observe(r event.Record) {
 	if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID == "" {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -138,8 +138,8 @@ func (c *subtasks) observe(r event.Record) {
 	}
 }
 
-// wait returns when another subtask may run.
-func (c *subtasks) wait(ctx context.Context) (free func(), err error) {
+// acquireSlot returns when another subtask may run.
+func (c *subtaskPool) acquireSlot(ctx context.Context) (free func(), err error) {
 	select {
 	case c.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -155,18 +155,18 @@ func (c *subtasks) wait(ctx context.Context) (free func(), err error) {
 // child is a subtask with its agent.
 type child struct {
 	*Session
-	job          Subtask
+	subtask      Subtask
 	id           string
 	parent       string // the parent task
-	call         string // the call in the parent task
+	callID       string // the call in the parent task
 	out          event.Sink
 	conversation *conversation.Conversation
-	earlier      *unfinished // its state from an earlier process
+	unfinished   *unfinishedSubtask // its state from an earlier process
 
-	mu    sync.Mutex // guards the fields below
-	usage chat.Usage
-	wrote []string
-	calls map[string]event.ToolCallRequested // running
+	mu           sync.Mutex // guards the fields below
+	usage        chat.Usage
+	writtenFiles []string
+	runningCalls map[string]event.ToolCallRequested // running
 }
 
 // newChild begins a subtask, or finds the one left unfinished.
@@ -176,18 +176,18 @@ func (s *Session) newChild(job Subtask, call string) (*child, error) {
 	if s.subtasks.out == nil {
 		return nil, errors.New("no turn is running that could delegate work")
 	}
-	if i := slices.IndexFunc(s.subtasks.left, func(c *child) bool { return c.call == call && c.earlier.agent == job.Agent }); i >= 0 {
-		c := s.subtasks.left[i]
-		s.subtasks.left = slices.Delete(s.subtasks.left, i, i+1)
-		c.job, c.out = job, s.subtasks.out
+	if i := slices.IndexFunc(s.subtasks.unfinished, func(c *child) bool { return c.callID == call && c.unfinished.agent == job.Agent }); i >= 0 {
+		c := s.subtasks.unfinished[i]
+		s.subtasks.unfinished = slices.Delete(s.subtasks.unfinished, i, i+1)
+		c.subtask, c.out = job, s.subtasks.out
 		return c, nil
 	}
-	if s.subtasks.made >= SubtasksPerTurn {
+	if s.subtasks.started >= MaxSubtasksPerTurn {
 		return nil, ErrTooManySubtasks
 	}
-	s.subtasks.made++
-	id := s.sup.NewID("task")
-	return &child{Session: s, job: job, id: id, parent: s.subtasks.parent, call: call, out: s.subtasks.out, conversation: conversation.Of(id)}, nil
+	s.subtasks.started++
+	id := s.supervisor.NewID("task")
+	return &child{Session: s, subtask: job, id: id, parent: s.subtasks.parent, callID: call, out: s.subtasks.out, conversation: conversation.New(id)}, nil
 }
 
 // run runs the subtask to its answer.
@@ -195,28 +195,28 @@ func (c *child) run(ctx context.Context) (string, error) {
 	s := c.Session
 	orch := orchestrator.New(orchestrator.Config{
 		Engine: orchestrator.Engine{
-			Provider: s.engine.Provider, Runner: c.job.Runner, Mode: s.engine.Mode, PutAside: s.engine.PutAside, Hooks: s.engine.Hooks, Sleep: s.engine.Sleep, Conceals: s.engine.Conceals,
-			Settings: func() orchestrator.Settings { return c.job.Settings },
+			Provider: s.engine.Provider, Runner: c.subtask.Runner, Mode: s.engine.Mode, SaveResult: s.engine.SaveResult, Hooks: s.engine.Hooks, Sleep: s.engine.Sleep, Concealer: s.engine.Concealer,
+			Settings: func() orchestrator.Settings { return c.subtask.Settings },
 		},
-		Talk: c.conversation, Through: c.through, Person: s.broker.On, Save: func(context.Context) error { return nil },
-		Child: &orchestrator.Subtask{ID: c.id, Parent: c.parent, CallID: c.call, Agent: c.job.Agent, Title: c.job.Title},
-		NewID: s.sup.NewID, Now: s.sup.Now,
+		Conversation: c.conversation, RecordingSink: c.childSink, NewInteractor: s.broker.WithSink, Save: func(context.Context) error { return nil },
+		Subtask: &orchestrator.Subtask{ID: c.id, Parent: c.parent, CallID: c.callID, Agent: c.subtask.Agent, Title: c.subtask.Title},
+		NewID:   s.supervisor.NewID, Now: s.supervisor.Now,
 	})
-	if c.earlier == nil {
-		return orch.RunTurn(ctx, c.job.Objective, c.out)
+	if c.unfinished == nil {
+		return orch.RunTurn(ctx, c.subtask.Objective, c.out)
 	}
-	if err := s.resolveCalls(ctx, c.thread(), true, c.through(c.out)); err != nil {
+	if err := s.resolveCalls(ctx, c.thread(), true, c.childSink(c.out)); err != nil {
 		return "", err
 	}
-	return orch.ContinueTurn(ctx, orchestrator.Unfinished{
-		Task: c.id, Input: c.job.Objective, Started: c.earlier.task.Status != task.Open, Heard: c.earlier.past.heard,
-		Doubted: c.thread().doubted(),
+	return orch.ContinueTurn(ctx, orchestrator.UnfinishedTurn{
+		Task: c.id, Input: c.subtask.Objective, Started: c.unfinished.task.Status != task.StatusOpen, InputRecorded: c.unfinished.past.inputRecorded,
+		Unvouched: c.thread().isUnvouched(),
 	}, c.out)
 }
 
-// through returns the subtask's sink: the session's, without events that only a whole turn may emit.
-func (c *child) through(out event.Sink) event.Sink {
-	sink := c.Session.through(out)
+// childSink returns the subtask's sink: the session's, without events that only a whole turn may emit.
+func (c *child) childSink(out event.Sink) event.Sink {
+	sink := c.Session.recordingSink(out)
 	return event.SinkFunc(func(ctx context.Context, r event.Record) error {
 		switch r.Event.(type) {
 		case event.StateChanged, event.Interrupted, event.ContextUsed:
@@ -225,35 +225,35 @@ func (c *child) through(out event.Sink) event.Sink {
 		if err := sink.Emit(ctx, r); err != nil {
 			return err
 		}
-		c.count(r)
+		c.updateReport(r)
 		return nil
 	})
 }
 
-// count updates the subtask's report.
-func (c *child) count(r event.Record) {
+// updateReport updates the subtask's report.
+func (c *child) updateReport(r event.Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, used, _ := event.Used(r.Event)
+	_, used, _ := event.UsageOf(r.Event)
 	c.usage = c.usage.Add(used)
 	switch e := r.Event.(type) {
 	case event.ToolCallRequested:
-		put(&c.calls, e.CallID, e)
+		putIn(&c.runningCalls, e.CallID, e)
 	case event.ToolCallCompleted:
-		asked := c.calls[e.CallID]
+		asked := c.runningCalls[e.CallID]
 		for _, f := range asked.Effects {
-			if tool.Edits(e.Tool, f) && !event.Untouched(asked, e) && !slices.Contains(c.wrote, f.Target) {
-				c.wrote = append(c.wrote, f.Target)
+			if tool.ChangesFile(e.Tool, f) && !event.IsUntouched(asked, e) && !slices.Contains(c.writtenFiles, f.Target) {
+				c.writtenFiles = append(c.writtenFiles, f.Target)
 			}
 		}
-		delete(c.calls, e.CallID)
+		delete(c.runningCalls, e.CallID)
 	}
 }
 
 func (c *child) report(answer string) SubtaskReport {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r := SubtaskReport{Task: c.id, Summary: answer, Usage: c.usage, Wrote: slices.Clone(c.wrote)}
+	r := SubtaskReport{Task: c.id, Summary: answer, Usage: c.usage, WrittenFiles: slices.Clone(c.writtenFiles)}
 	for _, m := range slices.Backward(c.conversation.View()) {
 		if r.Summary == "" && m.Role == chat.Assistant {
 			r.Summary = strings.TrimSpace(m.Text())
@@ -262,14 +262,14 @@ func (c *child) report(answer string) SubtaskReport {
 	return r
 }
 
-// unfinished is a subtask that an earlier process left unfinished.
-type unfinished struct {
-	task         task.Task
-	created      event.Record
-	agent, call  string
-	conversation *conversation.Conversation
-	past         history
-	usage        chat.Usage
+// unfinishedSubtask is a subtask that an earlier process left unfinished.
+type unfinishedSubtask struct {
+	task          task.Task
+	created       event.Record
+	agent, callID string
+	conversation  *conversation.Conversation
+	past          history
+	usage         chat.Usage
 }
 
 // unfinishedSubtasks returns the subtasks that an earlier process left unfinished.
@@ -278,7 +278,7 @@ func (s *Session) unfinishedSubtasks() []*child {
 	for _, t := range s.past.tasks.All() {
 		if l := s.past.children[t.ID]; l != nil {
 			l.task = t
-			all = append(all, &child{Session: s, id: t.ID, parent: t.Parent, call: l.call, conversation: l.conversation, earlier: l, usage: l.usage})
+			all = append(all, &child{Session: s, id: t.ID, parent: t.Parent, callID: l.callID, conversation: l.conversation, unfinished: l, usage: l.usage})
 		}
 	}
 	return all
@@ -288,7 +288,7 @@ func (s *Session) unfinishedSubtasks() []*child {
 // subtasks, so that it can tell their work from the turn's.
 func announceSubtasks(ctx context.Context, left []*child, out event.Sink) error {
 	for _, c := range left {
-		if err := out.Emit(ctx, c.earlier.created); err != nil {
+		if err := out.Emit(ctx, c.unfinished.created); err != nil {
 			return err
 		}
 	}
@@ -297,8 +297,8 @@ func announceSubtasks(ctx context.Context, left []*child, out event.Sink) error 
 
 func (c *child) thread() thread {
 	return thread{
-		task: c.id, agent: c.earlier.agent, conversation: c.conversation, past: &c.earlier.past,
-		runner: c.job.Runner, settings: func() orchestrator.Settings { return c.job.Settings },
+		task: c.id, agent: c.unfinished.agent, conversation: c.conversation, past: &c.unfinished.past,
+		runner: c.subtask.Runner, settings: func() orchestrator.Settings { return c.subtask.Settings },
 	}
 }
 
@@ -307,7 +307,7 @@ func (s *Session) closeSubtasks(ctx context.Context, left []*child, sink event.S
 	for _, c := range left {
 		err := s.closeThread(ctx, c.thread(), sink)
 		if err == nil {
-			err = s.cancel(ctx, c.id, sink)
+			err = s.cancelTask(ctx, c.id, sink)
 		}
 		if err != nil {
 			return fmt.Errorf("settle the subtask %s: %w", c.id, err)
@@ -320,13 +320,13 @@ func (s *Session) closeSubtasks(ctx context.Context, left []*child, sink event.S
 // turn did not resume, unless the turn waits for an answer and still may.
 func (s *Session) closeUnclaimed(ctx context.Context, turnErr error, out event.Sink) error {
 	s.subtasks.mu.Lock()
-	left := s.subtasks.left
-	s.subtasks.left = nil
+	left := s.subtasks.unfinished
+	s.subtasks.unfinished = nil
 	s.subtasks.mu.Unlock()
-	if errors.Is(turnErr, uip.ErrParked) || len(left) == 0 {
+	if errors.Is(turnErr, uip.ErrAnswerPending) || len(left) == 0 {
 		return turnErr
 	}
-	if err := s.closeSubtasks(context.WithoutCancel(ctx), left, s.through(out)); turnErr == nil {
+	if err := s.closeSubtasks(context.WithoutCancel(ctx), left, s.recordingSink(out)); turnErr == nil {
 		return err
 	}
 	return turnErr

@@ -19,14 +19,14 @@ func TestAProcessMayDieWhileOthersWork(t *testing.T) {
 	for _, goOn := range []bool{false, true} {
 		for lives := 1; ; lives++ {
 			w := &world{t: t}
-			died := w.office(handOver, policy.Allow, uip.Nobody, lives).run("go") != nil
+			died := w.office(handOver, policy.Allow, uip.NoInteractor, lives).run("go") != nil
 			if !died && goOn {
 				break
 			}
-			p := w.office("to the work\nsay it is done\nrepeat\n---\nsay all done\nrepeat", policy.Allow, uip.Nobody, -1)
+			p := w.office("to the work\nsay it is done\nrepeat\n---\nsay all done\nrepeat", policy.Allow, uip.NoInteractor, -1)
 			s := p.resume()
 			run := func() (string, error) {
-				done, err := s.Run(t.Context(), "and now", event.Discard)
+				done, err := s.RunText(t.Context(), "and now", event.Discard)
 				return done.Text, err
 			}
 			if goOn {
@@ -42,7 +42,7 @@ func TestAProcessMayDieWhileOthersWork(t *testing.T) {
 			if n := len(strings.Fields(w.ends())); n > 2 {
 				t.Errorf("after %d records: %d others: %s", lives, n, w.ends())
 			}
-			if _, left := s.Unfinished(); left || t.Failed() {
+			if _, left := s.UnfinishedTask(); left || t.Failed() {
 				t.Fatalf("after %d records (going on: %v): unfinished %v", lives, goOn, left)
 			}
 			if !died {
@@ -56,12 +56,12 @@ func TestAProcessMayDieWhileOthersWork(t *testing.T) {
 // knows what it knew.
 func TestWorkThatWasHandedOutIsTakenUp(t *testing.T) {
 	w := &world{t: t}
-	first := w.office(handOver, policy.Allow, uip.Nobody, -1)
+	first := w.office(handOver, policy.Allow, uip.NoInteractor, -1)
 	first.during = first.store.die
 	if err := first.run("go"); err == nil {
 		t.Fatal("it survived")
 	}
-	p := w.office("to the work\nwant outcome is unknown\nsay it was done\nusage 3 1\n---\nsay all done", policy.Allow, uip.Nobody, -1)
+	p := w.office("to the work\nwant outcome is unknown\nsay it was done\nusage 3 1\n---\nsay all done", policy.Allow, uip.NoInteractor, -1)
 	if got, err := p.resume().Continue(t.Context(), event.Discard); err != nil || got != "all done" {
 		t.Fatalf("%q, %v", got, err)
 	}
@@ -84,10 +84,10 @@ func TestWorkThatIsOverIsNotDoneTwice(t *testing.T) {
 	n := 0
 	for lives := 1; w.ends() != "done"; lives++ {
 		w = &world{t: t}
-		_ = w.office(handOver, policy.Allow, uip.Nobody, lives).run("go")
+		_ = w.office(handOver, policy.Allow, uip.NoInteractor, lives).run("go")
 		n = lives
 	}
-	p := w.office("want outcome is unknown\nsay I will look", policy.Allow, uip.Nobody, -1)
+	p := w.office("want outcome is unknown\nsay I will look", policy.Allow, uip.NoInteractor, -1)
 	if got, err := p.resume().Continue(t.Context(), event.Discard); err != nil || got != "I will look" {
 		t.Fatalf("after %d records: %q, %v", n, got, err)
 	}
@@ -107,11 +107,11 @@ func TestAnothersQuestionWaitsForItsAnswer(t *testing.T) {
 			if agent == "looker" { // another one beside it, which needs nobody
 				script = "call task id=q {\"agent\":\"looker\",\"work\":\"peer\"}\n" + strings.TrimSpace(script) + "\n---\nto peer\nsay seen\n"
 			}
-			if err := w.office(script, policy.Ask, uip.Parked, -1).run("go"); !errors.Is(err, uip.ErrParked) {
+			if err := w.office(script, policy.Ask, uip.PendingInteractor, -1).run("go"); !errors.Is(err, uip.ErrAnswerPending) {
 				t.Fatalf("err = %v", err)
 			}
 			w.answer()
-			never := uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+			never := uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
 				t.Error("asked again")
 				return uip.NoAnswer(q), nil
 			})
@@ -145,9 +145,9 @@ func (w *world) answer() {
 			open[e.ID] = e.Request
 		}
 	}
-	p := w.start("", policy.Ask, uip.Nobody, -1)
+	p := w.start("", policy.Ask, uip.NoInteractor, -1)
 	for _, id := range slices.Sorted(maps.Keys(open)) {
-		if err := p.Answer(w.t.Context(), "s", uip.Response{ID: id, TaskID: open[id].TaskID, Author: "user", Option: uip.Approve}); err != nil {
+		if err := p.Answer(w.t.Context(), "s", uip.Response{ID: id, TaskID: open[id].TaskID, Author: "user", Option: uip.OptionApprove}); err != nil {
 			w.t.Fatal(err)
 		}
 	}

@@ -39,7 +39,7 @@ type office struct {
 func (w *world) office(script string, verdict policy.Verdict, person uip.Interactor, lives int) *office {
 	o := &office{process: w.start(script, verdict, person, lives)}
 	simple := o.Engine
-	o.Engine = func(id string, spawn supervisor.Spawn) (supervisor.Engine, error) {
+	o.Engine = func(id string, spawn supervisor.SpawnFunc) (supervisor.Engine, error) {
 		e, err := simple(id, spawn)
 		judge := e.Runner.Policy
 		e.Runner.Policy = policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
@@ -82,7 +82,7 @@ type taskArgs struct {
 	Work  string `json:"work"`
 }
 
-func (o *office) taskTool(runner *toolrun.Runner, spawn supervisor.Spawn) tool.Tool {
+func (o *office) taskTool(runner *toolrun.Runner, spawn supervisor.SpawnFunc) tool.Tool {
 	kinds := map[string]tool.Kind{"looker": tool.Read, "worker": tool.Note}
 	others, err := tool.NewSet(o.tool(), o.readTool())
 	if err != nil {
@@ -145,13 +145,13 @@ func (w *world) balanced() {
 			for _, c := range e.Message.Calls() {
 				calls[c.ID]++
 			}
-			for res := range chat.Select[chat.ToolResult](e.Message) {
+			for res := range chat.PartsOf[chat.ToolResult](e.Message) {
 				calls[res.CallID]--
 			}
 		}
 	}
 	for _, t := range tasks.All() {
-		if !t.Status.Ended() {
+		if !t.Status.IsEnded() {
 			w.t.Errorf("task %s of %s is %s", t.ID, author[t.ID], t.Status)
 		}
 	}
@@ -167,7 +167,7 @@ func (w *world) balanced() {
 // ends lists how the tasks of others ended, in the order they began.
 func (w *world) ends() string {
 	var tasks task.Tasks
-	for r := range w.store.Read(w.t.Context(), "s", 0, event.Domain) {
+	for r := range w.store.Read(w.t.Context(), "s", 0, event.LogDomain) {
 		_ = tasks.Add(r) // balanced tells what is wrong
 	}
 	var all []string
@@ -198,7 +198,7 @@ usage 200 20
 
 func TestAnotherAgentHasAConversationOfItsOwn(t *testing.T) {
 	w := &world{t: t}
-	p := w.office(handOver+"---\nsay and more", policy.Allow, uip.Nobody, -1)
+	p := w.office(handOver+"---\nsay and more", policy.Allow, uip.NoInteractor, -1)
 	if err := p.run("go"); err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ tool:{"error":"<nil>","ok":true,"summary":"it is done"}
 		t.Errorf("the main agent sees\n%swant\n%s", got, parent)
 	}
 	r := p.reports[0]
-	if r.Usage.In != 12 || r.Usage.Out != 3 || strings.Join(r.Wrote, " ") != "a" || r.Err != nil || !strings.HasPrefix(r.Task, "task") {
+	if r.Usage.In != 12 || r.Usage.Out != 3 || strings.Join(r.WrittenFiles, " ") != "a" || r.Err != nil || !strings.HasPrefix(r.Task, "task") {
 		t.Errorf("report %+v", r)
 	}
 	w.balanced()
@@ -227,8 +227,8 @@ tool:{"error":"<nil>","ok":true,"summary":"it is done"}
 	w.wantSnapshot("system user assistant tool assistant", 1)
 
 	// A new process hears nothing of it either.
-	again := w.office("say and more", policy.Allow, uip.Nobody, -1)
-	if _, err := again.resume().Run(t.Context(), "next", event.Discard); err != nil {
+	again := w.office("say and more", policy.Allow, uip.NoInteractor, -1)
+	if _, err := again.resume().RunText(t.Context(), "next", event.Discard); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := sees(again, 0), parent+"assistant:all done\nuser:next\n"; got != want {
@@ -238,7 +238,7 @@ tool:{"error":"<nil>","ok":true,"summary":"it is done"}
 }
 
 func sees(p *office, n int) string {
-	req := p.model.Seen()[n]
+	req := p.model.Requests()[n]
 	var tools []string
 	for _, s := range req.Tools {
 		tools = append(tools, s.Name)
@@ -265,18 +265,18 @@ func (w *world) wantSnapshot(roles string, turns int) {
 // TestWhatIsOnRecordOfAnotherAgent goes through the records of a subtask.
 func TestWhatIsOnRecordOfAnotherAgent(t *testing.T) {
 	w := &world{t: t}
-	p := w.office(handOver, policy.Allow, uip.Nobody, -1)
-	s, err := p.Start(t.Context(), "s", event.Discard)
+	p := w.office(handOver, policy.Allow, uip.NoInteractor, -1)
+	s, err := p.StartSession(t.Context(), "s", event.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	_, err = s.Run(t.Context(), "go", event.SinkFunc(func(_ context.Context, r event.Record) error {
+	_, err = s.RunText(t.Context(), "go", event.SinkFunc(func(_ context.Context, r event.Record) error {
 		if _, delta := r.Event.(event.TextDelta); !delta {
 			got = append(got, strings.TrimPrefix(fmt.Sprintf("%s/%s %T", r.Actor, r.Task, r.Event), "event."))
 		}
 		if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID != "" {
-			if e.ParentID != "task1" || e.CallID != "p" || e.AgentID != "worker" || e.Author != "main" || e.Title != "to the work" || e.Intent != "the work" || e.Priority != event.Normal {
+			if e.ParentID != "task1" || e.CallID != "p" || e.AgentID != "worker" || e.Author != "main" || e.Title != "to the work" || e.Intent != "the work" || e.Priority != event.PriorityNormal {
 				t.Errorf("created %+v", e)
 			}
 		}
@@ -324,7 +324,7 @@ func lookers(n int) string {
 func TestOthersThatOnlyLookWorkSideBySideAndNotTooMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t}
-		p := w.office(lookers(8), policy.Allow, uip.Nobody, -1)
+		p := w.office(lookers(8), policy.Allow, uip.NoInteractor, -1)
 		var now, most int
 		p.reading = func(ctx context.Context) error {
 			p.mu.Lock()
@@ -341,12 +341,12 @@ func TestOthersThatOnlyLookWorkSideBySideAndNotTooMany(t *testing.T) {
 		if err := p.run("go"); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(began); most != supervisor.SubtasksAtOnce || took != 2*time.Second {
+		if took := time.Since(began); most != supervisor.MaxParallelSubtasks || took != 2*time.Second {
 			t.Errorf("%d at once, in %v", most, took)
 		}
 		var results []string
-		for _, m := range p.model.Seen()[len(p.model.Seen())-1].Messages {
-			for r := range chat.Select[chat.ToolResult](m) {
+		for _, m := range p.model.Requests()[len(p.model.Requests())-1].Messages {
+			for r := range chat.PartsOf[chat.ToolResult](m) {
 				results = append(results, r.Text)
 			}
 		}
@@ -359,27 +359,27 @@ func TestOthersThatOnlyLookWorkSideBySideAndNotTooMany(t *testing.T) {
 
 func TestATurnHandsOutOnlySoMuch(t *testing.T) {
 	w := &world{t: t}
-	const n = supervisor.SubtasksPerTurn
-	p := w.office(lookers(n+1), policy.Allow, uip.Nobody, -1)
+	const n = supervisor.MaxSubtasksPerTurn
+	p := w.office(lookers(n+1), policy.Allow, uip.NoInteractor, -1)
 	if err := p.run("go"); err != nil {
 		t.Fatal(err)
 	}
 	if all := strings.Fields(w.ends()); len(all) != n {
 		t.Errorf("%d others worked, want %d", len(all), n)
 	}
-	last := told(p.process, len(p.model.Seen())-1)
+	last := told(p.process, len(p.model.Requests())-1)
 	if strings.Count(last, supervisor.ErrTooManySubtasks.Error()) != 1 || strings.Count(last, "seen ") != n {
 		t.Errorf("the model was told %s", last)
 	}
 	// The next turn may again.
 	w2 := &world{t: t}
-	p = w2.office(strings.ReplaceAll(lookers(9), "say all done", "say done")+"\n---\n"+strings.ReplaceAll(lookers(9), "look ", "peer "), policy.Allow, uip.Nobody, -1)
-	s, err := p.Start(t.Context(), "s", event.Discard)
+	p = w2.office(strings.ReplaceAll(lookers(9), "say all done", "say done")+"\n---\n"+strings.ReplaceAll(lookers(9), "look ", "peer "), policy.Allow, uip.NoInteractor, -1)
+	s, err := p.StartSession(t.Context(), "s", event.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if _, err := s.Run(t.Context(), "go", event.Discard); err != nil {
+		if _, err := s.RunText(t.Context(), "go", event.Discard); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -390,23 +390,23 @@ func TestATurnHandsOutOnlySoMuch(t *testing.T) {
 
 func TestEscStopsAll(t *testing.T) {
 	w := &world{t: t}
-	p := w.office(lookers(6), policy.Allow, uip.Nobody, -1)
+	p := w.office(lookers(6), policy.Allow, uip.NoInteractor, -1)
 	ctx, esc := context.WithCancel(t.Context())
 	p.reading = func(ctx context.Context) error {
 		p.mu.Lock()
-		if p.reads == supervisor.SubtasksAtOnce {
+		if p.reads == supervisor.MaxParallelSubtasks {
 			esc()
 		}
 		p.mu.Unlock()
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	s, err := p.Start(t.Context(), "s", event.Discard)
+	s, err := p.StartSession(t.Context(), "s", event.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	told := 0
-	_, err = s.Run(ctx, "go", event.SinkFunc(func(_ context.Context, r event.Record) error {
+	_, err = s.RunText(ctx, "go", event.SinkFunc(func(_ context.Context, r event.Record) error {
 		if _, ok := r.Event.(event.Interrupted); ok {
 			told++
 		}
@@ -430,7 +430,7 @@ func TestAnotherAgentThatFailsDoesNotEndTheTurn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &world{t: t}
-			p := w.office("call task {\"agent\":\"worker\",\"work\":\"the work\"}\n---\nto the work\n"+tt.script+"\n---\nwant "+tt.want+"\nsay I see", policy.Allow, uip.Nobody, -1)
+			p := w.office("call task {\"agent\":\"worker\",\"work\":\"the work\"}\n---\nto the work\n"+tt.script+"\n---\nwant "+tt.want+"\nsay I see", policy.Allow, uip.NoInteractor, -1)
 			p.steps = 3
 			if err := p.run("go"); err != nil {
 				t.Fatal(err)
@@ -445,15 +445,15 @@ func TestAnotherAgentThatFailsDoesNotEndTheTurn(t *testing.T) {
 
 func TestARefusalThatStopsEndsBothTurns(t *testing.T) {
 	w := &world{t: t}
-	no := uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+	no := uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
 		if q.Author != "worker" || q.TaskID != "task2" {
 			t.Errorf("asked by %s in %s", q.Author, q.TaskID)
 		}
-		return uip.Response{ID: q.ID, Author: "user", Option: uip.Reject}, nil
+		return uip.Response{ID: q.ID, Author: "user", Option: uip.OptionReject}, nil
 	})
 	p := w.office(handOver, policy.Ask, no, -1)
 	p.stop = true
-	if err := p.run("go"); !errors.Is(err, toolrun.ErrRefused) {
+	if err := p.run("go"); !errors.Is(err, toolrun.ErrDeniedAndStopped) {
 		t.Errorf("err = %v", err)
 	}
 	if got := w.ends(); got != "canceled" || len(w.wrote) != 0 {
@@ -464,8 +464,8 @@ func TestARefusalThatStopsEndsBothTurns(t *testing.T) {
 
 func TestNobodyIsSentOutsideATurn(t *testing.T) {
 	w := &world{t: t}
-	p := w.office("", policy.Allow, uip.Nobody, -1)
-	s, err := p.Start(t.Context(), "s", event.Discard)
+	p := w.office("", policy.Allow, uip.NoInteractor, -1)
+	s, err := p.StartSession(t.Context(), "s", event.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

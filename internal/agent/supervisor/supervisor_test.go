@@ -19,15 +19,15 @@ const writeThenSay = "say on it\ncall write id=c1 {\"path\":\"a\"}\n---\nsay don
 
 func TestASessionGoesOnWhereItWasLeft(t *testing.T) {
 	w := &world{t: t}
-	if err := w.start("say hello", policy.Allow, uip.Nobody, -1).run("hi"); err != nil {
+	if err := w.start("say hello", policy.Allow, uip.NoInteractor, -1).run("hi"); err != nil {
 		t.Fatal(err)
 	}
-	p := w.start("say again", policy.Allow, uip.Nobody, -1)
+	p := w.start("say again", policy.Allow, uip.NoInteractor, -1)
 	s := p.resume()
 	if _, err := s.Continue(t.Context(), event.Discard); !errors.Is(err, supervisor.ErrFinished) {
 		t.Errorf("Continue of a finished session: %v", err)
 	}
-	if got, err := s.Run(t.Context(), "more", event.Discard); err != nil || got.Text != "again" {
+	if got, err := s.RunText(t.Context(), "more", event.Discard); err != nil || got.Text != "again" {
 		t.Fatalf("got %+v, %v", got, err)
 	}
 	if got := told(p, 0); got != "user:hi\nassistant:hello\nuser:more\n" {
@@ -41,8 +41,8 @@ func TestASessionGoesOnWhereItWasLeft(t *testing.T) {
 
 func TestUnknownSession(t *testing.T) {
 	w := &world{t: t}
-	p := w.start("", policy.Allow, uip.Nobody, -1)
-	if _, err := p.Resume(t.Context(), "nope", event.Discard); !errors.Is(err, session.ErrNotFound) {
+	p := w.start("", policy.Allow, uip.NoInteractor, -1)
+	if _, err := p.ResumeSession(t.Context(), "nope", event.Discard); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("err = %v, want ErrNotFound", err)
 	}
 	if ok, err := p.Exists(t.Context(), "nope"); ok || err != nil {
@@ -55,17 +55,17 @@ func TestUnknownSession(t *testing.T) {
 func TestAProcessMayDieAtAnyRecord(t *testing.T) {
 	for lives := 1; ; lives++ {
 		w := &world{t: t}
-		died := w.start(writeThenSay, policy.Allow, uip.Nobody, lives).run("go") != nil
-		p := w.start("say next", policy.Allow, uip.Nobody, -1)
+		died := w.start(writeThenSay, policy.Allow, uip.NoInteractor, lives).run("go") != nil
+		p := w.start("say next", policy.Allow, uip.NoInteractor, -1)
 		s := p.resume()
-		if got, err := s.Run(t.Context(), "and now", event.Discard); err != nil || got.Text != "next" {
+		if got, err := s.RunText(t.Context(), "and now", event.Discard); err != nil || got.Text != "next" {
 			t.Fatalf("after %d records: %+v, %v", lives, got, err)
 		}
 		w.check()
 		if n := len(w.wrote); n > 1 {
 			t.Errorf("after %d records: the file was written %d times", lives, n)
 		}
-		if _, left := s.Unfinished(); left {
+		if _, left := s.UnfinishedTask(); left {
 			t.Errorf("after %d records: still unfinished", lives)
 		}
 		if !died {
@@ -80,10 +80,10 @@ func TestAnUnfinishedTurnIsTakenUp(t *testing.T) {
 	answered := 0 // so often the model had answered before the process died
 	for lives := 1; ; lives++ {
 		w := &world{t: t}
-		if w.start(writeThenSay, policy.Allow, uip.Nobody, lives).run("go") == nil {
+		if w.start(writeThenSay, policy.Allow, uip.NoInteractor, lives).run("go") == nil {
 			break
 		}
-		p := w.start("say done\n---\nsay done\n---\nsay done", policy.Allow, uip.Nobody, -1)
+		p := w.start("say done\n---\nsay done\n---\nsay done", policy.Allow, uip.NoInteractor, -1)
 		s := p.resume()
 		got, err := s.Continue(t.Context(), event.Discard)
 		if err != nil || got != "done" {
@@ -93,7 +93,7 @@ func TestAnUnfinishedTurnIsTakenUp(t *testing.T) {
 		if n := len(w.wrote); n > 1 {
 			t.Errorf("after %d records: the file was written %d times", lives, n)
 		}
-		if len(p.model.Seen()) == 0 {
+		if len(p.model.Requests()) == 0 {
 			answered++
 		} else if first := told(p, 0); !strings.HasPrefix(first, "user:go\n") {
 			t.Errorf("after %d records the model was told %q", lives, first)
@@ -109,20 +109,20 @@ func TestAnUnfinishedTurnIsTakenUp(t *testing.T) {
 
 func TestACallUnderWayWhenTheProcessDiedHasAnUnknownOutcome(t *testing.T) {
 	w := &world{t: t}
-	first := w.start(writeThenSay, policy.Allow, uip.Nobody, -1)
+	first := w.start(writeThenSay, policy.Allow, uip.NoInteractor, -1)
 	first.during = first.store.die
 	if err := first.run("go"); err == nil {
 		t.Fatal("it survived")
 	}
-	p := w.start("want outcome is unknown\nsay I will look first", policy.Allow, uip.Nobody, -1)
+	p := w.start("want outcome is unknown\nsay I will look first", policy.Allow, uip.NoInteractor, -1)
 	if got, err := p.resume().Continue(t.Context(), event.Discard); err != nil || got != "I will look first" {
 		t.Fatalf("got %q, %v", got, err)
 	}
 	if len(w.wrote) != 1 {
 		t.Errorf("the call ran %d times", len(w.wrote))
 	}
-	for r := range w.store.Read(t.Context(), "s", 0, event.Audit) {
-		if e, ok := r.Event.(event.ToolCallCompleted); ok && !e.Unknown {
+	for r := range w.store.Read(t.Context(), "s", 0, event.LogAudit) {
+		if e, ok := r.Event.(event.ToolCallCompleted); ok && !e.OutcomeUnknown {
 			t.Errorf("the audit says that it ended: %+v", e)
 		}
 	}
@@ -133,7 +133,7 @@ func TestAnOpenQuestionIsPutAgainAndItsCallRunsOnce(t *testing.T) {
 	w := &world{t: t}
 	var first *process
 	var asked []string
-	first = w.start(writeThenSay, policy.Ask, uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+	first = w.start(writeThenSay, policy.Ask, uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
 		asked = append(asked, q.ID)
 		first.store.die()
 		return uip.Response{}, errDead
@@ -141,12 +141,12 @@ func TestAnOpenQuestionIsPutAgainAndItsCallRunsOnce(t *testing.T) {
 	if err := first.run("go"); err == nil {
 		t.Fatal("it survived")
 	}
-	p := w.start("say done", policy.Ask, uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+	p := w.start("say done", policy.Ask, uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
 		asked = append(asked, q.ID)
-		return uip.Response{ID: q.ID, Author: "user", Option: uip.Approve}, nil
+		return uip.Response{ID: q.ID, Author: "user", Option: uip.OptionApprove}, nil
 	}), -1)
 	s := p.resume()
-	if left, ok := s.Unfinished(); !ok || left.Pending == nil || left.Pending.ID != asked[0] {
+	if left, ok := s.UnfinishedTask(); !ok || left.Pending == nil || left.Pending.ID != asked[0] {
 		t.Fatalf("unfinished: %+v", left)
 	}
 	if got, err := s.Continue(t.Context(), event.Discard); err != nil || got != "done" {
@@ -166,8 +166,8 @@ func TestAnOpenQuestionIsPutAgainAndItsCallRunsOnce(t *testing.T) {
 
 func TestAnAnswerSurvivesAndIsNotAskedForAgain(t *testing.T) {
 	w := &world{t: t}
-	yes := uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
-		return uip.Response{ID: q.ID, Author: "user", Option: uip.Approve}, nil
+	yes := uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
+		return uip.Response{ID: q.ID, Author: "user", Option: uip.OptionApprove}, nil
 	})
 	// created, started, system, user, assistant, asked, answered; then it dies
 	if err := w.start(writeThenSay, policy.Ask, yes, 7).run("go"); err == nil {
@@ -176,7 +176,7 @@ func TestAnAnswerSurvivesAndIsNotAskedForAgain(t *testing.T) {
 	if got := w.domain(); got != "TaskCreated TaskStarted Requested Responded" {
 		t.Fatalf("domain events: %s", got)
 	}
-	never := uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+	never := uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
 		t.Error("asked again")
 		return uip.NoAnswer(q), nil
 	})
@@ -191,13 +191,13 @@ func TestAnAnswerSurvivesAndIsNotAskedForAgain(t *testing.T) {
 
 func TestTheSnapshotIsAChatRequest(t *testing.T) {
 	w := &world{t: t}
-	p := w.start("reason hmm\n"+writeThenSay, policy.Allow, uip.Nobody, -1)
-	s, err := p.Start(t.Context(), "s", event.Discard)
+	p := w.start("reason hmm\n"+writeThenSay, policy.Allow, uip.NoInteractor, -1)
+	s, err := p.StartSession(t.Context(), "s", event.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, in := range []string{"first\nline two", "/help"} {
-		if _, err := s.Run(t.Context(), in, event.Discard); err != nil {
+		if _, err := s.RunText(t.Context(), in, event.Discard); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -232,7 +232,7 @@ func TestTheSnapshotIsAChatRequest(t *testing.T) {
 
 func TestASessionWithoutLogsIsImportedFromItsSnapshot(t *testing.T) {
 	w := &world{t: t}
-	if err := w.start(writeThenSay, policy.Allow, uip.Nobody, -1).run("go"); err != nil {
+	if err := w.start(writeThenSay, policy.Allow, uip.NoInteractor, -1).run("go"); err != nil {
 		t.Fatal(err)
 	}
 	snap, err := w.sessions.Load(t.Context(), "s")
@@ -243,8 +243,8 @@ func TestASessionWithoutLogsIsImportedFromItsSnapshot(t *testing.T) {
 	if err := other.sessions.Save(t.Context(), snap); err != nil {
 		t.Fatal(err)
 	}
-	p := other.start("say again", policy.Allow, uip.Nobody, -1)
-	if got, err := p.resume().Run(t.Context(), "more", event.Discard); err != nil || got.Text != "again" {
+	p := other.start("say again", policy.Allow, uip.NoInteractor, -1)
+	if got, err := p.resume().RunText(t.Context(), "more", event.Discard); err != nil || got.Text != "again" {
 		t.Fatalf("got %+v, %v", got, err)
 	}
 	const want = "user:go\nassistant:on it\ntool:{\"ok\":true,\"path\":\"a\"}\nassistant:done\nuser:more\n"
@@ -256,16 +256,16 @@ func TestASessionWithoutLogsIsImportedFromItsSnapshot(t *testing.T) {
 
 func TestTwoProcessesCannotShareASession(t *testing.T) {
 	w := &world{t: t}
-	p := w.start("say x", policy.Allow, uip.Nobody, -1)
-	s, err := p.Start(t.Context(), "s", event.Discard)
+	p := w.start("say x", policy.Allow, uip.NoInteractor, -1)
+	s, err := p.StartSession(t.Context(), "s", event.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Run(t.Context(), "hi", event.Discard); err != nil {
+	if _, err := s.RunText(t.Context(), "hi", event.Discard); err != nil {
 		t.Fatal(err)
 	}
 	var claimed *event.ClaimedError
-	if _, err := w.start("", policy.Allow, uip.Nobody, -1).Resume(t.Context(), "s", event.Discard); !errors.As(err, &claimed) {
+	if _, err := w.start("", policy.Allow, uip.NoInteractor, -1).ResumeSession(t.Context(), "s", event.Discard); !errors.As(err, &claimed) {
 		t.Errorf("err = %v, want a ClaimedError", err)
 	}
 }

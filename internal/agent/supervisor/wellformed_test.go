@@ -92,7 +92,7 @@ func (m *anyModel) Stream(ctx context.Context, req provider.Request) iter.Seq2[p
 func malformed(ms []chat.Message) string {
 	for i := 0; i < len(ms); i++ {
 		calls := ms[i].Calls()
-		for r := range chat.Select[chat.ToolResult](ms[i]) {
+		for r := range chat.PartsOf[chat.ToolResult](ms[i]) {
 			return fmt.Sprintf("message %d answers %s out of place", i, r.CallID)
 		}
 		for _, c := range calls {
@@ -100,7 +100,7 @@ func malformed(ms []chat.Message) string {
 				return "the last calls are not answered"
 			}
 			n := 0
-			for r := range chat.Select[chat.ToolResult](ms[i]) {
+			for r := range chat.PartsOf[chat.ToolResult](ms[i]) {
 				if n++; r.CallID != c.ID {
 					return fmt.Sprintf("message %d answers %s, not %s", i, r.CallID, c.ID)
 				}
@@ -130,7 +130,7 @@ func anyTools(f *fate, cancel func()) (tool.Set, error) {
 					return tool.Result{}, errors.New("it broke")
 				}
 				if name == "ask" {
-					_, err := uip.From(ctx).Ask(ctx, uip.Request{Kind: uip.Input, Purpose: uip.RequestInfo, Display: uip.Display{Title: "?"}})
+					_, err := uip.InteractorFrom(ctx).Ask(ctx, uip.Request{Kind: uip.KindInput, Purpose: uip.PurposeRequestInfo, Display: uip.Display{Title: "?"}})
 					return tool.Result{Value: map[string]any{"ok": true}}, err
 				}
 				return tool.Result{Value: map[string]any{"ok": true, "text": strings.Repeat("line\n", 30)}}, ctx.Err()
@@ -142,20 +142,20 @@ func anyTools(f *fate, cancel func()) (tool.Set, error) {
 
 // anyone answers as fate has it, or lets the question wait.
 func anyone(f *fate, cancel func()) uip.Interactor {
-	return uip.Func(func(ctx context.Context, q uip.Request) (uip.Response, error) {
-		a := uip.Response{ID: q.ID, Author: "user", Option: uip.Approve, Input: "yes"}
+	return uip.InteractorFunc(func(ctx context.Context, q uip.Request) (uip.Response, error) {
+		a := uip.Response{ID: q.ID, Author: "user", Option: uip.OptionApprove, Input: "yes"}
 		switch f.roll("answer", 6) {
 		case 0:
-			a.Option, a.Comment = uip.Reject, "no"
+			a.Option, a.Comment = uip.OptionReject, "no"
 		case 1:
-			return a, uip.ErrParked
+			return a, uip.ErrAnswerPending
 		case 2:
 			return uip.NoAnswer(q), nil
 		case 3:
 			cancel()
 			return a, ctx.Err()
 		}
-		if q.Purpose != uip.ConfirmRiskyAction {
+		if q.Purpose != uip.PurposeConfirmRiskyAction {
 			a.Option = ""
 		}
 		return a, nil
@@ -169,7 +169,7 @@ func TestEveryConversationEverSentIsWellFormed(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		f := &fate{t: rt}
 		store, sessions := new(mem.Store), new(mem.Sessions)
-		ids, key := 0, authkey.Temporary()
+		ids, key := 0, authkey.NewTemporary()
 		var mu sync.Mutex
 		newID := func(prefix string) string {
 			mu.Lock()
@@ -200,8 +200,8 @@ func TestEveryConversationEverSentIsWellFormed(t *testing.T) {
 				lives = f.roll("records", 40)
 			}
 			sup := supervisor.New(supervisor.Config{
-				Store: &mortal{Store: store, lives: lives}, Sessions: sessions, Person: anyone(f, cancel), Dir: "/w", NewID: newID, Now: time.Now, Key: func() *authkey.Key { return key },
-				Engine: func(string, supervisor.Spawn) (supervisor.Engine, error) {
+				Store: &mortal{Store: store, lives: lives}, Sessions: sessions, User: anyone(f, cancel), Dir: "/w", NewID: newID, Now: time.Now, Key: func() *authkey.Key { return key },
+				Engine: func(string, supervisor.SpawnFunc) (supervisor.Engine, error) {
 					return supervisor.Engine{Engine: orchestrator.Engine{
 						Provider: model, Mode: state, Commands: []slash.Command{slash.Compact(), slash.Mode()},
 						Runner: &toolrun.Runner{Policy: asks, NewID: func() string { return newID("ui") }, Now: time.Now},
@@ -214,9 +214,9 @@ func TestEveryConversationEverSentIsWellFormed(t *testing.T) {
 					}}, nil
 				},
 			})
-			open := sup.Resume
+			open := sup.ResumeSession
 			if life == 0 {
-				open = sup.Start
+				open = sup.StartSession
 			}
 			s, err := open(ctx, "s", event.Discard)
 			if err != nil {
@@ -235,9 +235,9 @@ func TestEveryConversationEverSentIsWellFormed(t *testing.T) {
 				case 0:
 					_, _ = s.Continue(turnCtx, event.Discard)
 				case 1:
-					_, _ = s.Run(turnCtx, []string{"/compact", "/compact undo", "/mode plan", "/mode build"}[f.roll("command", 4)], event.Discard)
+					_, _ = s.RunText(turnCtx, []string{"/compact", "/compact undo", "/mode plan", "/mode build"}[f.roll("command", 4)], event.Discard)
 				default:
-					_, _ = s.Run(turnCtx, fmt.Sprintf("turn %d.%d: remember TEAL-7", life, turn), event.Discard)
+					_, _ = s.RunText(turnCtx, fmt.Sprintf("turn %d.%d: remember TEAL-7", life, turn), event.Discard)
 				}
 				end()
 			}

@@ -35,7 +35,7 @@ func TestAnAnswerThatComesAfterTheEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		sup := supervisor.New(supervisor.Config{Store: store, Now: time.Now})
-		err = sup.Answer(t.Context(), "s", uip.Response{ID: "ui_1", TaskID: "t1", Author: "user", Option: uip.Approve})
+		err = sup.Answer(t.Context(), "s", uip.Response{ID: "ui_1", TaskID: "t1", Author: "user", Option: uip.OptionApprove})
 		if errors.Is(err, supervisor.ErrWithdrawn) != (name != "") || name == "" && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

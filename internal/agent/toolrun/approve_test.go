@@ -53,13 +53,13 @@ func TestSeveralCallsThatNeedApprovalAreOneCard(t *testing.T) {
 		answer func(q uip.Request) uip.Response
 		ran    string
 	}{
-		{"yes to all", func(uip.Request) uip.Response { return uip.Response{Option: uip.Approve} }, "run write a\nrun read x\nrun write b"},
-		{"no to all", func(uip.Request) uip.Response { return uip.Response{Option: uip.Reject, Comment: "not now"} }, "run read x"},
+		{"yes to all", func(uip.Request) uip.Response { return uip.Response{Option: uip.OptionApprove} }, "run write a\nrun read x\nrun write b"},
+		{"no to all", func(uip.Request) uip.Response { return uip.Response{Option: uip.OptionReject, Comment: "not now"} }, "run read x"},
 		{"one by one", func(q uip.Request) uip.Response {
-			return uip.Response{Parts: []uip.Response{{ID: q.Parts[1].ID, Option: uip.Approve}, {ID: q.Parts[0].ID, Option: uip.Reject, Comment: "keep a"}}}
+			return uip.Response{Parts: []uip.Response{{ID: q.Parts[1].ID, Option: uip.OptionApprove}, {ID: q.Parts[0].ID, Option: uip.OptionReject, Comment: "keep a"}}}
 		}, "run read x\nrun write b"},
 		{"one of them always", func(q uip.Request) uip.Response {
-			return uip.Response{Parts: []uip.Response{{ID: q.Parts[0].ID, Option: uip.Always}, {ID: q.Parts[1].ID, Option: uip.Reject}}}
+			return uip.Response{Parts: []uip.Response{{ID: q.Parts[0].ID, Option: uip.OptionAlways}, {ID: q.Parts[1].ID, Option: uip.OptionReject}}}
 		}, "run write a\nrun read x"},
 	}
 	for _, tt := range tests {
@@ -68,17 +68,17 @@ func TestSeveralCallsThatNeedApprovalAreOneCard(t *testing.T) {
 			b.add("write", tool.Write, b.fine("write"))
 			b.add("read", tool.Read, b.fine("read"))
 			b.runner.Policy = askWrites
-			b.runner.Memory = memory(func() {})
+			b.runner.Approvals = memory(func() {})
 			asked := 0
-			b.round.Person = uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+			b.round.User = uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
 				asked++
-				if q.Kind != uip.Composite || len(q.Parts) != 2 || q.Parts[0].CallID() != "c1" || q.Parts[1].CallID() != "c3" ||
+				if q.Kind != uip.KindComposite || len(q.Parts) != 2 || q.Parts[0].CallID() != "c1" || q.Parts[1].CallID() != "c3" ||
 					q.Parts[0].ID != q.ID+".1" || q.Parts[1].ID != q.ID+".2" || q.Display.Metadata["remembers"] != "uses of write" {
 					t.Fatalf("question %+v", q)
 				}
 				a := tt.answer(q)
 				a.ID, a.Author = q.ID, "user"
-				if err := uip.Check(q, a); err != nil {
+				if err := uip.CheckResponse(q, a); err != nil {
 					t.Fatal(err)
 				}
 				return a, nil
@@ -116,20 +116,20 @@ func (c choosy) Add(_ context.Context, p policy.Case, s policy.Scope) error {
 }
 
 func TestOneAnswerForACardIsRememberedWhereItCanBe(t *testing.T) {
-	for option, want := range map[string]string{uip.Always: "always edit, always bash", uip.Session: "session edit, session bash", uip.Below: "below edit, session bash", uip.Approve: ""} {
+	for option, want := range map[string]string{uip.OptionAlways: "always edit, always bash", uip.OptionSession: "session edit, session bash", uip.OptionAlwaysBelow: "below edit, session bash", uip.OptionApprove: ""} {
 		b := newBench(t)
 		for _, name := range []string{"edit", "bash", "risky"} {
 			b.add(name, tool.Write, b.fine(name))
 		}
 		m := choosy{"edit": {policy.ThisSession, policy.ThisProject, policy.BelowFolder}, "bash": {policy.ThisSession, policy.ThisProject}}
-		b.runner.Policy, b.runner.Memory = askWrites, m
-		b.round.Person = uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+		b.runner.Policy, b.runner.Approvals = askWrites, m
+		b.round.User = uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
 			meta := q.Display.Metadata
 			if meta["remembers"] != "always edit, always bash" || meta["remembers.session"] != "session edit, session bash" || meta["remembers.below"] != "below edit, session bash" {
 				t.Errorf("the card says %v", meta)
 			}
 			a := uip.Response{ID: q.ID, Author: "user", Option: option}
-			return a, uip.Check(q, a)
+			return a, uip.CheckResponse(q, a)
 		})
 		got, err := b.run(t.Context(), "edit a", "bash b", "risky c")
 		if err != nil || strings.Count(lines(got, "run"), "run ") != 3 {
@@ -165,9 +165,9 @@ func TestAnAnswerOnACardHoldsOnlyForWhatWasShown(t *testing.T) {
 	})
 	b.runner.Policy = askWrites
 	var shown []string
-	b.round.Person = uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+	b.round.User = uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
 		shown = append(shown, string(q.Kind)+" "+q.Display.Title)
-		return uip.Response{ID: q.ID, Author: "user", Option: uip.Approve}, nil
+		return uip.Response{ID: q.ID, Author: "user", Option: uip.OptionApprove}, nil
 	})
 	got, err := b.run(t.Context(), "write a", "follow x")
 	if err != nil || strings.Join(shown, ", ") != "Composite 2 calls need approval, Confirm follow after" {
@@ -183,9 +183,9 @@ func TestAParkedQuestionLeavesItsCallAndThoseAfterItOpen(t *testing.T) {
 	b.add("write", tool.Write, b.fine("write"))
 	b.add("read", tool.Read, b.fine("read"))
 	b.runner.Policy = askWrites
-	b.round.Person = uip.Parked
+	b.round.User = uip.PendingInteractor
 	got, err := b.run(t.Context(), "read a", "write b", "read c")
-	if !errors.Is(err, uip.ErrParked) {
+	if !errors.Is(err, uip.ErrAnswerPending) {
 		t.Errorf("err = %v", err)
 	}
 	if kept := lines(got, "run", "requested", "deliver"); kept != "requested c1 allow\nrun read a\ndeliver c1 {\"ok\":true,\"x\":\"a\"}" {
@@ -211,26 +211,26 @@ func TestACommandKnownToOnlyReadRunsBesideOthersAndKeepsNothing(t *testing.T) {
 	b.runner.Policy = policy.Func(func(context.Context, policy.Case) (policy.Opinion, error) {
 		return policy.Opinion{Verdict: policy.Allow, ReadOnly: true}, nil
 	})
-	b.runner.Keeper = broken{}
+	b.runner.Backup = broken{}
 	if _, err := b.run(t.Context(), "bash ls", "bash pwd"); err != nil || most != 2 {
 		t.Errorf("err %v, %d ran at once", err, most)
 	}
 }
 
 // broken is a keeper that must not be asked.
-type broken struct{ toolrun.Keeper }
+type broken struct{ toolrun.BackupStore }
 
-func (broken) Keep(context.Context, []tool.Effect) (tool.Kept, error) {
+func (broken) SaveOriginals(context.Context, []tool.Effect) (tool.Snapshot, error) {
 	panic("nothing is overwritten, so nothing is saved")
 }
 
 func TestARunningCallMayAskQuestionsOfItsOwn(t *testing.T) {
 	b := newBench(t)
 	b.add("question", tool.Note, func(ctx context.Context, x string, _ io.Writer) (tool.Result, error) {
-		a, err := uip.From(ctx).Ask(ctx, uip.Request{Kind: uip.Select, Options: []uip.Option{{ID: "1", Label: x}}, Parts: make([]uip.Request, 2)})
+		a, err := uip.InteractorFrom(ctx).Ask(ctx, uip.Request{Kind: uip.KindSelect, Options: []uip.Option{{ID: "1", Label: x}}, Parts: make([]uip.Request, 2)})
 		return tool.Result{Value: map[string]any{"ok": true, "answer": a.Option}}, err
 	})
-	b.round.Person = uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+	b.round.User = uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
 		if q.ID == "" || q.TaskID != "t" || q.CallID() != "c1" || q.Display.Metadata["toolName"] != "question" || string(q.Args) != `{"x":"a"}` ||
 			q.Parts[1].ID != q.ID+".2" || q.Parts[1].TaskID != "t" || q.Parts[1].Author != "main" {
 			t.Errorf("question %+v", q)
@@ -253,7 +253,7 @@ func TestACallWithoutItsKeysIsNamed(t *testing.T) {
 		}
 		return b.Emit(ctx, r)
 	})
-	b.round.Recorded = true
+	b.round.FromRecord = true
 	got, err := b.run(t.Context(), "write k.txt ghp_01…[masked]")
 	if err != nil || strings.Contains(got, "run write") || !strings.Contains(got, "keys in its arguments") || !slices.Equal(titles, []string{"k.txt ghp_01…[masked]"}) {
 		t.Errorf("%v, titles %q:\n%s", err, titles, got)
@@ -263,7 +263,7 @@ func TestACallWithoutItsKeysIsNamed(t *testing.T) {
 func TestKeysAreBlottedOutOfResults(t *testing.T) {
 	b := newBench(t)
 	const key = "known-0123456789"
-	b.runner.Conceals = secret.Conceal([]string{key})
+	b.runner.Concealer = secret.NewConcealer([]string{key})
 	b.add("read", tool.Read, func(_ context.Context, x string, _ io.Writer) (tool.Result, error) {
 		if x == "fail" {
 			return tool.Result{}, errors.New("no such thing as " + key)
@@ -271,7 +271,7 @@ func TestKeysAreBlottedOutOfResults(t *testing.T) {
 		return tool.Result{Value: map[string]any{"ok": true, "text": "key " + key + " and ghp_0123456789abcdefghijklmnop"}}, nil
 	})
 	got, _ := b.run(t.Context(), "read a", "read fail")
-	if strings.Contains(got, key) || strings.Contains(got, "abcdefghij") || strings.Count(got, secret.Concealed) < 2 || !secret.Marked(got) {
+	if strings.Contains(got, key) || strings.Contains(got, "abcdefghij") || strings.Count(got, secret.KeyMask) < 2 || !secret.HasMask(got) {
 		t.Errorf("got:\n%s", got)
 	}
 }

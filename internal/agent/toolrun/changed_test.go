@@ -37,11 +37,11 @@ func TestArgumentsThatComeWithAYesAreJudgedAgain(t *testing.T) {
 			b := newBench(t)
 			b.add("write", tool.Write, b.fine("write"))
 			b.runner.Policy = wary
-			b.round.Person = uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+			b.round.User = uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
 				if string(q.Args) != `{"x":"a"}` {
 					t.Errorf("asked about %s", q.Args)
 				}
-				a := uip.Response{ID: q.ID, Author: "user", Option: uip.Approve}
+				a := uip.Response{ID: q.ID, Author: "user", Option: uip.OptionApprove}
 				if tt.args != "" {
 					a.Args = json.RawMessage(tt.args)
 				}
@@ -59,10 +59,10 @@ func TestANoMayEndTheTurn(t *testing.T) {
 	b := newBench(t)
 	b.add("write", tool.Write, b.fine("write"))
 	b.runner.Policy = askWrites
-	b.round.Person = uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
-		return uip.Response{ID: q.ID, Author: "user", Option: uip.Reject, Stop: true}, nil
+	b.round.User = uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
+		return uip.Response{ID: q.ID, Author: "user", Option: uip.OptionReject, Stop: true}, nil
 	})
-	if got, err := b.run(t.Context(), "write a"); !errors.Is(err, toolrun.ErrRefused) || lines(got, "run") != "" {
+	if got, err := b.run(t.Context(), "write a"); !errors.Is(err, toolrun.ErrDeniedAndStopped) || lines(got, "run") != "" {
 		t.Errorf("%v; happened:\n%s", err, got)
 	}
 }

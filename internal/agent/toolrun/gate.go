@@ -21,14 +21,14 @@ import (
 
 // This file decides calls: how a call gets its grant, and how it loses it.
 
-// granted reports whether the call may run now.
-func (a *admission) granted() bool { return a.grant.Covers(a.prepared) }
+// isGranted reports whether the call may run now.
+func (a *admission) isGranted() bool { return a.grant.Covers(a.prepared) }
 
-// asks reports whether the call needs approval.
-func (a *admission) asks() bool { return a.err == nil && a.opinion.Verdict == policy.Ask }
+// needsApproval reports whether the call needs approval.
+func (a *admission) needsApproval() bool { return a.err == nil && a.opinion.Verdict == policy.Ask }
 
-// refuse revokes the grant, for a reason.
-func (a *admission) refuse(err error) { a.grant, a.err = grant.Grant{}, err }
+// revoke revokes the grant, for a reason.
+func (a *admission) revoke(err error) { a.grant, a.err = grant.Grant{}, err }
 
 // admit prepares c and judges it.
 func (r *run) admit(ctx context.Context, c chat.ToolCall) *admission {
@@ -36,8 +36,8 @@ func (r *run) admit(ctx context.Context, c chat.ToolCall) *admission {
 	if a.err = ctx.Err(); a.err != nil {
 		return a
 	}
-	if r.Recorded && (secret.Marked(c.Args) || secret.Marked(c.Broken)) {
-		return r.masked(ctx, a)
+	if r.FromRecord && (secret.HasMask(c.Args) || secret.HasMask(c.Broken)) {
+		return r.denyMasked(ctx, a)
 	}
 	if off := r.prepare(ctx, a); off {
 		r.denyByName(ctx, a)
@@ -46,10 +46,10 @@ func (r *run) admit(ctx context.Context, c chat.ToolCall) *admission {
 		return a
 	}
 	if r.Unjudged {
-		a.opinion, a.by, a.grant = policy.Opinion{Verdict: policy.Allow}, r.Actor, a.prepared.Unjudged(r.Actor == event.ActorUser)
+		a.opinion, a.decidedBy, a.grant = policy.Opinion{Verdict: policy.Allow}, r.Actor, a.prepared.Unjudged(r.Actor == event.ActorUser)
 		return a
 	}
-	if ruling, ok := r.consult(ctx, a); ok {
+	if ruling, ok := r.runHooksBefore(ctx, a); ok {
 		r.judge(ctx, a, ruling)
 	}
 	return a
@@ -59,98 +59,98 @@ func (r *run) admit(ctx context.Context, c chat.ToolCall) *admission {
 func (r *run) denyByName(ctx context.Context, a *admission) {
 	opinion, err := policy.Judge(ctx, r.Policy, a.policyCase())
 	if err == nil {
-		err = tool.Titled(Named(a.call.Args), &Denied{opinion.String()})
+		err = tool.WithTitle(CallSubject(a.call.Args), &DeniedError{opinion.String()})
 	}
-	a.opinion, a.by = opinion, event.ActorPolicy
-	a.refuse(err)
+	a.opinion, a.decidedBy = opinion, event.ActorPolicy
+	a.revoke(err)
 }
 
 // judge applies policy, hooks and doubt to a, and grants the call if all of them allow it.
 func (r *run) judge(ctx context.Context, a *admission, ruling Ruling) {
-	a.by = event.ActorPolicy
+	a.decidedBy = event.ActorPolicy
 	var err error
 	a.opinion, a.grant, err = a.prepared.Judge(ctx, policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
 		o, err := policy.Judge(ctx, r.Policy, c)
 		if err != nil {
 			return o, err
 		}
-		after := ruling.on(o)
+		after := ruling.combine(o)
 		if after.Verdict > o.Verdict {
-			a.by = byHook
+			a.decidedBy = decidedByHook
 		}
-		return r.doubted(c, after), nil
+		return r.judgeUnvouched(c, after), nil
 	}))
 	switch {
 	case err != nil:
-		a.refuse(&Denied{err.Error()})
+		a.revoke(&DeniedError{err.Error()})
 	case a.opinion.Verdict == policy.Deny:
-		a.refuse(&Denied{a.opinion.String()})
+		a.revoke(&DeniedError{a.opinion.String()})
 	}
 }
 
-// on combines an opinion with the hooks' ruling: hooks make it
+// combine combines an opinion with the hooks' ruling: hooks make it
 // stricter, or approve a call that policy only asks about.
-func (r Ruling) on(o policy.Opinion) policy.Opinion {
+func (r Ruling) combine(o policy.Opinion) policy.Opinion {
 	switch {
-	case r.Ask != "" && o.Verdict != policy.Deny:
+	case r.AskReason != "" && o.Verdict != policy.Deny:
 		o.Verdict = policy.Ask
-		o.Reasons = append(slices.Clip(o.Reasons), policy.Reason{By: byHook, Text: r.Ask})
-	case r.Allow && o.Verdict == policy.Ask && o.Waivable():
+		o.Reasons = append(slices.Clip(o.Reasons), policy.Reason{By: decidedByHook, Text: r.AskReason})
+	case r.Allow && o.Verdict == policy.Ask && o.IsWaivable():
 		o.Verdict = policy.Allow
 	}
 	return o
 }
 
-// doubted returns the opinion about a call that is not vouched: it needs approval unless it is harmless.
-func (r *run) doubted(c policy.Case, o policy.Opinion) policy.Opinion {
-	if r.Doubted && o.Verdict == policy.Allow && !harmless(c.Plan, o) {
-		o.Verdict, o.Reasons = policy.Ask, []policy.Reason{doubt}
+// judgeUnvouched returns the opinion about a call that is not vouched: it needs approval unless it is harmless.
+func (r *run) judgeUnvouched(c policy.Case, o policy.Opinion) policy.Opinion {
+	if r.Unvouched && o.Verdict == policy.Allow && !isHarmless(c.Plan, o) {
+		o.Verdict, o.Reasons = policy.Ask, []policy.Reason{unvouchedReason}
 	}
 	return o
 }
 
-// doubt is the reason for approval of a call that policy would allow.
-var doubt = policy.Reason{By: "record", Text: "this call is from a log that coder did not write on this machine"}
+// unvouchedReason is the reason for approval of a call that policy would allow.
+var unvouchedReason = policy.Reason{By: "record", Text: "this call is from a log that coder did not write on this machine"}
 
-// harmless reports whether repeating a call does no harm: it
+// isHarmless reports whether repeating a call does no harm: it
 // only reads, or asks, or writes coder's own notes.
-func harmless(p tool.Plan, o policy.Opinion) bool {
-	return o.ReadOnly || event.Harmless(p.Effects)
+func isHarmless(p tool.Plan, o policy.Opinion) bool {
+	return o.ReadOnly || event.AreHarmless(p.Effects)
 }
 
-// said is the user's decision about a call: the question, the answer, and the call as shown.
-type said struct {
+// userDecision is the user's decision about a call: the question, the answer, and the call as shown.
+type userDecision struct {
 	question uip.Request
 	answer   uip.Response
-	about    *admission
+	shown    *admission
 }
 
 // approve asks the user about a once, with all reasons. Later calls that need approval are
 // on the same card; their answers hold if a call is still the same when its turn comes.
 func (r *run) approve(ctx context.Context, a *admission, after []chat.ToolCall) {
-	said, err := r.answerTo(ctx, a, after)
+	said, err := r.answerFor(ctx, a, after)
 	switch {
 	case ctx.Err() != nil:
-		a.refuse(ctx.Err())
+		a.revoke(ctx.Err())
 		return
-	case errors.Is(err, uip.ErrParked):
-		a.refuse(err)
+	case errors.Is(err, uip.ErrAnswerPending):
+		a.revoke(err)
 		return
 	case err != nil:
-		a.refuse(tool.Fatal(fmt.Errorf("ask for approval: %w", err)))
+		a.revoke(tool.Fatal(fmt.Errorf("ask for approval: %w", err)))
 		return
 	}
-	a.by = said.answer.Author
-	approval, err := said.about.prepared.Approve(said.question, said.answer)
+	a.decidedBy = said.answer.Author
+	approval, err := said.shown.prepared.Approve(said.question, said.answer)
 	if err != nil {
-		a.refuse(refused(said.answer, a.opinion, err))
+		a.revoke(refusalError(said.answer, a.opinion, err))
 		if r.StopOnReject || said.answer.Stop {
-			a.refuse(lastRefusal{a.err})
+			a.revoke(stopDenial{a.err})
 		}
 		return
 	}
 	shown := a.policyCase()
-	if r.adapt(ctx, a, said.answer, approval.Args()) {
+	if r.applyChangedArgs(ctx, a, said.answer, approval.Args()) {
 		r.grantApproved(ctx, a, approval, shown, policy.Scope(said.answer.Option))
 	}
 	if words := strings.TrimSpace(said.answer.Comment); words != "" {
@@ -158,36 +158,36 @@ func (r *run) approve(ctx context.Context, a *admission, after []chat.ToolCall) 
 	}
 }
 
-// answerTo returns the user's answer about a: from an earlier card, or asked now.
-func (r *run) answerTo(ctx context.Context, a *admission, after []chat.ToolCall) (said, error) {
-	if g, ok := r.answers[a.call.ID]; ok && g.about.same(a) && (g.answer.Option != uip.Some || g.about.sameHunks(a)) {
+// answerFor returns the user's answer about a: from an earlier card, or asked now.
+func (r *run) answerFor(ctx context.Context, a *admission, after []chat.ToolCall) (userDecision, error) {
+	if g, ok := r.answers[a.call.ID]; ok && g.shown.sameCall(a) && (g.answer.Option != uip.OptionSome || g.shown.sameHunks(a)) {
 		return g, nil
 	}
 	card := []*admission{a}
 	for _, c := range after {
-		if next := r.admit(ctx, c); next.asks() {
+		if next := r.admit(ctx, c); next.needsApproval() {
 			card = append(card, next)
 		}
 	}
 	if len(card) == 1 {
-		q := r.question(a)
-		answer, err := r.Person.Ask(ctx, q)
-		return said{q, answer, a}, err
+		q := r.callQuestion(a)
+		answer, err := r.User.Ask(ctx, q)
+		return userDecision{q, answer, a}, err
 	}
-	q := r.card(card)
-	all, err := r.Person.Ask(ctx, q)
+	q := r.combinedQuestion(card)
+	all, err := r.User.Ask(ctx, q)
 	if err != nil {
-		return said{}, err
+		return userDecision{}, err
 	}
-	r.answers = make(map[string]said)
+	r.answers = make(map[string]userDecision)
 	for i, next := range card {
-		r.answers[next.call.ID] = said{q.Parts[i], all.Part(q.Parts[i]), next}
+		r.answers[next.call.ID] = userDecision{q.Parts[i], all.PartAnswer(q.Parts[i]), next}
 	}
 	return r.answers[a.call.ID], nil
 }
 
-// same reports whether b is still the call that was shown as a.
-func (a *admission) same(b *admission) bool {
+// sameCall reports whether b is still the call that was shown as a.
+func (a *admission) sameCall(b *admission) bool {
 	return a.prepared.Digest() == b.prepared.Digest() && a.opinion.String() == b.opinion.String()
 }
 
@@ -196,28 +196,28 @@ func (a *admission) sameHunks(b *admission) bool {
 	return slices.EqualFunc(a.hunks(), b.hunks(), func(x, y display.Hunk) bool {
 		_, x.Body, _ = strings.Cut(x.Body, "\n")
 		_, y.Body, _ = strings.Cut(y.Body, "\n")
-		return x.Head == y.Head && x.Body == y.Body
+		return x.FileHeader == y.FileHeader && x.Body == y.Body
 	})
 }
 
-// adapt applies changed arguments from an approval, if any,
+// applyChangedArgs applies changed arguments from an approval, if any,
 // and reports whether policy still allows an approval.
-func (r *run) adapt(ctx context.Context, a *admission, answer uip.Response, args json.RawMessage) bool {
+func (r *run) applyChangedArgs(ctx context.Context, a *admission, answer uip.Response, args json.RawMessage) bool {
 	switch {
 	case args == nil:
 		return true
-	case secret.Marked(args):
-		a.refuse(errMasked)
+	case secret.HasMask(args):
+		a.revoke(errKeysMasked)
 		return false
-	case answer.Option == uip.Some:
-		return r.reduce(ctx, a, answer, args) && r.judgeAgain(ctx, a)
+	case answer.Option == uip.OptionSome:
+		return r.prepareAccepted(ctx, a, answer, args) && r.rejudge(ctx, a)
 	}
-	return r.change(ctx, a, args) && r.judgeAgain(ctx, a)
+	return r.prepareChanged(ctx, a, args) && r.rejudge(ctx, a)
 }
 
-// judgeAgain judges a call that the user changed with their approval.
+// rejudge judges a call that the user changed with their approval.
 // A denial stands; a call that needs approval already has it.
-func (r *run) judgeAgain(ctx context.Context, a *admission) bool {
+func (r *run) rejudge(ctx context.Context, a *admission) bool {
 	opinion, _, err := a.prepared.Judge(ctx, r.Policy)
 	if err == nil {
 		a.opinion = opinion
@@ -226,8 +226,8 @@ func (r *run) judgeAgain(ctx context.Context, a *admission) bool {
 		err = errors.New(opinion.String())
 	}
 	if err != nil {
-		a.by = event.ActorPolicy
-		a.refuse(&Denied{err.Error()})
+		a.decidedBy = event.ActorPolicy
+		a.revoke(&DeniedError{err.Error()})
 	}
 	return err == nil
 }
@@ -237,42 +237,42 @@ func (r *run) judgeAgain(ctx context.Context, a *admission) bool {
 func (r *run) grantApproved(ctx context.Context, a *admission, approval grant.Approval, shown policy.Case, scope policy.Scope) {
 	g, err := approval.Grant(a.prepared)
 	if err != nil {
-		a.refuse(&Denied{notAccepted + err.Error()})
+		a.revoke(&DeniedError{notAcceptedPrefix + err.Error()})
 		return
 	}
 	a.grant = g
 	if !slices.Contains(scopes, scope) {
 		return
 	}
-	if err := r.Memory.Add(ctx, shown, scope); err != nil {
-		r.notice(ctx, event.Warn, fmt.Sprintf("could not remember the answer: %v", err))
+	if err := r.Approvals.Add(ctx, shown, scope); err != nil {
+		r.notice(ctx, event.LevelWarn, fmt.Sprintf("could not remember the answer: %v", err))
 	}
 }
 
-// open records the request and reports whether the call may run now. A call that changes something does
+// recordAndCheck records the request and reports whether the call may run now. A call that changes something does
 // not run without a record, unless the user permits it; if nothing can be recorded at all, the turn ends.
-func (r *run) open(ctx context.Context, a *admission) bool {
-	if err := ctx.Err(); err != nil && a.granted() {
-		a.refuse(err)
+func (r *run) recordAndCheck(ctx context.Context, a *admission) bool {
+	if err := ctx.Err(); err != nil && a.isGranted() {
+		a.revoke(err)
 	}
-	if !a.granted() && a.err == nil {
-		a.refuse(&Denied{grant.ErrNone.Error()})
+	if !a.isGranted() && a.err == nil {
+		a.revoke(&DeniedError{grant.ErrNoGrant.Error()})
 	}
-	err := r.request(ctx, a)
-	var unkept *event.UnkeptError
-	if errors.As(err, &unkept) && r.mayGoOn(ctx, unkept) {
-		err = r.request(ctx, a)
+	err := r.recordRequest(ctx, a)
+	var unkept *event.NotRecordableError
+	if errors.As(err, &unkept) && r.askContinueUnrecorded(ctx, unkept) {
+		err = r.recordRequest(ctx, a)
 	}
 	if errors.As(err, &unkept) {
-		a.by = event.ActorPolicy
-		a.refuse(&Denied{fmt.Sprintf("%v; what is not recorded could run a second time later, or could not be undone. No call can free space, not even rm: the user has to, on the disk of .coder, or use --no-session-persistence", unkept)})
-		err = r.request(ctx, a) // a record in memory is enough for a call that does not run
+		a.decidedBy = event.ActorPolicy
+		a.revoke(&DeniedError{fmt.Sprintf("%v; what is not recorded could run a second time later, or could not be undone. No call can free space, not even rm: the user has to, on the disk of .coder, or use --no-session-persistence", unkept)})
+		err = r.recordRequest(ctx, a) // a record in memory is enough for a call that does not run
 	}
 	if err != nil {
-		a.refuse(tool.Fatal(fmt.Errorf("record the call: %w", err)))
-		r.stop(err)
+		a.revoke(tool.Fatal(fmt.Errorf("record the call: %w", err)))
+		r.cancel(err)
 	}
-	return a.granted()
+	return a.isGranted()
 }
 
 // execute runs the tool; a panic counts as a failure.
@@ -282,30 +282,30 @@ func (r *run) execute(ctx context.Context, a *admission) (res tool.Result, err e
 			res, err = tool.Result{}, fmt.Errorf("%s crashed: %v", a.tool, p)
 		}
 	}()
-	if r.Recall != nil {
-		if res, known, err := r.Recall(ctx, a.call.ID); known {
+	if r.KnownResult != nil {
+		if res, known, err := r.KnownResult(ctx, a.call.ID); known {
 			return res, err
 		}
 	}
-	return a.prepared.Run(tool.WithCall(uip.With(ctx, r.asker(a)), a.call.ID), live{ctx, r, a.call.ID}, a.grant)
+	return a.prepared.Run(tool.WithCall(uip.WithInteractor(ctx, r.callInteractor(a)), a.call.ID), liveOutput{ctx, r, a.call.ID}, a.grant)
 }
 
-// Unasked returns nil if a call would run without approval, otherwise
+// CheckUnattended returns nil if a call would run without approval, otherwise
 // an error with the reason. Nothing runs, and nothing is recorded.
-func (r *Runner) Unasked(ctx context.Context, set tool.Set, c chat.ToolCall) error {
-	a := (&run{Runner: r, Round: Round{Set: set}}).admit(ctx, c)
+func (r *Runner) CheckUnattended(ctx context.Context, set tool.Set, c chat.ToolCall) error {
+	a := (&run{Runner: r, Round: Round{Tools: set}}).admit(ctx, c)
 	switch {
-	case a.granted():
+	case a.isGranted():
 		return nil
-	case a.asks():
+	case a.needsApproval():
 		return ErrNeedsApproval
 	}
-	return cmp.Or(a.err, grant.ErrNone)
+	return cmp.Or(a.err, grant.ErrNoGrant)
 }
 
-// Harmless reports whether a call, as prepared now, can run any number of
+// IsHarmless reports whether a call, as prepared now, can run any number of
 // times without harm: it only reads, or asks, or writes coder's own notes.
-func (r *Runner) Harmless(ctx context.Context, set tool.Set, c chat.ToolCall) bool {
-	a := (&run{Runner: r, Round: Round{Set: set}}).admit(ctx, c)
-	return a.prepared != nil && harmless(a.plan(), a.opinion)
+func (r *Runner) IsHarmless(ctx context.Context, set tool.Set, c chat.ToolCall) bool {
+	a := (&run{Runner: r, Round: Round{Tools: set}}).admit(ctx, c)
+	return a.prepared != nil && isHarmless(a.plan(), a.opinion)
 }

@@ -43,8 +43,8 @@ func (b *bench) decisions() {
 		switch e := r.Event.(type) {
 		case event.ToolCallRequested:
 			b.note(strings.TrimSpace(fmt.Sprintf("decided %s by %s %s", e.Verdict, e.DecidedBy, strings.Join(e.Reasons, ", "))))
-			if e.Keyless || e.Unasked != "" {
-				b.note(fmt.Sprintf("on record keyless %v, unasked %q", e.Keyless, e.Unasked))
+			if e.KeysMissing || e.AutoAllowed != "" {
+				b.note(fmt.Sprintf("on record keyless %v, unasked %q", e.KeysMissing, e.AutoAllowed))
 			}
 		case event.Notice:
 			b.note("notice " + e.Text)
@@ -56,7 +56,7 @@ func (b *bench) decisions() {
 // asking is a person who gives one answer and counts the questions.
 func (b *bench) asking(option string) *int {
 	n := new(int)
-	b.round.Person = uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+	b.round.User = uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
 		*n++
 		return uip.Response{ID: q.ID, Author: "user", Option: option}, nil
 	})
@@ -71,7 +71,7 @@ var (
 // TestWhatRunsAndWhoDecides: every way to a run, and the ways that lead to none.
 func TestWhatRunsAndWhoDecides(t *testing.T) {
 	hooks := func(r toolrun.Ruling) func(*bench) { return func(b *bench) { b.round.Hooks = &ruled{Ruling: r} } }
-	doubted := func(b *bench) { b.round.Doubted = true }
+	doubted := func(b *bench) { b.round.Unvouched = true }
 	allow, ask, deny := judge(policy.Allow), judge(policy.Ask, lasting), judge(policy.Deny, lasting)
 	reading := policy.Func(func(context.Context, policy.Case) (policy.Opinion, error) {
 		return policy.Opinion{Verdict: policy.Allow, ReadOnly: true}, nil
@@ -102,11 +102,11 @@ func TestWhatRunsAndWhoDecides(t *testing.T) {
 		"hooks allow a risk":             {policy: judge(policy.Ask, risky), setup: hooks(toolrun.Ruling{Allow: true}), asked: 1, ran: true, decided: "allow by user risk: deletes"},
 		"hooks allow what is denied":     {policy: deny, setup: hooks(toolrun.Ruling{Allow: true}), decided: "deny by policy rule: asks"},
 		"hooks allow what is allowed":    {policy: allow, setup: hooks(toolrun.Ruling{Allow: true}), ran: true, decided: "allow by policy"},
-		"hooks ask about what is denied": {policy: deny, setup: hooks(toolrun.Ruling{Ask: "sure?"}), decided: "deny by policy rule: asks"},
-		"hooks ask":                      {policy: allow, setup: hooks(toolrun.Ruling{Ask: "sure?"}), asked: 1, ran: true, decided: "allow by user hook: sure?"},
-		"hooks ask and allow":            {policy: ask, setup: hooks(toolrun.Ruling{Ask: "sure?", Allow: true}), asked: 1, ran: true, decided: "allow by user rule: asks, hook: sure?"},
-		"hooks deny":                     {policy: allow, setup: hooks(toolrun.Ruling{Deny: "no"}), decided: "deny by hook"},
-		"hooks deny and allow":           {policy: allow, setup: hooks(toolrun.Ruling{Deny: "no", Allow: true}), decided: "deny by hook"},
+		"hooks ask about what is denied": {policy: deny, setup: hooks(toolrun.Ruling{AskReason: "sure?"}), decided: "deny by policy rule: asks"},
+		"hooks ask":                      {policy: allow, setup: hooks(toolrun.Ruling{AskReason: "sure?"}), asked: 1, ran: true, decided: "allow by user hook: sure?"},
+		"hooks ask and allow":            {policy: ask, setup: hooks(toolrun.Ruling{AskReason: "sure?", Allow: true}), asked: 1, ran: true, decided: "allow by user rule: asks, hook: sure?"},
+		"hooks deny":                     {policy: allow, setup: hooks(toolrun.Ruling{DenyReason: "no"}), decided: "deny by hook"},
+		"hooks deny and allow":           {policy: allow, setup: hooks(toolrun.Ruling{DenyReason: "no", Allow: true}), decided: "deny by hook"},
 		"hooks put other arguments":      {policy: allow, setup: hooks(toolrun.Ruling{Input: []byte(`{"x":"a"}`)}), call: "write b", ran: true, decided: "allow by policy"},
 		"hooks put arguments off":        {policy: allow, setup: hooks(toolrun.Ruling{Input: []byte(`{"x":"bad"}`)}), decided: "invalid by"},
 
@@ -117,10 +117,10 @@ func TestWhatRunsAndWhoDecides(t *testing.T) {
 		"doubted, known to read":    {policy: reading, setup: doubted, ran: true, decided: "allow by policy"},
 		"doubted, allowed by hooks": {policy: ask, setup: func(b *bench) { doubted(b); hooks(toolrun.Ruling{Allow: true})(b) }, asked: 1, ran: true, decided: "allow by user record: this call is from a log that coder did not write on this machine"},
 
-		"let pass by a flag":           {policy: policy.Unasked(ask), ran: true, decided: "allow by policy rule: asks, auto-approve: allowed without approval", recorded: `keyless false, unasked "waivable"`},
-		"let pass with any risk":       {policy: policy.Fearless(ask), ran: true, decided: "allow by policy rule: asks, auto-approve: allowed without approval, risks included", recorded: `keyless false, unasked "risks"`},
-		"keys are missing":             {policy: allow, setup: func(b *bench) { b.round.Recorded = true }, call: "write ghp_01…[masked]", decided: "invalid by", recorded: `keyless true, unasked ""`},
-		"on record without keys":       {policy: allow, setup: func(b *bench) { b.round.Recorded = true }, ran: true, decided: "allow by policy"},
+		"let pass by a flag":           {policy: policy.AutoApprove(ask), ran: true, decided: "allow by policy rule: asks, auto-approve: allowed without approval", recorded: `keyless false, unasked "waivable"`},
+		"let pass with any risk":       {policy: policy.AutoApproveRisks(ask), ran: true, decided: "allow by policy rule: asks, auto-approve: allowed without approval, risks included", recorded: `keyless false, unasked "risks"`},
+		"keys are missing":             {policy: allow, setup: func(b *bench) { b.round.FromRecord = true }, call: "write ghp_01…[masked]", decided: "invalid by", recorded: `keyless true, unasked ""`},
+		"on record without keys":       {policy: allow, setup: func(b *bench) { b.round.FromRecord = true }, ran: true, decided: "allow by policy"},
 		"a mark that the model writes": {policy: allow, call: "write ghp_01…[masked]", ran: true, decided: "allow by policy"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestWhatRunsAndWhoDecides(t *testing.T) {
 			b.add("write", tool.Write, b.fine("write"))
 			b.add("read", tool.Read, b.fine("read"))
 			b.runner.Policy = tt.policy
-			asked := b.asking(uip.Approve)
+			asked := b.asking(uip.OptionApprove)
 			b.decisions()
 			if tt.setup != nil {
 				tt.setup(b)
@@ -155,7 +155,7 @@ func TestHooksMayEndTheTurnOrFail(t *testing.T) {
 		is    error
 		fatal bool
 	}{
-		"stop": {ruled{Ruling: toolrun.Ruling{Stop: "enough"}}, toolrun.ErrHook, false},
+		"stop": {ruled{Ruling: toolrun.Ruling{StopReason: "enough"}}, toolrun.ErrStoppedByHook, false},
 		"fail": {ruled{err: boom}, boom, true},
 	} {
 		b := newBench(t)
@@ -173,7 +173,7 @@ func TestHooksAreAskedOnce(t *testing.T) {
 	b := newBench(t)
 	b.add("write", tool.Write, b.fine("write"))
 	b.runner.Policy = judge(policy.Ask, lasting)
-	b.asking(uip.Approve)
+	b.asking(uip.OptionApprove)
 	h := &ruled{}
 	b.round.Hooks = h
 	got, err := b.run(t.Context(), "write a", "write b", "write c")
@@ -191,13 +191,13 @@ func TestASwitchedOffToolNeverRuns(t *testing.T) {
 		b := newBench(t)
 		b.add("write", tool.Write, b.fine("write"))
 		b.runner.Policy = p
-		asked := b.asking(uip.Approve)
+		asked := b.asking(uip.OptionApprove)
 		b.decisions()
 		set, err := tool.NewSet(b.tools...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.round.Set = set.Without(func(string) bool { return true })
+		b.round.Tools = set.Without(func(string) bool { return true })
 		b.round.Calls = []chat.ToolCall{{ID: "c1", Name: "write", Args: []byte(`{"x":"a"}`)}}
 		err = b.runner.Run(t.Context(), b.round)
 		got := strings.Join(b.log, "\n")
@@ -223,9 +223,9 @@ func TestAnInterruptionAtTheQuestionRunsNothing(t *testing.T) {
 	b.add("write", tool.Write, b.fine("write"))
 	b.runner.Policy = judge(policy.Ask, lasting)
 	b.decisions()
-	b.round.Person = uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+	b.round.User = uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
 		cancel()
-		return uip.Response{ID: q.ID, Author: "user", Option: uip.Approve}, nil
+		return uip.Response{ID: q.ID, Author: "user", Option: uip.OptionApprove}, nil
 	})
 	got, err := b.run(ctx, "write a")
 	if err != context.Canceled || lines(got, "run") != "" || !strings.Contains(got, "decided cancelled by policy rule: asks") || !strings.Contains(got, "before this call began") {
@@ -265,8 +265,8 @@ func TestAnInterruptionDoesNotTurnADenialAround(t *testing.T) {
 func TestAParkedCallIsNotFatal(t *testing.T) {
 	b := newBench(t)
 	b.add("write", tool.Write, b.fine("write"))
-	b.runner.Policy, b.round.Person = judge(policy.Ask, lasting), uip.Parked
-	if _, err := b.run(t.Context(), "write a"); !errors.Is(err, uip.ErrParked) || tool.IsFatal(err) {
+	b.runner.Policy, b.round.User = judge(policy.Ask, lasting), uip.PendingInteractor
+	if _, err := b.run(t.Context(), "write a"); !errors.Is(err, uip.ErrAnswerPending) || tool.IsFatal(err) {
 		t.Errorf("err = %v", err)
 	}
 }
@@ -275,7 +275,7 @@ func TestAParkedCallIsNotFatal(t *testing.T) {
 func TestABrokenCallWithoutItsKeysDoesNotRun(t *testing.T) {
 	b := newBench(t)
 	b.add("write", tool.Write, b.fine("write"))
-	b.round.Recorded = true
+	b.round.FromRecord = true
 	b.round.Calls = []chat.ToolCall{{ID: "c1", Name: "write", Args: []byte(`{}`), Broken: "ghp_01…[masked]"}}
 	if got, err := b.run(t.Context()); err != nil || lines(got, "run") != "" || !strings.Contains(got, "keys in its arguments") {
 		t.Errorf("%v:\n%s", err, got)
@@ -288,8 +288,8 @@ func TestHunksThatCannotBePreparedAreNotMade(t *testing.T) {
 	b.runner.Policy = askWrites
 	whole := hunky(b.note, func() string { return "" })
 	b.tools = []tool.Tool{failing{whole}}
-	b.round.Person = uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
-		return uip.Response{ID: q.ID, Author: "user", Option: uip.Some, Input: "1"}, nil
+	b.round.User = uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
+		return uip.Response{ID: q.ID, Author: "user", Option: uip.OptionSome, Input: "1"}, nil
 	})
 	if got, err := b.change(t.Context(), "a b"); err != nil || lines(got, "make") != "" || !strings.Contains(got, "not in part") {
 		t.Errorf("%v:\n%s", err, got)
@@ -316,8 +316,8 @@ func TestAPolicyThatBreaksAtAChangeDenies(t *testing.T) {
 		return policy.Opinion{Verdict: policy.Ask, Reasons: []policy.Reason{lasting}}, nil
 	})
 	b.decisions()
-	b.round.Person = uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
-		return uip.Response{ID: q.ID, Author: "user", Option: uip.Approve, Args: []byte(`{"x":"b"}`)}, nil
+	b.round.User = uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
+		return uip.Response{ID: q.ID, Author: "user", Option: uip.OptionApprove, Args: []byte(`{"x":"b"}`)}, nil
 	})
 	if got, err := b.run(t.Context(), "write a"); err != nil || lines(got, "run", "decided") != "decided deny by policy rule: asks" {
 		t.Errorf("%v:\n%s", err, got)
@@ -330,8 +330,8 @@ func TestARecordIsAskedAboutOnlyWhereThereIsNone(t *testing.T) {
 	for _, full := range []bool{false, true} {
 		b := newBench(t)
 		b.add("write", tool.Write, b.fine("write"))
-		asked := b.asking(uip.Reject)
-		b.runner.Waiver = &toolrun.Waiver{Waive: func() error { return nil }}
+		asked := b.asking(uip.OptionReject)
+		b.runner.Waiver = &toolrun.RecordWaiver{Waive: func() error { return nil }}
 		b.round.Unjudged = true
 		if full {
 			b.round.Sink = &fullDisk{bench: b}
@@ -358,7 +358,7 @@ func TestASwitchedOffToolIsNotHarmless(t *testing.T) {
 	b.runner.Policy = policy.Func(func(context.Context, policy.Case) (policy.Opinion, error) {
 		return policy.Opinion{ReadOnly: true}, nil
 	})
-	if b.runner.Harmless(t.Context(), set.Without(func(string) bool { return true }), chat.ToolCall{ID: "c1", Name: "read", Args: []byte(`{"x":"a"}`)}) {
+	if b.runner.IsHarmless(t.Context(), set.Without(func(string) bool { return true }), chat.ToolCall{ID: "c1", Name: "read", Args: []byte(`{"x":"a"}`)}) {
 		t.Error("it may be run again")
 	}
 }
@@ -369,7 +369,7 @@ func TestAQuestionThatFailsEndsTheTurn(t *testing.T) {
 		b := newBench(t)
 		b.add("write", tool.Write, b.fine("write"))
 		b.runner.Policy = judge(policy.Ask, lasting)
-		b.round.Person = uip.Func(func(context.Context, uip.Request) (uip.Response, error) { return uip.Response{}, boom })
+		b.round.User = uip.InteractorFunc(func(context.Context, uip.Request) (uip.Response, error) { return uip.Response{}, boom })
 		got, err := b.run(t.Context(), calls...)
 		if !errors.Is(err, boom) || !tool.IsFatal(err) || lines(got, "run") != "" {
 			t.Errorf("%v:\n%s", err, got)
@@ -388,7 +388,7 @@ func TestAnAnswerOnACardHoldsForItsReasons(t *testing.T) {
 		}
 		return policy.Opinion{Verdict: policy.Ask, Reasons: []policy.Reason{why}}, nil
 	})
-	asked := b.asking(uip.Approve)
+	asked := b.asking(uip.OptionApprove)
 	if got, err := b.run(t.Context(), "write a", "write b"); err != nil || *asked != 2 {
 		t.Errorf("%v, asked %d times:\n%s", err, *asked, got)
 	}
@@ -399,8 +399,8 @@ func TestArgumentsWithMarksOfKeysAreNoYes(t *testing.T) {
 		b := newBench(t)
 		b.add("write", tool.Write, b.fine("write"))
 		b.runner.Policy = judge(policy.Ask, lasting)
-		b.round.Person = uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
-			return uip.Response{ID: q.ID, Author: "user", Option: uip.Approve, Args: []byte(`{"x":"ghp_01…[masked]"}`)}, nil
+		b.round.User = uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
+			return uip.Response{ID: q.ID, Author: "user", Option: uip.OptionApprove, Args: []byte(`{"x":"ghp_01…[masked]"}`)}, nil
 		})
 		if got, err := b.run(t.Context(), "write "+x); err != nil || lines(got, "run") != "" || !strings.Contains(got, "keys in its arguments") {
 			t.Errorf("%v:\n%s", err, got)
@@ -416,10 +416,10 @@ func TestARememberedYesRunsTheArgumentsThatCameWithIt(t *testing.T) {
 		return policy.Opinion{Verdict: policy.Ask, Reasons: []policy.Reason{{By: "rule", Text: "asks for " + c.Plan.Title, Lasting: true}}}, nil
 	})
 	remembered := 0
-	b.runner.Memory = memory(func() { remembered++ })
+	b.runner.Approvals = memory(func() { remembered++ })
 	b.decisions()
-	b.round.Person = uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
-		return uip.Response{ID: q.ID, Author: "user", Option: uip.Always, Args: []byte(`{"x":"b"}`)}, nil
+	b.round.User = uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
+		return uip.Response{ID: q.ID, Author: "user", Option: uip.OptionAlways, Args: []byte(`{"x":"b"}`)}, nil
 	})
 	got, err := b.run(t.Context(), "write a")
 	if err != nil || lines(got, "run", "decided") != "decided allow by user rule: asks for b\nrun write b" || remembered != 1 {
@@ -437,8 +437,8 @@ func TestADeniedChangeIsPolicysDoing(t *testing.T) {
 		return policy.Opinion{Verdict: policy.Ask, Reasons: []policy.Reason{lasting}}, nil
 	})
 	b.decisions()
-	b.round.Person = uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
-		return uip.Response{ID: q.ID, Author: "user", Option: uip.Approve, Args: []byte(`{"x":"b"}`)}, nil
+	b.round.User = uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
+		return uip.Response{ID: q.ID, Author: "user", Option: uip.OptionApprove, Args: []byte(`{"x":"b"}`)}, nil
 	})
 	if got, err := b.run(t.Context(), "write a"); err != nil || lines(got, "run", "decided") != "decided deny by policy risk: deletes" {
 		t.Errorf("%v:\n%s", err, got)
@@ -452,11 +452,11 @@ func (forgetful) Add(context.Context, policy.Case, policy.Scope) error {
 }
 
 func TestAnAnswerThatCannotBeRememberedStillCounts(t *testing.T) {
-	for memory, want := range map[toolrun.Memory]string{&forgetful{}: "notice could not remember the answer: disk full", &choosy{"write": {policy.ThisProject}}: ""} {
+	for memory, want := range map[toolrun.ApprovalStore]string{&forgetful{}: "notice could not remember the answer: disk full", &choosy{"write": {policy.ThisProject}}: ""} {
 		b := newBench(t)
 		b.add("write", tool.Write, b.fine("write"))
-		b.runner.Policy, b.runner.Memory = judge(policy.Ask, lasting), memory
-		b.asking(uip.Always)
+		b.runner.Policy, b.runner.Approvals = judge(policy.Ask, lasting), memory
+		b.asking(uip.OptionAlways)
 		b.decisions()
 		if got, err := b.run(t.Context(), "write a"); err != nil || lines(got, "run") == "" || lines(got, "notice") != want {
 			t.Errorf("%v:\n%s", err, got)
@@ -467,7 +467,7 @@ func TestAnAnswerThatCannotBeRememberedStillCounts(t *testing.T) {
 func TestWhatIsRecalledIsNotMadeAgain(t *testing.T) {
 	b := newBench(t)
 	b.add("write", tool.Write, b.fine("write"))
-	b.runner.Recall = func(_ context.Context, id string) (tool.Result, bool, error) {
+	b.runner.KnownResult = func(_ context.Context, id string) (tool.Result, bool, error) {
 		return tool.Result{Value: map[string]any{"ok": true, "from": "record"}}, id == "c1", nil
 	}
 	if got, err := b.run(t.Context(), "write a", "write b"); err != nil || lines(got, "run") != "run write b" || !strings.Contains(got, `"from":"record"`) {
@@ -485,7 +485,7 @@ func TestHarmlessCallsOnlyReadOrTakeNotes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]bool{"read": true, "note": true, "write": false, "nope": false} {
-		if got := b.runner.Harmless(t.Context(), set, chat.ToolCall{ID: "c1", Name: name, Args: []byte(`{"x":"a"}`)}); got != want {
+		if got := b.runner.IsHarmless(t.Context(), set, chat.ToolCall{ID: "c1", Name: name, Args: []byte(`{"x":"a"}`)}); got != want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -494,10 +494,10 @@ func TestHarmlessCallsOnlyReadOrTakeNotes(t *testing.T) {
 // Hunks that moved are the same hunks; hunks with other text are not.
 func TestHunksOnACardAreToldApartByTheirText(t *testing.T) {
 	for change, again := range map[string]bool{"moved": false, "text": true, "head": true} {
-		for _, option := range []string{uip.Some, uip.Approve} {
+		for _, option := range []string{uip.OptionSome, uip.OptionApprove} {
 			b := newBench(t)
 			b.runner.Policy = askWrites
-			b.tools = []tool.Tool{tool.Func[hunkArgs]{Name: "change", Work: func(_ context.Context, a hunkArgs) (tool.Plan, tool.Run, error) {
+			b.tools = []tool.Tool{tool.Func[hunkArgs]{Name: "change", PlanRun: func(_ context.Context, a hunkArgs) (tool.Plan, tool.Run, error) {
 				at, text, head := 1, "old", "f"
 				if slices.Contains(b.log, "make 1") {
 					switch change {
@@ -517,9 +517,9 @@ func TestHunksOnACardAreToldApartByTheirText(t *testing.T) {
 				}, nil
 			}}}
 			asked := 0
-			b.round.Person = uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+			b.round.User = uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
 				if asked++; asked > 1 {
-					return uip.Response{ID: q.ID, Author: "user", Option: uip.Reject}, nil
+					return uip.Response{ID: q.ID, Author: "user", Option: uip.OptionReject}, nil
 				}
 				a := uip.Response{ID: q.ID, Author: "user"}
 				for _, part := range q.Parts {
@@ -527,7 +527,7 @@ func TestHunksOnACardAreToldApartByTheirText(t *testing.T) {
 				}
 				return a, nil
 			})
-			if got, err := b.change(t.Context(), "1", "2"); err != nil || (asked == 2) != (again && option == uip.Some) {
+			if got, err := b.change(t.Context(), "1", "2"); err != nil || (asked == 2) != (again && option == uip.OptionSome) {
 				t.Errorf("%s, %s: %v, asked %d times:\n%s", change, option, err, asked, got)
 			}
 		}

@@ -13,17 +13,17 @@ import (
 	"coder/internal/tool"
 )
 
-// ErrHook ends a turn because a hook said so.
-var ErrHook = errors.New("stopped by a hook")
+// ErrStoppedByHook ends a turn because a hook said so.
+var ErrStoppedByHook = errors.New("stopped by a hook")
 
-// byHook names hooks as a decider and as the source of reasons.
-const byHook = "hook"
+// decidedByHook names hooks as a decider and as the source of reasons.
+const decidedByHook = "hook"
 
-func (n Note) String() string { return "a hook of " + n.Whose + " says: " + n.Text }
+func (n Note) String() string { return "a hook of " + n.Owner + " says: " + n.Text }
 
-// consult runs the hooks on a call, once. They may replace its arguments; the new ones
+// runHooksBefore runs the hooks on a call, once. They may replace its arguments; the new ones
 // are then judged, shown and run. It reports whether the call may be judged at all.
-func (r *run) consult(ctx context.Context, a *admission) (Ruling, bool) {
+func (r *run) runHooksBefore(ctx context.Context, a *admission) (Ruling, bool) {
 	if r.Hooks == nil {
 		return Ruling{}, true
 	}
@@ -34,7 +34,7 @@ func (r *run) consult(ctx context.Context, a *admission) (Ruling, bool) {
 			if ctx.Err() == nil {
 				err = tool.Fatal(fmt.Errorf("run hooks: %w", err))
 			}
-			a.refuse(err)
+			a.revoke(err)
 			return Ruling{}, false
 		}
 		if r.rulings == nil {
@@ -42,23 +42,23 @@ func (r *run) consult(ctx context.Context, a *admission) (Ruling, bool) {
 		}
 		r.rulings[a.call.ID] = ruling
 	}
-	if ruling.Stop != "" {
-		r.stop(fmt.Errorf("%w: %s", ErrHook, ruling.Stop))
-		a.by = byHook
-		a.refuse(&Denied{"hook: " + ruling.Stop})
+	if ruling.StopReason != "" {
+		r.cancel(fmt.Errorf("%w: %s", ErrStoppedByHook, ruling.StopReason))
+		a.decidedBy = decidedByHook
+		a.revoke(&DeniedError{"hook: " + ruling.StopReason})
 		return ruling, false
 	}
-	if ruling.Deny != "" {
-		a.by = byHook
-		a.refuse(&Denied{"hook: " + ruling.Deny})
+	if ruling.DenyReason != "" {
+		a.decidedBy = decidedByHook
+		a.revoke(&DeniedError{"hook: " + ruling.DenyReason})
 		return ruling, false
 	}
 	if ruling.Input != nil {
 		a.call.Args, a.call.Broken = ruling.Input, ""
 		if off := r.prepare(ctx, a); off {
-			a.refuse(&Denied{"hook: it changed the call to a tool that is switched off"})
+			a.revoke(&DeniedError{"hook: it changed the call to a tool that is switched off"})
 		}
-		a.note = "a hook of " + ruling.InputBy + " changed the arguments to " + clip.Text(string(ruling.Input), 500)
+		a.note = "a hook of " + ruling.InputBy + " changed the arguments to " + clip.Truncate(string(ruling.Input), 500)
 	}
 	for _, n := range ruling.Notes {
 		a.note = tool.JoinNotes(a.note, n.String())
@@ -66,25 +66,25 @@ func (r *run) consult(ctx context.Context, a *admission) (Ruling, bool) {
 	return ruling, a.err == nil
 }
 
-// tellHooks runs the hooks after a call and returns the result for the model.
-func (r *run) tellHooks(ctx context.Context, a *admission, text json.RawMessage, took time.Duration) json.RawMessage {
+// runHooksAfter runs the hooks after a call and returns the result for the model.
+func (r *run) runHooksAfter(ctx context.Context, a *admission, text json.RawMessage, took time.Duration) json.RawMessage {
 	ruling, err := r.Hooks.After(ctx, r.Round, HookedCall{a.call.ID, a.tool, a.prepared.Args()}, text, took)
 	if err != nil {
-		r.stop(fmt.Errorf("run hooks: %w", err))
+		r.cancel(fmt.Errorf("run hooks: %w", err))
 		return text
 	}
-	if ruling.Stop != "" {
-		r.stop(fmt.Errorf("%w: %s", ErrHook, ruling.Stop))
+	if ruling.StopReason != "" {
+		r.cancel(fmt.Errorf("%w: %s", ErrStoppedByHook, ruling.StopReason))
 	}
 	if ruling.Output != nil {
 		text = ruling.Output
 		if text[0] != '{' {
-			text = jsonx.Must(map[string]any{"ok": true, "text": text})
+			text = jsonx.MustMarshal(map[string]any{"ok": true, "text": text})
 		}
 	}
 	var said []string
-	if ruling.Deny != "" {
-		said = append(said, "a hook says: "+ruling.Deny)
+	if ruling.DenyReason != "" {
+		said = append(said, "a hook says: "+ruling.DenyReason)
 	}
 	for _, n := range ruling.Notes {
 		said = append(said, n.String())

@@ -19,7 +19,7 @@ import (
 	"coder/internal/tool"
 )
 
-var notes = []toolrun.Note{{Whose: "you", Text: "hm"}}
+var notes = []toolrun.Note{{Owner: "you", Text: "hm"}}
 
 // hookFuncs are hooks made of two functions.
 type hookFuncs struct {
@@ -49,13 +49,13 @@ func TestWhatARulingLeavesOfACall(t *testing.T) {
 		ran, decided, say string
 	}{
 		"nothing":           {toolrun.Ruling{}, "run write a", "allow by policy", `{"ok":true,"x":"a"}`},
-		"deny":              {toolrun.Ruling{Deny: "no"}, "", "deny by hook", `"denied: hook: no"`},
-		"stop":              {toolrun.Ruling{Stop: "enough"}, "", "deny by hook", `"denied: hook: enough"`},
+		"deny":              {toolrun.Ruling{DenyReason: "no"}, "", "deny by hook", `"denied: hook: no"`},
+		"stop":              {toolrun.Ruling{StopReason: "enough"}, "", "deny by hook", `"denied: hook: enough"`},
 		"other":             {toolrun.Ruling{Input: other, InputBy: "you"}, "run write b", "allow by policy", changed},
 		"a note":            {toolrun.Ruling{Notes: notes}, "run write a", "allow by policy", "a hook of you says: hm"},
-		"deny, but other":   {toolrun.Ruling{Deny: "no", Input: other}, "", "deny by hook", `"denied: hook: no"`},
-		"stop, but other":   {toolrun.Ruling{Stop: "enough", Input: other}, "", "deny by hook", `"denied: hook: enough"`},
-		"stop, but allowed": {toolrun.Ruling{Stop: "enough", Allow: true}, "", "deny by hook", `"denied: hook: enough"`},
+		"deny, but other":   {toolrun.Ruling{DenyReason: "no", Input: other}, "", "deny by hook", `"denied: hook: no"`},
+		"stop, but other":   {toolrun.Ruling{StopReason: "enough", Input: other}, "", "deny by hook", `"denied: hook: enough"`},
+		"stop, but allowed": {toolrun.Ruling{StopReason: "enough", Allow: true}, "", "deny by hook", `"denied: hook: enough"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -63,7 +63,7 @@ func TestWhatARulingLeavesOfACall(t *testing.T) {
 			b.round.Hooks = &ruled{Ruling: tt.ruling}
 			b.decisions()
 			got, err := b.run(t.Context(), "write a")
-			if errors.Is(err, toolrun.ErrHook) != (tt.ruling.Stop != "") || lines(got, "run") != tt.ran ||
+			if errors.Is(err, toolrun.ErrStoppedByHook) != (tt.ruling.StopReason != "") || lines(got, "run") != tt.ran ||
 				lines(got, "decided") != "decided "+tt.decided || !strings.Contains(lines(got, "deliver"), tt.say) {
 				t.Errorf("%v:\n%s", err, got)
 			}
@@ -82,7 +82,7 @@ func TestACallWhoseHookFailedDoesNotRunAtItsTurn(t *testing.T) {
 		}
 		return policy.Opinion{Verdict: policy.Allow}, nil
 	})
-	b.asking(uip.Approve)
+	b.asking(uip.OptionApprove)
 	b.round.Hooks = hookFuncs{before: func(c toolrun.HookedCall) (toolrun.Ruling, error) {
 		if c.ID == "c2" {
 			return toolrun.Ruling{}, boom
@@ -135,8 +135,8 @@ func TestOtherArgumentsReachNoToolThatIsOff(t *testing.T) {
 		"hook": func(b *bench) { b.round.Hooks = &ruled{Ruling: toolrun.Ruling{Input: []byte(patchLine)}} },
 		"person": func(b *bench) {
 			b.runner.Policy = judge(policy.Ask, lasting)
-			b.round.Person = uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
-				return uip.Response{ID: q.ID, Author: "user", Option: uip.Approve, Args: []byte(patchLine)}, nil
+			b.round.User = uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
+				return uip.Response{ID: q.ID, Author: "user", Option: uip.OptionApprove, Args: []byte(patchLine)}, nil
 			})
 		},
 		"model": func(b *bench) { b.round.Calls[0].Args = []byte(patchLine) },
@@ -149,7 +149,7 @@ func TestOtherArgumentsReachNoToolThatIsOff(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			b.round.Set = set.Without(func(name string) bool { return off && name == "patch" })
+			b.round.Tools = set.Without(func(name string) bool { return off && name == "patch" })
 			b.round.Calls = []chat.ToolCall{{ID: "c1", Name: "BASH", Args: []byte(`{"x":"a"}`)}}
 			setup(b)
 			err = b.runner.Run(t.Context(), b.round)
@@ -171,11 +171,11 @@ func TestWhatHooksSayAfterACall(t *testing.T) {
 		say   string
 	}{
 		"nothing":       {hookFuncs{}, nil, done},
-		"fail":          {hookFuncs{fails: boom, after: toolrun.Ruling{Deny: "unused"}}, boom, done},
-		"stop":          {hookFuncs{after: toolrun.Ruling{Stop: "enough"}}, toolrun.ErrHook, done},
+		"fail":          {hookFuncs{fails: boom, after: toolrun.Ruling{DenyReason: "unused"}}, boom, done},
+		"stop":          {hookFuncs{after: toolrun.Ruling{StopReason: "enough"}}, toolrun.ErrStoppedByHook, done},
 		"other output":  {hookFuncs{after: toolrun.Ruling{Output: []byte(`{"y":1}`)}}, nil, `deliver c1 {"y":1}`},
 		"other text":    {hookFuncs{after: toolrun.Ruling{Output: []byte(`"y"`)}}, nil, `deliver c1 {"ok":true,"text":"y"}`},
-		"deny and note": {hookFuncs{after: toolrun.Ruling{Deny: "no", Notes: notes}}, nil, `"a hook says: no; a hook of you says: hm"`},
+		"deny and note": {hookFuncs{after: toolrun.Ruling{DenyReason: "no", Notes: notes}}, nil, `"a hook says: no; a hook of you says: hm"`},
 		"a note":        {hookFuncs{after: toolrun.Ruling{Notes: notes}}, nil, `"note":"a hook of you says: hm"`},
 	} {
 		b := newBench(t)
@@ -215,11 +215,11 @@ func TestACallWhoseStartFailsDoesNotRun(t *testing.T) {
 func TestACallThatWaitsInTheMiddleStopsThoseAfterIt(t *testing.T) {
 	b := newBench(t)
 	b.add("wait", tool.Write, func(context.Context, string, io.Writer) (tool.Result, error) {
-		return tool.Result{}, uip.ErrParked
+		return tool.Result{}, uip.ErrAnswerPending
 	})
 	b.add("write", tool.Write, b.fine("write"))
 	got, err := b.run(t.Context(), "wait a", "write b")
-	if !errors.Is(err, uip.ErrParked) || lines(got, "requested", "run", "completed", "deliver") != "requested c1 allow" {
+	if !errors.Is(err, uip.ErrAnswerPending) || lines(got, "requested", "run", "completed", "deliver") != "requested c1 allow" {
 		t.Errorf("%v:\n%s", err, got)
 	}
 }
@@ -237,9 +237,9 @@ func optionsOf(q uip.Request) (all []string) {
 
 // optionsFor runs a call with a person who says no, and gives what they could have said.
 func (b *bench) optionsFor(calls ...string) (options string, asked uip.Request) {
-	b.round.Person = uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+	b.round.User = uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
 		options, asked = strings.Join(optionsOf(q), " "), q
-		return uip.Response{ID: q.ID, Author: "user", Option: uip.Reject}, nil
+		return uip.Response{ID: q.ID, Author: "user", Option: uip.OptionReject}, nil
 	})
 	if got, err := b.run(b.t.Context(), calls...); err != nil || lines(got, "run") != "" {
 		b.t.Errorf("%v:\n%s", err, got)
@@ -254,7 +254,7 @@ func TestTheYesesThatAQuestionOffers(t *testing.T) {
 	all := choosy{"write": {policy.ThisSession, policy.ThisProject, policy.BelowFolder}}
 	for name, tt := range map[string]struct {
 		reason policy.Reason
-		memory toolrun.Memory
+		memory toolrun.ApprovalStore
 		calls  []string
 		want   string
 	}{
@@ -273,10 +273,10 @@ func TestTheYesesThatAQuestionOffers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			b.add("write", tool.Write, b.fine("write"))
-			b.runner.Policy, b.runner.Memory = judge(policy.Ask, tt.reason), tt.memory
-			b.runner.Conceals = secret.Conceal([]string{key})
+			b.runner.Policy, b.runner.Approvals = judge(policy.Ask, tt.reason), tt.memory
+			b.runner.Concealer = secret.NewConcealer([]string{key})
 			got, q := b.optionsFor(tt.calls...)
-			if got != tt.want || (q.Display.Metadata[uip.Keyed] == "true") != (name == "a key") ||
+			if got != tt.want || (q.Display.Metadata[uip.MetaHasKeys] == "true") != (name == "a key") ||
 				strings.Contains(q.Display.Description, "keys in it") != (name == "a key") {
 				t.Errorf("offered %s, want %s: %+v", got, tt.want, q.Display)
 			}

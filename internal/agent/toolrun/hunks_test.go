@@ -26,7 +26,7 @@ type hunkArgs struct {
 // hunky is a tool that changes files, a hunk each; those that it was asked for are
 // left out if already holds them.
 func hunky(note func(string), already func() string) tool.Tool {
-	return tool.Func[hunkArgs]{Name: "change", Work: func(_ context.Context, a hunkArgs) (tool.Plan, tool.Run, error) {
+	return tool.Func[hunkArgs]{Name: "change", PlanRun: func(_ context.Context, a hunkArgs) (tool.Plan, tool.Run, error) {
 		var diff, made string
 		plan := tool.Plan{Title: a.Files}
 		for i, f := range strings.Fields(a.Files) {
@@ -64,27 +64,27 @@ func TestSomeHunksAreTaken(t *testing.T) {
 		did         []string // made, and told
 		not         []string
 	}{
-		{"two of three", "a b c", uip.Response{Option: uip.Some, Input: "3, 1", Comment: "b stays"},
+		{"two of three", "a b c", uip.Response{Option: uip.OptionSome, Input: "3, 1", Comment: "b stays"},
 			[]string{"make ac\n", `"turned_down":"--- a/b\n+++ b/b\n@@ -1,1 +1,1 @@\n-old b\n+new b\n"`, "took number 1,3;", "the user says: b stays", "effects write a write c", `"only_hunks":[1,3]`}, []string{"write b"}},
-		{"a range", "a b c d", uip.Response{Option: uip.Some, Input: "2-4"}, []string{"make bcd\n", "took number 2,3,4;"}, nil},
-		{"all of them", "a b", uip.Response{Option: uip.Some, Input: "1 2"}, []string{"make ab\n"}, []string{"turned_down", "only_hunks"}},
-		{"a key in what is left", "a known-0123456789", uip.Response{Option: uip.Some, Input: "1"},
+		{"a range", "a b c d", uip.Response{Option: uip.OptionSome, Input: "2-4"}, []string{"make bcd\n", "took number 2,3,4;"}, nil},
+		{"all of them", "a b", uip.Response{Option: uip.OptionSome, Input: "1 2"}, []string{"make ab\n"}, []string{"turned_down", "only_hunks"}},
+		{"a key in what is left", "a known-0123456789", uip.Response{Option: uip.OptionSome, Input: "1"},
 			[]string{"make a\n", `-old [`}, []string{"old known-0"}},
-		{"judged again", "a frozen c", uip.Response{Option: uip.Some, Input: "2"}, []string{"denied: rule: frozen", "requested c1 deny"}, []string{"make"}},
-		{"yes and a remark", "a b", uip.Response{Option: uip.Approve, Comment: "keep it short"}, []string{"make ab\n", `"note":"the user says: keep it short"`}, nil},
+		{"judged again", "a frozen c", uip.Response{Option: uip.OptionSome, Input: "2"}, []string{"denied: rule: frozen", "requested c1 deny"}, []string{"make"}},
+		{"yes and a remark", "a b", uip.Response{Option: uip.OptionApprove, Comment: "keep it short"}, []string{"make ab\n", `"note":"the user says: keep it short"`}, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newBench(t)
 			b.tools = []tool.Tool{hunky(b.note, func() string { return "" })}
-			b.runner.Policy, b.runner.Conceals = frozen, secret.Conceal([]string{"known-0123456789"})
-			b.round.Person = uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
-				if want := fmt.Sprint(len(strings.Fields(tt.files))); q.Display.Metadata[uip.Hunks] != want {
-					t.Errorf("the question speaks of %q hunks, want %s", q.Display.Metadata[uip.Hunks], want)
+			b.runner.Policy, b.runner.Concealer = frozen, secret.NewConcealer([]string{"known-0123456789"})
+			b.round.User = uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
+				if want := fmt.Sprint(len(strings.Fields(tt.files))); q.Display.Metadata[uip.MetaHunks] != want {
+					t.Errorf("the question speaks of %q hunks, want %s", q.Display.Metadata[uip.MetaHunks], want)
 				}
 				a := tt.answer
 				a.ID, a.Author = q.ID, "user"
-				return a, uip.Check(q, a)
+				return a, uip.CheckResponse(q, a)
 			})
 			sink := b.round.Sink
 			b.round.Sink = event.SinkFunc(func(ctx context.Context, r event.Record) error {
@@ -117,7 +117,7 @@ func (b *bench) change(ctx context.Context, calls ...string) (string, error) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.round.Set = set
+	b.round.Tools = set
 	for i, files := range calls {
 		raw, _ := json.Marshal(hunkArgs{Files: files})
 		b.round.Calls = append(b.round.Calls, chat.ToolCall{ID: fmt.Sprint("c", i+1), Name: "change", Args: raw})
@@ -140,14 +140,14 @@ func TestHunksTakenOnACardAreThoseThatWereShown(t *testing.T) {
 				return ""
 			})}
 			asked := 0
-			b.round.Person = uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+			b.round.User = uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
 				asked++
-				a := uip.Response{ID: q.ID, Author: "user", Option: uip.Reject}
+				a := uip.Response{ID: q.ID, Author: "user", Option: uip.OptionReject}
 				if asked == 1 {
 					a.Option = ""
-					a.Parts = []uip.Response{{ID: q.Parts[0].ID, Option: uip.Some, Input: "1"}, {ID: q.Parts[1].ID, Option: uip.Some, Input: "2"}}
+					a.Parts = []uip.Response{{ID: q.Parts[0].ID, Option: uip.OptionSome, Input: "1"}, {ID: q.Parts[1].ID, Option: uip.OptionSome, Input: "2"}}
 				}
-				return a, uip.Check(q, a)
+				return a, uip.CheckResponse(q, a)
 			})
 			got, err := b.change(t.Context(), "a b", "c d e")
 			if err != nil {

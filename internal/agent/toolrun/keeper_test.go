@@ -18,19 +18,19 @@ type shelf struct {
 	asked []string
 }
 
-func (s *shelf) Keep(_ context.Context, effects []tool.Effect) (tool.Kept, error) {
-	k := tool.Kept{Effects: effects}
+func (s *shelf) SaveOriginals(_ context.Context, effects []tool.Effect) (tool.Snapshot, error) {
+	k := tool.Snapshot{Effects: effects}
 	for _, e := range effects {
 		s.asked = append(s.asked, e.Target)
 		k.Before = append(k.Before, event.FileState{Path: e.Target, Hash: s.files[e.Target]})
 	}
 	if s.full {
-		return tool.Kept{}, errors.New("no room")
+		return tool.Snapshot{}, errors.New("no room")
 	}
 	return k, nil
 }
 
-func (s *shelf) Changes(_ context.Context, k tool.Kept) ([]event.FileChange, error) {
+func (s *shelf) ChangesSince(_ context.Context, k tool.Snapshot) ([]event.FileChange, error) {
 	var cs []event.FileChange
 	for _, b := range k.Before {
 		if now := s.files[b.Path]; now != b.Hash {
@@ -42,7 +42,7 @@ func (s *shelf) Changes(_ context.Context, k tool.Kept) ([]event.FileChange, err
 
 func keeperBench(t *testing.T, s *shelf) (b *bench, requested *event.ToolCallRequested, completed *event.ToolCallCompleted) {
 	b = newBench(t)
-	b.runner.Keeper = s
+	b.runner.Backup = s
 	b.add("read", tool.Read, b.fine("read"))
 	b.add("write", tool.Write, func(_ context.Context, x string, _ io.Writer) (tool.Result, error) {
 		s.files[x] = "new"
@@ -98,7 +98,7 @@ func TestReadersAreNotKept(t *testing.T) {
 func TestWhatAFailedCallSpentIsOnRecord(t *testing.T) {
 	b := newBench(t)
 	b.add("ask", tool.Write, func(context.Context, string, io.Writer) (tool.Result, error) {
-		return tool.Result{Facts: []event.Event{event.Spent{Model: "m", For: event.ForServer}, event.TodosChanged{}}}, errors.New("no")
+		return tool.Result{Events: []event.Event{event.Spent{Model: "m", Reason: event.UsageForMCPServer}, event.TodosChanged{}}}, errors.New("no")
 	})
 	var facts []event.Event
 	b.round.Sink = event.SinkFunc(func(_ context.Context, r event.Record) error {
@@ -117,7 +117,7 @@ func TestFactsAreRecordedOfCallsThatSucceed(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		b := newBench(t)
 		b.add("todo", tool.Write, func(context.Context, string, io.Writer) (tool.Result, error) {
-			res := tool.Result{Value: map[string]any{"ok": true}, Facts: []event.Event{event.TodosChanged{}}}
+			res := tool.Result{Value: map[string]any{"ok": true}, Events: []event.Event{event.TodosChanged{}}}
 			if fails {
 				return res, errors.New("no")
 			}

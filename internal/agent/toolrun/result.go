@@ -16,103 +16,103 @@ import (
 	"coder/internal/tool"
 )
 
-// resultLimit limits what one result may add to the conversation, whatever its tool's own limit.
-const resultLimit = 256 << 10
+// maxResultBytes limits what one result may add to the conversation, whatever its tool's own limit.
+const maxResultBytes = 256 << 10
 
-// changes returns a call's changes to files, and whether they are known.
-func (r *run) changes(ctx context.Context, a *admission) (changes []event.FileChange, known bool) {
-	if r.Keeper == nil || !a.ran || a.readOnly() || len(a.kept.Effects) == 0 {
+// fileChanges returns a call's changes to files, and whether they are known.
+func (r *run) fileChanges(ctx context.Context, a *admission) (changes []event.FileChange, known bool) {
+	if r.Backup == nil || !a.hasRun || a.isReadOnly() || len(a.saved.Effects) == 0 {
 		return nil, false
 	}
-	changes, err := r.Keeper.Changes(context.WithoutCancel(ctx), a.kept)
+	changes, err := r.Backup.ChangesSince(context.WithoutCancel(ctx), a.saved)
 	if err != nil {
-		r.notice(ctx, event.Warn, fmt.Sprintf("could not determine what %s changed: %v", a.tool, err))
+		r.notice(ctx, event.LevelWarn, fmt.Sprintf("could not determine what %s changed: %v", a.tool, err))
 	}
 	return changes, err == nil
 }
 
-// fate is the outcome of a call.
-type fate struct {
+// callOutcome is the outcome of a call.
+type callOutcome struct {
 	text           json.RawMessage // for the model
 	failed, denied bool
 }
 
-// fate determines a call's outcome, and stops the turn if its error requires that.
-func (r *run) fate(a *admission, res tool.Result) fate {
-	f := fate{text: r.value(res), failed: res.Failed}
-	var denied *Denied
+// determineOutcome determines a call's outcome, and stops the turn if its error requires that.
+func (r *run) determineOutcome(a *admission, res tool.Result) callOutcome {
+	f := callOutcome{text: r.maskedResult(res), failed: res.Failed}
+	var denied *DeniedError
 	f.denied = errors.As(a.err, &denied)
-	if isContext(a.err) && !a.ran {
-		a.err = errNotBegun
+	if isContextError(a.err) && !a.hasRun {
+		a.err = errNotStarted
 	}
 	switch {
-	case a.err != nil && isContext(a.err) && res.Value != nil:
-		f.text, f.failed = stopped(f.text), true
+	case a.err != nil && isContextError(a.err) && res.Value != nil:
+		f.text, f.failed = partialResult(f.text), true
 	case a.err != nil:
-		f.text, f.failed = r.Conceals.JSON(failure(a.err)), true
+		f.text, f.failed = r.Concealer.JSON(failureResult(a.err)), true
 	}
 	switch {
-	case errors.Is(a.err, ErrRefused):
-		r.stop(ErrRefused)
+	case errors.Is(a.err, ErrDeniedAndStopped):
+		r.cancel(ErrDeniedAndStopped)
 	case tool.IsFatal(a.err):
-		r.stop(a.err)
+		r.cancel(a.err)
 	}
 	f.text = a.withNote(f.text)
 	return f
 }
 
-// result returns the message with a call's result for the model.
-func (f fate) result(c chat.ToolCall) chat.ToolResult {
+// message returns the message with a call's result for the model.
+func (f callOutcome) message(c chat.ToolCall) chat.ToolResult {
 	return chat.ToolResult{CallID: c.ID, Name: c.Name, Text: string(f.text), Failed: f.failed}
 }
 
-// tell shows a call's outcome.
-func (r *run) tell(ctx context.Context, a *admission, done execution, f fate) {
-	err := r.emit(ctx, event.ToolFinished{
-		CallID: a.call.ID, Tool: a.tool, Title: a.plan().Title, Summary: summary(done.result, a.err),
-		Show: done.result.Show, Result: f.result(a.call), Failed: f.failed, Denied: f.denied, Took: done.took,
+// showOutcome shows a call's outcome.
+func (r *run) showOutcome(ctx context.Context, a *admission, done execution, f callOutcome) {
+	err := r.emitEvent(ctx, event.ToolFinished{
+		CallID: a.call.ID, Tool: a.tool, Title: a.plan().Title, Summary: resultSummary(done.result, a.err),
+		Content: done.result.Show, Result: f.message(a.call), Failed: f.failed, Denied: f.denied, Duration: done.took,
 	})
 	if err != nil {
-		r.stop(err)
+		r.cancel(err)
 	}
 }
 
-// close makes a call's outcome its one result and completes its record, on a context
+// completeCall makes a call's outcome its one result and completes its record, on a context
 // that cannot be cancelled. It shows the outcome, unless it was shown before.
-func (r *run) close(ctx context.Context, i int, a *admission, done execution, shown bool) Outcome {
+func (r *run) completeCall(ctx context.Context, i int, a *admission, done execution, shown bool) Outcome {
 	res := done.result
-	f := r.fate(a, res)
-	for _, fact := range res.Facts {
+	f := r.determineOutcome(a, res)
+	for _, fact := range res.Events {
 		if _, spent := fact.(event.Spent); !spent && a.err != nil {
 			continue
 		}
-		if err := r.emit(ctx, fact); err != nil {
-			r.stop(err)
+		if err := r.emitEvent(ctx, fact); err != nil {
+			r.cancel(err)
 		}
 	}
-	changes, known := r.changes(ctx, a)
-	err := r.emit(ctx, event.ToolCallCompleted{
+	changes, known := r.fileChanges(ctx, a)
+	err := r.emitEvent(ctx, event.ToolCallCompleted{
 		CallID: a.call.ID, Tool: a.tool, Author: r.Actor, TaskID: r.Task, Output: f.text,
-		IsError: f.failed, DurationMs: done.took.Round(time.Millisecond).Milliseconds(), Timestamp: r.Now().UnixMilli(), Summary: summary(res, a.err), Changes: changes, Saw: sights(res.Saw),
+		IsError: f.failed, DurationMs: done.took.Round(time.Millisecond).Milliseconds(), Timestamp: r.Now().UnixMilli(), Summary: resultSummary(res, a.err), Changes: changes, SeenFiles: seenFileStates(res.SeenFiles),
 	})
 	if err != nil {
-		r.stop(err)
+		r.cancel(err)
 	}
 	if !shown {
-		r.tell(ctx, a, done, f)
+		r.showOutcome(ctx, a, done, f)
 	}
-	result := f.result(a.call)
-	if a.ran && r.Hooks != nil {
-		result.Text = string(r.tellHooks(ctx, a, f.text, done.took))
+	result := f.message(a.call)
+	if a.hasRun && r.Hooks != nil {
+		result.Text = string(r.runHooksAfter(ctx, a, f.text, done.took))
 	}
 	out := Outcome{Index: i, Tool: a.tool, Result: result, Denied: f.denied}
 	if a.err == nil {
 		out.Images, out.Rebuild = res.Images, res.Rebuild
 	}
-	if f.denied && a.by == event.ActorUser {
-		out.Refused = a.plan().Effects
+	if f.denied && a.decidedBy == event.ActorUser {
+		out.DeniedEffects = a.plan().Effects
 	}
-	if !a.ran {
+	if !a.hasRun {
 		return out
 	}
 	for _, e := range a.plan().Effects {
@@ -124,77 +124,77 @@ func (r *run) close(ctx context.Context, i int, a *admission, done execution, sh
 	return out
 }
 
-// sights converts the file contents that a call showed the model to records.
-func sights(saw map[string]string) (list []event.FileState) {
+// seenFileStates converts the file contents that a call showed the model to records.
+func seenFileStates(saw map[string]string) (list []event.FileState) {
 	for _, path := range slices.Sorted(maps.Keys(saw)) {
 		list = append(list, event.FileState{Path: path, Hash: saw[path]})
 	}
 	return list
 }
 
-// value returns a result as a JSON object, with keys masked.
-func (r *run) value(res tool.Result) json.RawMessage {
-	text, err := jsonx.JSON(res.Value)
+// maskedResult returns a result as a JSON object, with keys masked.
+func (r *run) maskedResult(res tool.Result) json.RawMessage {
+	text, err := jsonx.Marshal(res.Value)
 	switch {
 	case err != nil:
-		return failure(fmt.Errorf("result cannot be shown: %w", err))
+		return failureResult(fmt.Errorf("result cannot be shown: %w", err))
 	case len(text) > 0 && text[0] != '{':
-		text, _ = jsonx.JSON(map[string]any{"ok": true, "text": res.Value})
+		text, _ = jsonx.Marshal(map[string]any{"ok": true, "text": res.Value})
 	}
-	text = r.Conceals.JSON(text)
-	if len(text) <= resultLimit {
+	text = r.Concealer.JSON(text)
+	if len(text) <= maxResultBytes {
 		return text
 	}
-	text, _ = jsonx.JSON(map[string]any{"ok": !res.Failed, "truncated": true, "text": clip.Text(string(text), resultLimit/2)})
+	text, _ = jsonx.Marshal(map[string]any{"ok": !res.Failed, "truncated": true, "text": clip.Truncate(string(text), maxResultBytes/2)})
 	return text
 }
 
-// stopped returns the partial result of a call that the user interrupted.
-func stopped(text json.RawMessage) json.RawMessage {
+// partialResult returns the partial result of a call that the user interrupted.
+func partialResult(text json.RawMessage) json.RawMessage {
 	var object map[string]json.RawMessage
 	if json.Unmarshal(text, &object) != nil {
-		return failure(context.Canceled)
+		return failureResult(context.Canceled)
 	}
-	object["ok"], object["cancelled"], object["error"] = jsonx.Must(false), jsonx.Must(true), jsonx.Must(stoppedText)
-	return jsonx.Must(object)
+	object["ok"], object["cancelled"], object["error"] = jsonx.MustMarshal(false), jsonx.MustMarshal(true), jsonx.MustMarshal(stoppedResult)
+	return jsonx.MustMarshal(object)
 }
 
-// failure returns err as a JSON object for the model.
-func failure(err error) json.RawMessage {
+// failureResult returns err as a JSON object for the model.
+func failureResult(err error) json.RawMessage {
 	w := struct {
 		OK        bool   `json:"ok"`
 		Error     string `json:"error"`
 		Denied    bool   `json:"denied,omitempty"`
 		Cancelled bool   `json:"cancelled,omitempty"`
 	}{Error: err.Error()}
-	var denied *Denied
+	var denied *DeniedError
 	switch {
 	case errors.As(err, &denied):
 		w.Denied, w.Error = true, denied.Error()
-	case isContext(err):
-		w.Cancelled, w.Error = true, stoppedText
-	case errors.Is(err, errNotBegun):
+	case isContextError(err):
+		w.Cancelled, w.Error = true, stoppedResult
+	case errors.Is(err, errNotStarted):
 		w.Cancelled = true
 	}
-	return jsonx.Must(w)
+	return jsonx.MustMarshal(w)
 }
 
-// stoppedText is the result for the model of a call that an interruption stopped.
-const stoppedText = "cancelled: the user interrupted while this call was running; it may have done part of its work"
+// stoppedResult is the result for the model of a call that an interruption stopped.
+const stoppedResult = "cancelled: the user interrupted while this call was running; it may have done part of its work"
 
-var errNotBegun = errors.New("cancelled: the user interrupted before this call began; it did nothing")
+var errNotStarted = errors.New("cancelled: the user interrupted before this call began; it did nothing")
 
-// Cancelled is the result of a call that never began because the turn ended.
-func Cancelled(c chat.ToolCall) chat.ToolResult { return Failed(c, errNotBegun) }
+// CancelledResult is the result of a call that never began because the turn ended.
+func CancelledResult(c chat.ToolCall) chat.ToolResult { return FailedResult(c, errNotStarted) }
 
-// Failed returns the result of a call with an error.
-func Failed(c chat.ToolCall, err error) chat.ToolResult {
-	return chat.ToolResult{CallID: c.ID, Name: c.Name, Text: string(failure(err)), Failed: true}
+// FailedResult returns the result of a call with an error.
+func FailedResult(c chat.ToolCall, err error) chat.ToolResult {
+	return chat.ToolResult{CallID: c.ID, Name: c.Name, Text: string(failureResult(err)), Failed: true}
 }
 
-func summary(res tool.Result, err error) string {
+func resultSummary(res tool.Result, err error) string {
 	switch {
-	case isContext(err) || errors.Is(err, errNotBegun):
+	case isContextError(err) || errors.Is(err, errNotStarted):
 		return "cancelled"
 	case err != nil:
 		return err.Error()
@@ -202,35 +202,35 @@ func summary(res tool.Result, err error) string {
 	return res.Summary
 }
 
-func isContext(err error) bool {
+func isContextError(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-func (r *run) emit(ctx context.Context, e event.Event) error {
+func (r *run) emitEvent(ctx context.Context, e event.Event) error {
 	return r.Sink.Emit(context.WithoutCancel(ctx), event.Record{Task: r.Task, Actor: r.Actor, Event: e})
 }
 
 func (r *run) notice(ctx context.Context, l event.Level, text string) {
-	if err := r.emit(ctx, event.Notice{Level: l, Text: text}); err != nil {
-		r.stop(err)
+	if err := r.emitEvent(ctx, event.Notice{Level: l, Text: text}); err != nil {
+		r.cancel(err)
 	}
 }
 
-// live converts a running tool's output to events.
-type live struct {
-	ctx  context.Context
-	run  *run
-	call string
+// liveOutput converts a running tool's output to events.
+type liveOutput struct {
+	ctx    context.Context
+	run    *run
+	callID string
 }
 
-func (l live) Write(p []byte) (int, error) {
-	if err := l.run.emit(l.ctx, event.ToolOutput{CallID: l.call, Text: string(p)}); err != nil {
+func (l liveOutput) Write(p []byte) (int, error) {
+	if err := l.run.emitEvent(l.ctx, event.ToolOutput{CallID: l.callID, Text: string(p)}); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
 // Draw shows a line that is overwritten in place, or the last of lines that are not shown. It ignores errors.
-func (l live) Draw(line string, lines int) {
-	_ = l.run.emit(l.ctx, event.ToolProgress{CallID: l.call, Line: line, Lines: lines})
+func (l liveOutput) Draw(line string, lines int) {
+	_ = l.run.emitEvent(l.ctx, event.ToolProgress{CallID: l.callID, Line: line, Lines: lines})
 }

@@ -57,10 +57,10 @@ func TestACallThatWaitsIsNotShownAsOver(t *testing.T) {
 		})
 		b.add("wait", tool.Read, func(context.Context, string, io.Writer) (tool.Result, error) {
 			go func() { synctest.Wait(); close(first) }()
-			return tool.Result{}, uip.ErrParked
+			return tool.Result{}, uip.ErrAnswerPending
 		})
 		got, err := b.run(t.Context(), "slow a", "wait b")
-		if !errors.Is(err, uip.ErrParked) || strings.Contains(got, "shown c2") || !strings.Contains(got, "shown c1") {
+		if !errors.Is(err, uip.ErrAnswerPending) || strings.Contains(got, "shown c2") || !strings.Contains(got, "shown c1") {
 			t.Errorf("%v:\n%s", err, got)
 		}
 	})
@@ -91,7 +91,7 @@ func TestACallIsNamedByItsArguments(t *testing.T) {
 	for args, want := range map[string]string{
 		`{"path":"a"}`: "a", `{"file_path":"a"}`: "a", `{"command":"a","path":"b"}`: "a", `{"pattern":"a"}`: "a", `{"query":"a"}`: "a", `{"url":"a"}`: "a", `{}`: "", `[]`: "",
 	} {
-		if got := toolrun.Named([]byte(args)); got != want {
+		if got := toolrun.CallSubject([]byte(args)); got != want {
 			t.Errorf("%s: %q", args, got)
 		}
 	}
@@ -100,7 +100,7 @@ func TestACallIsNamedByItsArguments(t *testing.T) {
 // Of hunks that are turned down the name of a file stands once, before the first.
 func TestHunksOfOneFileThatAreTurnedDownStandTogether(t *testing.T) {
 	b := newBench(t)
-	b.tools = []tool.Tool{tool.Func[hunkArgs]{Name: "change", Work: func(_ context.Context, a hunkArgs) (tool.Plan, tool.Run, error) {
+	b.tools = []tool.Tool{tool.Func[hunkArgs]{Name: "change", PlanRun: func(_ context.Context, a hunkArgs) (tool.Plan, tool.Run, error) {
 		plan := tool.Plan{Effects: []tool.Effect{{Kind: tool.Write, Target: "a"}}, Hunks: 4}
 		plan.Preview = display.Diff{Unified: "--- a/a\n+++ b/a\n@@ -1,1 +1,1 @@\n-1\n+A\n@@ -3,1 +3,1 @@\n-3\n+C\n--- a/b\n+++ b/b\n@@ -5,1 +5,1 @@\n-5\n+E\n@@ -7,1 +7,1 @@\n-7\n+G\n"}
 		return plan, func(context.Context, io.Writer) (tool.Result, error) {
@@ -108,8 +108,8 @@ func TestHunksOfOneFileThatAreTurnedDownStandTogether(t *testing.T) {
 		}, nil
 	}}}
 	b.runner.Policy = judge(policy.Ask, lasting)
-	b.round.Person = uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
-		return uip.Response{ID: q.ID, Author: "user", Option: uip.Some, Input: "4"}, nil
+	b.round.User = uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
+		return uip.Response{ID: q.ID, Author: "user", Option: uip.OptionSome, Input: "4"}, nil
 	})
 	got, err := b.change(t.Context(), "a")
 	if err != nil || strings.Count(got, "+++ b/a") != 1 || strings.Count(got, "+++ b/b") != 1 {

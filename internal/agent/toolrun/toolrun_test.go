@@ -43,7 +43,7 @@ func newBench(t *testing.T) *bench {
 		Policy: judge(policy.Allow), Now: time.Now,
 		NewID: func() string { n++; return fmt.Sprint("ui", n) },
 	}
-	b.round = toolrun.Round{Task: "t", Actor: "main", Person: uip.Nobody, Sink: b, Deliver: b.deliver}
+	b.round = toolrun.Round{Task: "t", Actor: "main", User: uip.NoInteractor, Sink: b, Deliver: b.deliver}
 	return b
 }
 
@@ -109,7 +109,7 @@ func (b *bench) run(ctx context.Context, calls ...string) (string, error) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.round.Set = set
+	b.round.Tools = set
 	for i, c := range calls {
 		name, x, _ := strings.Cut(c, " ")
 		raw, _ := json.Marshal(args{x})
@@ -346,15 +346,15 @@ func TestAPersonIsAskedOnceWithEveryReason(t *testing.T) {
 		result  string
 		always  int
 	}{
-		{"yes", []policy.Reason{lasting}, uip.Response{Option: uip.Approve, Author: "user"}, "approve session always reject", true, `{"ok":true,"x":"a"}`, 0},
-		{"always", []policy.Reason{lasting}, uip.Response{Option: uip.Always, Author: "user"}, "approve session always reject", true, `{"ok":true,"x":"a"}`, 1},
-		{"no", []policy.Reason{lasting}, uip.Response{Option: uip.Reject, Author: "user"}, "approve session always reject", false,
+		{"yes", []policy.Reason{lasting}, uip.Response{Option: uip.OptionApprove, Author: "user"}, "approve session always reject", true, `{"ok":true,"x":"a"}`, 0},
+		{"always", []policy.Reason{lasting}, uip.Response{Option: uip.OptionAlways, Author: "user"}, "approve session always reject", true, `{"ok":true,"x":"a"}`, 1},
+		{"no", []policy.Reason{lasting}, uip.Response{Option: uip.OptionReject, Author: "user"}, "approve session always reject", false,
 			`{"ok":false,"error":"denied: refused by the user","denied":true}`, 0},
-		{"no, and why", []policy.Reason{lasting}, uip.Response{Option: uip.Reject, Author: "user", Comment: "use b"}, "approve session always reject", false,
+		{"no, and why", []policy.Reason{lasting}, uip.Response{Option: uip.OptionReject, Author: "user", Comment: "use b"}, "approve session always reject", false,
 			`{"ok":false,"error":"denied: refused by the user: use b","denied":true}`, 0},
-		{"a risk cannot be waived for good", []policy.Reason{lasting, risk}, uip.Response{Option: uip.Always, Author: "user"}, "approve reject", false,
+		{"a risk cannot be waived for good", []policy.Reason{lasting, risk}, uip.Response{Option: uip.OptionAlways, Author: "user"}, "approve reject", false,
 			`{"ok":false,"error":"denied: the answer was not accepted: unknown option \"always\"","denied":true}`, 0},
-		{"nobody", []policy.Reason{lasting, risk}, uip.Response{Option: uip.Reject, Author: "nobody", Comment: "nobody to ask"}, "approve reject", false,
+		{"nobody", []policy.Reason{lasting, risk}, uip.Response{Option: uip.OptionReject, Author: "nobody", Comment: "nobody to ask"}, "approve reject", false,
 			`{"ok":false,"error":"denied: rule: writes ask; risk: deletes, and no user can answer","denied":true}`, 0},
 	}
 	for _, tt := range tests {
@@ -363,8 +363,8 @@ func TestAPersonIsAskedOnceWithEveryReason(t *testing.T) {
 			b.add("write", tool.Write, b.fine("write"))
 			b.runner.Policy = judge(policy.Ask, tt.reasons...)
 			always, asked := 0, 0
-			b.runner.Memory = memory(func() { always++ })
-			b.round.Person = uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+			b.runner.Approvals = memory(func() { always++ })
+			b.round.User = uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
 				asked++
 				var options []string
 				for _, o := range q.Options {
@@ -373,7 +373,7 @@ func TestAPersonIsAskedOnceWithEveryReason(t *testing.T) {
 				if got := strings.Join(options, " "); got != tt.options {
 					t.Errorf("options %q, want %q", got, tt.options)
 				}
-				if q.CallID() != "c1" || q.Purpose != uip.ConfirmRiskyAction || q.TaskID != "t" {
+				if q.CallID() != "c1" || q.Purpose != uip.PurposeConfirmRiskyAction || q.TaskID != "t" {
 					t.Errorf("question %+v", q)
 				}
 				for _, r := range tt.reasons {
@@ -401,11 +401,11 @@ func TestARefusalMayEndTheTurn(t *testing.T) {
 	b.add("write", tool.Write, b.fine("write"))
 	b.runner.Policy = judge(policy.Ask, policy.Reason{By: "rule", Text: "ask"})
 	b.round.StopOnReject = true
-	b.round.Person = uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
-		return uip.Response{ID: q.ID, Option: uip.Reject, Author: "user"}, nil
+	b.round.User = uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
+		return uip.Response{ID: q.ID, Option: uip.OptionReject, Author: "user"}, nil
 	})
 	got, err := b.run(t.Context(), "write a", "write b")
-	if !errors.Is(err, toolrun.ErrRefused) {
+	if !errors.Is(err, toolrun.ErrDeniedAndStopped) {
 		t.Errorf("err = %v, want ErrRefused", err)
 	}
 	if !strings.Contains(got, `deliver c1 {"ok":false,"error":"denied: refused by the user","denied":true}`) ||
@@ -521,7 +521,9 @@ func TestACallKnowsWhichItIsAndTellsWhatItDidBeyondItsPlan(t *testing.T) {
 func TestACallThatWaitsInTheMiddleLeavesItsNeighboursAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.add("wait", tool.Read, func(context.Context, string, io.Writer) (tool.Result, error) { return tool.Result{}, uip.ErrParked })
+		b.add("wait", tool.Read, func(context.Context, string, io.Writer) (tool.Result, error) {
+			return tool.Result{}, uip.ErrAnswerPending
+		})
 		b.add("slow", tool.Read, func(ctx context.Context, x string, _ io.Writer) (tool.Result, error) {
 			select {
 			case <-time.After(time.Second):
@@ -530,7 +532,7 @@ func TestACallThatWaitsInTheMiddleLeavesItsNeighboursAlone(t *testing.T) {
 			return tool.Result{Value: map[string]any{"ok": true, "x": x}}, ctx.Err()
 		})
 		got, err := b.run(t.Context(), "wait a", "slow b")
-		if !errors.Is(err, uip.ErrParked) {
+		if !errors.Is(err, uip.ErrAnswerPending) {
 			t.Errorf("err = %v", err)
 		}
 		b.want(got, `

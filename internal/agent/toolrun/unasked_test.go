@@ -17,8 +17,8 @@ import (
 // TestACallKnowsWhetherAPersonSaidYesToIt: to that very call, not by a rule, not to
 // one that it is a part of, and not to hooks or checks that run by themselves.
 func TestACallKnowsWhetherAPersonSaidYesToIt(t *testing.T) {
-	yes := uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
-		return uip.Response{ID: q.ID, Author: event.ActorUser, Option: uip.Approve}, nil
+	yes := uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
+		return uip.Response{ID: q.ID, Author: event.ActorUser, Option: uip.OptionApprove}, nil
 	})
 	for _, c := range []struct {
 		name    string
@@ -34,10 +34,10 @@ func TestACallKnowsWhetherAPersonSaidYesToIt(t *testing.T) {
 		{"a check", policy.Allow, true, event.ActorVerifier, false},
 	} {
 		b := newBench(t)
-		b.runner.Policy, b.round.Person, b.round.Unjudged, b.round.Actor = judge(c.verdict), yes, c.direct, c.actor
+		b.runner.Policy, b.round.User, b.round.Unjudged, b.round.Actor = judge(c.verdict), yes, c.direct, c.actor
 		var approved bool
 		b.add("x", tool.Exec, func(ctx context.Context, _ string, _ io.Writer) (tool.Result, error) {
-			approved = tool.Approved(ctx)
+			approved = tool.IsApproved(ctx)
 			return tool.Result{Value: map[string]any{"ok": true}}, nil
 		})
 		if _, err := b.run(tool.WithApproval(t.Context(), !c.want), "x a"); err != nil || approved != c.want {
@@ -64,17 +64,17 @@ func TestUnaskedTellsWhatWouldRunAndRunsNothing(t *testing.T) {
 		})}
 	}
 	call := chat.ToolCall{ID: "1", Name: "LOOK", Args: []byte("{}")}
-	if err := judge(policy.Allow).Unasked(t.Context(), set, call); err != nil {
+	if err := judge(policy.Allow).CheckUnattended(t.Context(), set, call); err != nil {
 		t.Errorf("allowed: %v", err)
 	}
-	if err := judge(policy.Ask).Unasked(t.Context(), set, call); !errors.Is(err, toolrun.ErrNeedsApproval) {
+	if err := judge(policy.Ask).CheckUnattended(t.Context(), set, call); !errors.Is(err, toolrun.ErrNeedsApproval) {
 		t.Errorf("to be asked about: %v", err)
 	}
-	var denied *toolrun.Denied
-	if err := judge(policy.Deny).Unasked(t.Context(), set, call); !errors.As(err, &denied) {
+	var denied *toolrun.DeniedError
+	if err := judge(policy.Deny).CheckUnattended(t.Context(), set, call); !errors.As(err, &denied) {
 		t.Errorf("denied: %v", err)
 	}
-	if err := judge(policy.Allow).Unasked(t.Context(), set, chat.ToolCall{Name: "nope"}); err == nil {
+	if err := judge(policy.Allow).CheckUnattended(t.Context(), set, chat.ToolCall{Name: "nope"}); err == nil {
 		t.Error("a tool that does not exist would run")
 	}
 }

@@ -20,8 +20,8 @@ type fullDisk struct {
 }
 
 func (d *fullDisk) Emit(ctx context.Context, r event.Record) error {
-	if event.Deed(r.Event) && !d.waived {
-		return &event.UnkeptError{Err: syscall.ENOSPC}
+	if event.ChangesWorld(r.Event) && !d.waived {
+		return &event.NotRecordableError{Err: syscall.ENOSPC}
 	}
 	return d.bench.Emit(ctx, r)
 }
@@ -36,21 +36,21 @@ func TestWhatCannotBePutOnRecordDoesNotRun(t *testing.T) {
 		asked  int
 	}{
 		"nobody":             {nil, nil, false, 0},
-		"a person says no":   {answers(uip.Reject), nil, false, 1},
-		"a person says yes":  {answers(uip.Approve), nil, true, 1},
-		"it cannot be noted": {answers(uip.Approve), syscall.EROFS, false, 1},
-		"the question waits": {uip.Parked, nil, false, 1},
+		"a person says no":   {answers(uip.OptionReject), nil, false, 1},
+		"a person says yes":  {answers(uip.OptionApprove), nil, true, 1},
+		"it cannot be noted": {answers(uip.OptionApprove), syscall.EROFS, false, 1},
+		"the question waits": {uip.PendingInteractor, nil, false, 1},
 	} {
 		b := newBench(t)
 		disk := &fullDisk{bench: b}
 		b.round.Sink = disk
 		asked := 0
 		if c.person != nil {
-			b.round.Person = uip.Func(func(ctx context.Context, q uip.Request) (uip.Response, error) {
+			b.round.User = uip.InteractorFunc(func(ctx context.Context, q uip.Request) (uip.Response, error) {
 				asked++
 				return c.person.Ask(ctx, q)
 			})
-			b.runner.Waiver = &toolrun.Waiver{Waive: func() error { disk.waived = c.waive == nil; return c.waive }}
+			b.runner.Waiver = &toolrun.RecordWaiver{Waive: func() error { disk.waived = c.waive == nil; return c.waive }}
 		}
 		b.add("read", tool.Read, b.fine("read"))
 		b.add("write", tool.Write, b.fine("write"))
@@ -68,7 +68,7 @@ func TestWhatCannotBePutOnRecordDoesNotRun(t *testing.T) {
 }
 
 func answers(option string) uip.Interactor {
-	return uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+	return uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
 		return uip.Response{ID: q.ID, Author: "user", Option: option}, nil
 	})
 }
@@ -76,7 +76,7 @@ func answers(option string) uip.Interactor {
 // What a call would overwrite and cannot be kept counts as not on record.
 func TestWhatCannotBeKeptIsNotOverwritten(t *testing.T) {
 	b := newBench(t)
-	b.runner.Keeper = fullKeeper{}
+	b.runner.Backup = fullKeeper{}
 	b.add("write", tool.Write, b.fine("write"))
 	log, err := b.run(t.Context(), "write a")
 	if err != nil || strings.Contains(log, "run write") || !strings.Contains(log, `"denied":true`) {
@@ -86,10 +86,10 @@ func TestWhatCannotBeKeptIsNotOverwritten(t *testing.T) {
 
 type fullKeeper struct{}
 
-func (fullKeeper) Keep(context.Context, []tool.Effect) (tool.Kept, error) {
-	return tool.Kept{}, &event.UnkeptError{Err: syscall.EDQUOT}
+func (fullKeeper) SaveOriginals(context.Context, []tool.Effect) (tool.Snapshot, error) {
+	return tool.Snapshot{}, &event.NotRecordableError{Err: syscall.EDQUOT}
 }
 
-func (fullKeeper) Changes(context.Context, tool.Kept) ([]event.FileChange, error) {
+func (fullKeeper) ChangesSince(context.Context, tool.Snapshot) ([]event.FileChange, error) {
 	return nil, errors.New("nothing was kept")
 }

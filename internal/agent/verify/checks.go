@@ -12,80 +12,82 @@ import (
 	"coder/internal/policy/risk"
 )
 
-// Check is a session's last check, and the changes since.
-type Check struct {
-	Command  string // the command; empty if no check ran
-	ExitCode int
-	Untold   string // why it says nothing about the code; empty if it does, see [Judge]
-	Edits    int    // later calls that changed files a check could look at
-	Others   int    // later calls that changed only other files, such as texts
-	Edited   bool   // whether any call changed files a check could look at
+// LastCheck is a session's last check, and the changes since.
+type LastCheck struct {
+	Command            string // the command; empty if no check ran
+	ExitCode           int
+	InconclusiveReason string // why it says nothing about the code; empty if it does, see [Judge]
+	EditsSince         int    // later calls that changed files a check could look at
+	OtherChangesSince  int    // later calls that changed only other files, such as texts
+	AnyEdits           bool   // whether any call changed files a check could look at
 
-	root string // of the project
-	call string // the call that ran it
+	root   string // of the project
+	callID string // the call that ran it
 }
 
-// Among reports whether one of these calls was the check.
-func (c Check) Among(calls []string) bool { return c.call != "" && slices.Contains(calls, c.call) }
-
-// Verified reports whether no edit is unchecked.
-func (c Check) Verified() bool {
-	return !c.Edited || c.Command != "" && c.ExitCode == 0 && c.Edits == 0
+// IsOneOf reports whether one of these calls was the check.
+func (c LastCheck) IsOneOf(calls []string) bool {
+	return c.callID != "" && slices.Contains(calls, c.callID)
 }
 
-// Passed reports whether a check ran and passed, and nothing changed since.
-func (c Check) Passed() bool {
-	return c.Command != "" && c.ExitCode == 0 && c.Untold == "" && c.Edits == 0
+// IsVerified reports whether no edit is unchecked.
+func (c LastCheck) IsVerified() bool {
+	return !c.AnyEdits || c.Command != "" && c.ExitCode == 0 && c.EditsSince == 0
 }
 
-// Checks tracks in a session's records the last check and the changes since. It looks only
+// HasPassed reports whether a check ran and passed, and nothing changed since.
+func (c LastCheck) HasPassed() bool {
+	return c.Command != "" && c.ExitCode == 0 && c.InconclusiveReason == "" && c.EditsSince == 0
+}
+
+// CheckTracker tracks in a session's records the last check and the changes since. It looks only
 // at what happened, not at who did it or what they say. The zero Checks has seen nothing.
-type Checks struct {
+type CheckTracker struct {
 	Root string // of the project
 
-	mu      sync.Mutex
-	edits   []edit
-	running map[string]begun // running checks, by call
-	last    Check
-	at      int // number of edits when the last check began
+	mu           sync.Mutex
+	edits        []editCall
+	running      map[string]runningCheck // running checks, by call
+	last         LastCheck
+	editsAtStart int // number of edits when the last check began
 
 	declined map[string]bool // automatic checks that the user declined last time
 }
 
-// Declined reports whether the user declined an automatic check when last asked about it.
-func (c *Checks) Declined(command string) bool {
+// IsDeclined reports whether the user declined an automatic check when last asked about it.
+func (c *CheckTracker) IsDeclined(command string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.declined[command]
 }
 
-// edit is a call that changed files: each file's content
+// editCall is a call that changed files: each file's content
 // before and after. Files that were undone do not count.
-type edit struct{ files []edited }
+type editCall struct{ files []editedFile }
 
-type edited struct {
-	path, found, left string
-	undone            bool
+type editedFile struct {
+	path, hashBefore, hashAfter string
+	undone                      bool
 }
 
-func (e edit) inForce() bool {
-	return slices.ContainsFunc(e.files, func(f edited) bool { return !f.undone })
+func (e editCall) isApplied() bool {
+	return slices.ContainsFunc(e.files, func(f editedFile) bool { return !f.undone })
 }
 
-// matters reports whether a check could look at its changes.
-func (e edit) matters() bool {
-	return slices.ContainsFunc(e.files, func(f edited) bool { return !f.undone && IsCode(f.path) })
+// affectsChecks reports whether a check could look at its changes.
+func (e editCall) affectsChecks() bool {
+	return slices.ContainsFunc(e.files, func(f editedFile) bool { return !f.undone && IsCode(f.path) })
 }
 
-// begun is a running check.
-type begun struct {
+// runningCheck is a running check.
+type runningCheck struct {
 	command string
-	beside  beside
+	others  companions
 	edits   int
 }
 
 // Add processes the session's next record.
-func (c *Checks) Add(r event.Record) {
+func (c *CheckTracker) Add(r event.Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch e := r.Event.(type) {
@@ -94,23 +96,23 @@ func (c *Checks) Add(r event.Record) {
 		if json.Unmarshal(e.Input, &in) != nil {
 			return
 		}
-		if e.Author == event.ActorVerifier && (e.Verdict == event.Allowed || e.DecidedBy == event.ActorUser) {
+		if e.Author == event.ActorVerifier && (e.Verdict == event.VerdictAllowed || e.DecidedBy == event.ActorUser) {
 			if c.declined == nil {
 				c.declined = make(map[string]bool)
 			}
-			c.declined[in.Command] = e.Verdict != event.Allowed
+			c.declined[in.Command] = e.Verdict != event.VerdictAllowed
 		}
-		if e.Verdict != event.Allowed {
+		if e.Verdict != event.VerdictAllowed {
 			return
 		}
-		others, ok := readCheck(in.Command)
+		others, ok := parseCheckLine(in.Command)
 		if !ok {
 			return
 		}
 		if c.running == nil {
-			c.running = make(map[string]begun)
+			c.running = make(map[string]runningCheck)
 		}
-		c.running[e.CallID] = begun{in.Command, others, len(c.edits)}
+		c.running[e.CallID] = runningCheck{in.Command, others, len(c.edits)}
 	case event.ToolCallCompleted:
 		check, ran := c.running[e.CallID]
 		delete(c.running, e.CallID)
@@ -119,45 +121,45 @@ func (c *Checks) Add(r event.Record) {
 			Stdout, Stderr string
 			Cancelled      bool // the user stopped it
 		}
-		ended := ran && json.Unmarshal(e.Output, &out) == nil && out.ExitCode != nil && *out.ExitCode >= 0 && !e.Unknown
+		ended := ran && json.Unmarshal(e.Output, &out) == nil && out.ExitCode != nil && *out.ExitCode >= 0 && !e.OutcomeUnknown
 		if ended {
-			c.last, c.at = Check{Command: check.command, ExitCode: *out.ExitCode, call: e.CallID}, check.edits
-			if v := Judge(*out.ExitCode, out.Stdout, out.Stderr); v.Outcome == Environment {
-				c.last.Untold = v.Reason
+			c.last, c.editsAtStart = LastCheck{Command: check.command, ExitCode: *out.ExitCode, callID: e.CallID}, check.edits
+			if v := Interpret(*out.ExitCode, out.Stdout, out.Stderr); v.Outcome == OutcomeEnvironment {
+				c.last.InconclusiveReason = v.Reason
 			}
 			if out.Cancelled {
-				c.last.Untold = "you stopped it"
+				c.last.InconclusiveReason = "you stopped it"
 			}
 		}
-		if ran && check.beside == alone {
+		if ran && check.others == companionsNone {
 			return // its own changes are its output
 		}
-		restores, own := e.Author == event.ActorUser && (e.Tool == "undo" || e.Tool == "redo"), edit{}
+		restores, own := e.Author == event.ActorUser && (e.Tool == "undo" || e.Tool == "redo"), editCall{}
 		for _, f := range e.Changes {
 			name := cmp.Or(f.After.Path, f.Before.Path)
-			if !f.Folder() && !(restores && c.restore(name, f.After.Hash)) {
-				own.files = append(own.files, edited{path: name, found: f.Before.Hash, left: f.After.Hash})
+			if !f.IsFolder() && !(restores && c.markRestored(name, f.After.Hash)) {
+				own.files = append(own.files, editedFile{path: name, hashBefore: f.Before.Hash, hashAfter: f.After.Hash})
 			}
 		}
 		switch {
 		case len(own.files) == 0:
-		case ended && check.beside == before: // the check saw these changes
-			c.edits = slices.Insert(c.edits, c.at, own)
-			c.at++
+		case ended && check.others == companionsBefore: // the check saw these changes
+			c.edits = slices.Insert(c.edits, c.editsAtStart, own)
+			c.editsAtStart++
 		default:
 			c.edits = append(c.edits, own)
 		}
 	}
 }
 
-// restore marks a file's edits as undone or redone if that restores its content. It covers only edits since
+// markRestored marks a file's edits as undone or redone if that restores its content. It covers only edits since
 // the last check began, because the earlier ones were checked. It reports whether it found such edits.
-func (c *Checks) restore(name, hash string) bool {
-	since := c.at
+func (c *CheckTracker) markRestored(name, hash string) bool {
+	since := c.editsAtStart
 	for _, b := range c.running {
 		since = max(since, b.edits)
 	}
-	var list []*edited // oldest first
+	var list []*editedFile // oldest first
 	for i := range c.edits[since:] {
 		for j := range c.edits[since+i].files {
 			if f := &c.edits[since+i].files[j]; f.path == name {
@@ -166,7 +168,7 @@ func (c *Checks) restore(name, hash string) bool {
 		}
 	}
 	for i, f := range slices.Backward(list) {
-		if !f.undone && f.found == hash {
+		if !f.undone && f.hashBefore == hash {
 			for _, later := range list[i:] {
 				later.undone = true
 			}
@@ -174,7 +176,7 @@ func (c *Checks) restore(name, hash string) bool {
 		}
 	}
 	for i, f := range slices.Backward(list) {
-		if f.undone && f.left == hash {
+		if f.undone && f.hashAfter == hash {
 			for _, earlier := range list[:i+1] {
 				earlier.undone = false
 			}
@@ -185,70 +187,70 @@ func (c *Checks) restore(name, hash string) bool {
 }
 
 // Last returns the last check and the changes since.
-func (c *Checks) Last() Check {
+func (c *CheckTracker) Last() LastCheck {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	last := c.last
 	last.root = c.Root
 	for i, e := range c.edits {
 		switch {
-		case e.matters():
-			last.Edited = true
-			if i >= c.at {
-				last.Edits++
+		case e.affectsChecks():
+			last.AnyEdits = true
+			if i >= c.editsAtStart {
+				last.EditsSince++
 			}
-		case e.inForce() && i >= c.at:
-			last.Others++
+		case e.isApplied() && i >= c.editsAtStart:
+			last.OtherChangesSince++
 		}
 	}
 	return last
 }
 
-// beside says whether a check's line runs other commands that could change its result.
-type beside int
+// companions says whether a check's line runs other commands that could change its result.
+type companions int
 
 const (
-	alone beside = iota
-	before
-	after // the check
+	companionsNone companions = iota
+	companionsBefore
+	companionsAfter // the check
 )
 
 // IsCheck reports whether a command line is a check whose outcome is the line's.
 func IsCheck(line string) bool {
-	_, ok := readCheck(line)
+	_, ok := parseCheckLine(line)
 	return ok
 }
 
-// readCheck reports whether a command line is a check whose outcome is the
+// parseCheckLine reports whether a command line is a check whose outcome is the
 // line's: a check before a pipe or a ; does not decide the line's outcome.
-func readCheck(line string) (others beside, ok bool) {
-	if !mayCheck(line) {
-		return alone, false
+func parseCheckLine(line string) (others companions, ok bool) {
+	if !mentionsChecker(line) {
+		return companionsNone, false
 	}
-	r, seen := risk.Read(line), false
+	r, seen := risk.Inspect(line), false
 	for _, c := range r.Simple {
 		words := append([]string{c.Name}, c.Args...)
 		switch {
-		case c.By != risk.Line:
-		case checks(words):
-			if seen, ok = true, ok || c.Decides; others == after {
-				others = before
+		case c.StartedBy != risk.StartedByLine:
+		case isCheckCommand(words):
+			if seen, ok = true, ok || c.DecidesResult; others == companionsAfter {
+				others = companionsBefore
 			}
-		case !looksUp(words) && (slices.Contains(diverting, c.Name) || noexec(c)):
-			return alone, false
-		case !c.Writes && (looksUp(words) || slices.Contains(quiet, c.Name)):
+		case !isLookup(words) && (slices.Contains(divertingWords, c.Name) || disablesExecution(c)):
+			return companionsNone, false
+		case !c.Writes && (isLookup(words) || slices.Contains(readOnlyPrograms, c.Name)):
 		case seen:
-			others = after
+			others = companionsAfter
 		default:
-			others = before
+			others = companionsBefore
 		}
 	}
 	return others, ok && !r.Functions // functions can replace commands
 }
 
-// mayCheck reports whether a line contains the name of a checker.
-func mayCheck(line string) bool {
-	for name := range checkers() {
+// mentionsChecker reports whether a line contains the name of a checker.
+func mentionsChecker(line string) bool {
+	for name := range checkerPrograms() {
 		if strings.Contains(line, name) {
 			return true
 		}
@@ -256,18 +258,18 @@ func mayCheck(line string) bool {
 	return false
 }
 
-// diverting lists shell words after which a check may not run, or may be another command.
-var diverting = []string{"alias", "trap", "exit", "exec", "return", "break", "continue", "logout", "kill", "eval", "source", ".", "enable", "hash", "builtin", "command"}
+// divertingWords lists shell words after which a check may not run, or may be another command.
+var divertingWords = []string{"alias", "trap", "exit", "exec", "return", "break", "continue", "logout", "kill", "eval", "source", ".", "enable", "hash", "builtin", "command"}
 
-// noexec reports whether a command makes the shell read the rest without running it.
-func noexec(c risk.Command) bool {
+// disablesExecution reports whether a command makes the shell read the rest without running it.
+func disablesExecution(c risk.Command) bool {
 	return c.Name == "set" && (!c.Exact || slices.ContainsFunc(c.Args, func(w string) bool {
 		return w == "" || w == "noexec" || strings.HasPrefix(w, "-") && strings.Contains(w, "n")
 	}))
 }
 
-// looksUp reports whether words only look up a program.
-func looksUp(words []string) bool {
+// isLookup reports whether words only look up a program.
+func isLookup(words []string) bool {
 	option := ""
 	if len(words) > 1 {
 		option = words[1]
@@ -283,14 +285,14 @@ func looksUp(words []string) bool {
 	return false
 }
 
-// quiet lists programs that change no file.
-var quiet = []string{"cd", "echo", "printf", "export", "set", "pwd", "ls", "cat", "true", "test", "[", "[[", "sleep", "date"}
+// readOnlyPrograms lists programs that change no file.
+var readOnlyPrograms = []string{"cd", "echo", "printf", "export", "set", "pwd", "ls", "cat", "true", "test", "[", "[[", "sleep", "date"}
 
-// wrappers lists programs that run another program.
-var wrappers = []string{"env", "time", "nice", "timeout", "npx", "bunx", "uv", "poetry", "pipenv", "pdm", "hatch", "bundle", "xvfb-run", "run", "exec", "dlx"}
+// wrapperPrograms lists programs that run another program.
+var wrapperPrograms = []string{"env", "time", "nice", "timeout", "npx", "bunx", "uv", "poetry", "pipenv", "pdm", "hatch", "bundle", "xvfb-run", "run", "exec", "dlx"}
 
-// checkers maps programs to the words that make them check; programs without words always check.
-var checkers = sync.OnceValue(func() map[string]string {
+// checkerPrograms maps programs to the words that make them check; programs without words always check.
+var checkerPrograms = sync.OnceValue(func() map[string]string {
 	return map[string]string{
 		"go": "test vet build", "cargo": "test check build clippy nextest", "npm": "test t lint build check typecheck", "pnpm": "test t lint build check typecheck",
 		"yarn": "test lint build check typecheck", "bun": "test lint build check typecheck", "deno": "test check lint", "make": "test check lint build quick all vet ci",
@@ -304,14 +306,14 @@ var checkers = sync.OnceValue(func() map[string]string {
 	}
 })
 
-// checks reports whether the words of a command are a check.
-func checks(words []string) bool {
-	for len(words) > 1 && (slices.Contains(wrappers, path.Base(words[0])) || strings.HasPrefix(words[0], "-") || strings.Contains(words[0], "=") || isDuration(words[0])) {
+// isCheckCommand reports whether the words of a command are a check.
+func isCheckCommand(words []string) bool {
+	for len(words) > 1 && (slices.Contains(wrapperPrograms, path.Base(words[0])) || strings.HasPrefix(words[0], "-") || strings.Contains(words[0], "=") || isDuration(words[0])) {
 		words = words[1:]
 	}
 	name := path.Base(words[0])
-	with, ok := checkers()[name]
-	if !ok || slices.ContainsFunc(words[1:], func(w string) bool { return onlyTells(name, w) }) {
+	with, ok := checkerPrograms()[name]
+	if !ok || slices.ContainsFunc(words[1:], func(w string) bool { return isDescribeOption(name, w) }) {
 		return false
 	}
 	if with == "" {
@@ -323,8 +325,8 @@ func checks(words []string) bool {
 	})
 }
 
-// onlyTells reports whether a word makes a checker only describe itself or its plan, without checking.
-func onlyTells(name, word string) bool {
+// isDescribeOption reports whether a word makes a checker only describe itself or its plan, without checking.
+func isDescribeOption(name, word string) bool {
 	switch word, _, _ = strings.Cut(word, "="); word {
 	case "-h", "-help", "--help", "-V", "-version", "--version", "--dry-run", "--just-print", "--recon", "--touch", "--question", "--ignore-errors",
 		"--collect-only", "--co", "--fixtures", "--markers", "--setup-plan", "--notest", "--showconfig", "--showConfig", "--print-config", "--init",

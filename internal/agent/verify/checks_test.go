@@ -36,11 +36,11 @@ func TestIsCheck(t *testing.T) {
 }
 
 // log is a session in few words: "edit a.go" and "run 0 go test".
-func log(t *testing.T, steps ...any) Check {
+func log(t *testing.T, steps ...any) LastCheck {
 	t.Helper()
-	var c Checks
+	var c CheckTracker
 	for i := 0; i < len(steps); i += 2 {
-		id, verdict, command, exit := fmt.Sprint(i), event.Allowed, "", 0
+		id, verdict, command, exit := fmt.Sprint(i), event.VerdictAllowed, "", 0
 		switch v := steps[i+1].(type) {
 		case string:
 			c.Add(event.Record{Event: event.ToolCallRequested{CallID: id, Tool: "edit", Input: json.RawMessage(`{}`), Verdict: verdict}})
@@ -59,29 +59,29 @@ func log(t *testing.T, steps ...any) Check {
 func TestWhatWasCheckedLast(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
-		got      Check
-		want     Check
+		got      LastCheck
+		want     LastCheck
 		verified bool
 	}{
-		{"nothing", log(t), Check{}, true},
-		{"only looked", log(t, "ls", 0), Check{}, true},
-		{"edited", log(t, "edit", "a.go"), Check{Edits: 1, Edited: true}, false},
-		{"a text", log(t, "make test", 0, "edit", "words.txt"), Check{Command: "make test", Others: 1}, true},
-		{"a text of tests", log(t, "make test", 0, "edit", "testdata/words.txt"), Check{Command: "make test", Edits: 1, Edited: true}, false},
-		{"a list of packages", log(t, "make test", 0, "edit", "requirements.txt"), Check{Command: "make test", Edits: 1, Edited: true}, false},
-		{"documents", log(t, "edit", "README.md"), Check{Others: 1}, true},
-		{"checked", log(t, "edit", "a.go", "edit", "b.go", "go test", 0), Check{Command: "go test", Edited: true}, true},
-		{"failed", log(t, "edit", "a.go", "go test", 1), Check{Command: "go test", ExitCode: 1, Edited: true}, false},
-		{"edited after", log(t, "go test", 0, "edit", "a.go", "edit", "a.go"), Check{Command: "go test", Edits: 2, Edited: true}, false},
-		{"a pipe hides it", log(t, "edit", "a.go", "go test | tail", 0), Check{Edits: 1, Edited: true}, false},
-		{"ran out of time", log(t, "edit", "a.go", "go test", 124), Check{Command: "go test", ExitCode: 124, Untold: "the command ran out of time", Edited: true}, false},
-		{"failed without work", log(t, "go test", 1), Check{Command: "go test", ExitCode: 1}, true},
+		{"nothing", log(t), LastCheck{}, true},
+		{"only looked", log(t, "ls", 0), LastCheck{}, true},
+		{"edited", log(t, "edit", "a.go"), LastCheck{EditsSince: 1, AnyEdits: true}, false},
+		{"a text", log(t, "make test", 0, "edit", "words.txt"), LastCheck{Command: "make test", OtherChangesSince: 1}, true},
+		{"a text of tests", log(t, "make test", 0, "edit", "testdata/words.txt"), LastCheck{Command: "make test", EditsSince: 1, AnyEdits: true}, false},
+		{"a list of packages", log(t, "make test", 0, "edit", "requirements.txt"), LastCheck{Command: "make test", EditsSince: 1, AnyEdits: true}, false},
+		{"documents", log(t, "edit", "README.md"), LastCheck{OtherChangesSince: 1}, true},
+		{"checked", log(t, "edit", "a.go", "edit", "b.go", "go test", 0), LastCheck{Command: "go test", AnyEdits: true}, true},
+		{"failed", log(t, "edit", "a.go", "go test", 1), LastCheck{Command: "go test", ExitCode: 1, AnyEdits: true}, false},
+		{"edited after", log(t, "go test", 0, "edit", "a.go", "edit", "a.go"), LastCheck{Command: "go test", EditsSince: 2, AnyEdits: true}, false},
+		{"a pipe hides it", log(t, "edit", "a.go", "go test | tail", 0), LastCheck{EditsSince: 1, AnyEdits: true}, false},
+		{"ran out of time", log(t, "edit", "a.go", "go test", 124), LastCheck{Command: "go test", ExitCode: 124, InconclusiveReason: "the command ran out of time", AnyEdits: true}, false},
+		{"failed without work", log(t, "go test", 1), LastCheck{Command: "go test", ExitCode: 1}, true},
 	} {
-		if tt.got.Command != "" && (!tt.got.Among([]string{tt.got.call}) || tt.got.Among([]string{"another"})) {
+		if tt.got.Command != "" && (!tt.got.IsOneOf([]string{tt.got.callID}) || tt.got.IsOneOf([]string{"another"})) {
 			t.Errorf("%s: it does not know its call", tt.name)
 		}
-		if tt.got.call = ""; tt.got != tt.want || tt.got.Verified() != tt.verified {
-			t.Errorf("%s: %+v (%t), want %+v", tt.name, tt.got, tt.got.Verified(), tt.want)
+		if tt.got.callID = ""; tt.got != tt.want || tt.got.IsVerified() != tt.verified {
+			t.Errorf("%s: %+v (%t), want %+v", tt.name, tt.got, tt.got.IsVerified(), tt.want)
 		}
 	}
 }
@@ -102,11 +102,11 @@ func TestALineThatEditsAndChecks(t *testing.T) {
 		{"make test && sed -i s/a/b/ a.go", 0, 1, false}, {"make test && echo x > a.go", 0, 1, false}, {"go test ./... && (cd sub && touch a.go)", 0, 1, false},
 		{"sed -i s/a/b/ a.go && make test", -1, 1, false},
 	} {
-		var c Checks
+		var c CheckTracker
 		in, _ := json.Marshal(map[string]string{"command": tt.line})
-		c.Add(event.Record{Event: event.ToolCallRequested{CallID: "1", Input: in, Verdict: event.Allowed}})
+		c.Add(event.Record{Event: event.ToolCallRequested{CallID: "1", Input: in, Verdict: event.VerdictAllowed}})
 		c.Add(event.Record{Event: event.ToolCallCompleted{CallID: "1", Output: json.RawMessage(fmt.Sprintf(`{"exit_code":%d}`, tt.exit)), Changes: []event.FileChange{{After: event.FileState{Path: "a.go"}}}}})
-		if got := c.Last(); got.Edits != tt.edits || got.Verified() != tt.verified {
+		if got := c.Last(); got.EditsSince != tt.edits || got.IsVerified() != tt.verified {
 			t.Errorf("%q, exit code %d: %+v", tt.line, tt.exit, got)
 		}
 	}
@@ -124,8 +124,8 @@ func TestEditsThatWereTakenBack(t *testing.T) {
 	back := func(tool string, changes ...event.FileChange) event.ToolCallCompleted {
 		return event.ToolCallCompleted{CallID: "u", Tool: tool, Author: event.ActorUser, Changes: changes}
 	}
-	check := func(c *Checks) {
-		c.Add(event.Record{Event: event.ToolCallRequested{CallID: "c", Input: json.RawMessage(`{"command":"go test"}`), Verdict: event.Allowed}})
+	check := func(c *CheckTracker) {
+		c.Add(event.Record{Event: event.ToolCallRequested{CallID: "c", Input: json.RawMessage(`{"command":"go test"}`), Verdict: event.VerdictAllowed}})
 		c.Add(event.Record{Event: event.ToolCallCompleted{CallID: "c", Output: json.RawMessage(`{"exit_code":0}`)}})
 	}
 	a1, a2, b1 := change("a.go", "0", "1"), change("a.go", "1", "2"), change("b.go", "", "1")
@@ -147,13 +147,13 @@ func TestEditsThatWereTakenBack(t *testing.T) {
 		{"behind the check and back", 1, []event.ToolCallCompleted{edit(a1), back("undo", change("a.go", "1", "0")), back("redo", change("a.go", "0", "1"))}, 0, true},
 		{"by the model", -1, []event.ToolCallCompleted{edit(a1), edit(change("a.go", "1", "0"))}, 2, true},
 	} {
-		var c Checks
+		var c CheckTracker
 		for i, e := range tt.steps {
 			if c.Add(event.Record{Event: e}); i+1 == tt.checks {
 				check(&c)
 			}
 		}
-		if got := c.Last(); got.Edits != tt.edits || got.Edited != tt.edited {
+		if got := c.Last(); got.EditsSince != tt.edits || got.AnyEdits != tt.edited {
 			t.Errorf("%s: %+v", tt.name, got)
 		}
 	}
@@ -161,17 +161,17 @@ func TestEditsThatWereTakenBack(t *testing.T) {
 
 // What is changed while a check runs came after what it saw.
 func TestAnEditDuringACheckIsUnchecked(t *testing.T) {
-	var c Checks
-	c.Add(event.Record{Event: event.ToolCallRequested{CallID: "1", Input: json.RawMessage(`{"command":"go test"}`), Verdict: event.Allowed}})
+	var c CheckTracker
+	c.Add(event.Record{Event: event.ToolCallRequested{CallID: "1", Input: json.RawMessage(`{"command":"go test"}`), Verdict: event.VerdictAllowed}})
 	c.Add(event.Record{Event: event.ToolCallCompleted{CallID: "2", Output: json.RawMessage(`{}`), Changes: []event.FileChange{{Before: event.FileState{Path: "a.go"}}}}})
 	c.Add(event.Record{Event: event.ToolCallCompleted{CallID: "1", Output: json.RawMessage(`{"exit_code":0}`)}})
-	if got := c.Last(); got.Edits != 1 || got.Verified() {
+	if got := c.Last(); got.EditsSince != 1 || got.IsVerified() {
 		t.Errorf("%+v", got)
 	}
 	// One that nobody saw the end of, was refused or took too long says nothing.
-	c.Add(event.Record{Event: event.ToolCallRequested{CallID: "3", Input: json.RawMessage(`{"command":"go vet"}`), Verdict: event.Denied}})
+	c.Add(event.Record{Event: event.ToolCallRequested{CallID: "3", Input: json.RawMessage(`{"command":"go vet"}`), Verdict: event.VerdictDenied}})
 	c.Add(event.Record{Event: event.ToolCallCompleted{CallID: "3", Output: json.RawMessage(`{"exit_code":0}`)}})
-	c.Add(event.Record{Event: event.ToolCallRequested{CallID: "4", Input: json.RawMessage(`{"command":"go vet"}`), Verdict: event.Allowed}})
+	c.Add(event.Record{Event: event.ToolCallRequested{CallID: "4", Input: json.RawMessage(`{"command":"go vet"}`), Verdict: event.VerdictAllowed}})
 	c.Add(event.Record{Event: event.ToolCallCompleted{CallID: "4", Output: json.RawMessage(`{"exit_code":-1}`)}})
 	if got := c.Last(); got.Command != "go test" {
 		t.Errorf("%+v", got)
@@ -180,18 +180,18 @@ func TestAnEditDuringACheckIsUnchecked(t *testing.T) {
 
 // A folder is nothing that could be checked.
 func TestAFolderIsNoEdit(t *testing.T) {
-	var c Checks
+	var c CheckTracker
 	c.Add(event.Record{Event: event.ToolCallCompleted{CallID: "1", Output: json.RawMessage(`{}`), Changes: []event.FileChange{{Before: event.FileState{Path: "d"}, After: event.FileState{Path: "d", Hash: "dir"}}}}})
-	if last := c.Last(); last.Edited || last.Edits+last.Others > 0 {
+	if last := c.Last(); last.AnyEdits || last.EditsSince+last.OtherChangesSince > 0 {
 		t.Errorf("got %+v", last)
 	}
 }
 
 func TestACheckThatThePersonStopped(t *testing.T) {
-	var c Checks
-	c.Add(event.Record{Event: event.ToolCallRequested{CallID: "1", Tool: "bash", Input: json.RawMessage(`{"command":"go test"}`), Verdict: event.Allowed}})
+	var c CheckTracker
+	c.Add(event.Record{Event: event.ToolCallRequested{CallID: "1", Tool: "bash", Input: json.RawMessage(`{"command":"go test"}`), Verdict: event.VerdictAllowed}})
 	c.Add(event.Record{Event: event.ToolCallCompleted{CallID: "1", Output: json.RawMessage(`{"exit_code":143,"cancelled":true}`)}})
-	if got := c.Last(); got.Untold != "you stopped it" {
+	if got := c.Last(); got.InconclusiveReason != "you stopped it" {
 		t.Errorf("%+v", got)
 	}
 }

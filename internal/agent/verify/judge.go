@@ -8,25 +8,25 @@ import (
 	"coder/internal/core/clip"
 )
 
-// Outcome is what a finished check says about the code.
-type Outcome string
+// CheckOutcome is what a finished check says about the code.
+type CheckOutcome string
 
 // The outcomes. After Failed, a repair makes sense; after Environment
 // it does not, because the check says nothing about the code.
 const (
-	Passed      Outcome = "passed"
-	Failed      Outcome = "failed"
-	Environment Outcome = "environment"
+	OutcomePassed      CheckOutcome = "passed"
+	OutcomeFailed      CheckOutcome = "failed"
+	OutcomeEnvironment CheckOutcome = "environment"
 )
 
 // Verdict is an outcome and, unless it is Passed, its reason.
 type Verdict struct {
-	Outcome Outcome
+	Outcome CheckOutcome
 	Reason  string
 }
 
-// codes maps exit codes caused by the machine and not by the code to reasons.
-var codes = map[int]string{
+// machineExitCodes maps exit codes caused by the machine and not by the code to reasons.
+var machineExitCodes = map[int]string{
 	124: "the command ran out of time",
 	125: "the command could not be started",
 	126: "the command is not executable",
@@ -36,14 +36,14 @@ var codes = map[int]string{
 	143: "the command was terminated",
 }
 
-// failures are signs of tests that ran and failed. They take precedence over anything that tests print.
-var failures = []string{
+// failureSigns are signs of tests that ran and failed. They take precedence over anything that tests print.
+var failureSigns = []string{
 	"--- FAIL", "FAIL\t", "[build failed]", "test result: FAILED", "error[E", "error: could not compile", "= FAILURES =", "AssertionError",
 	"SyntaxError", "Tests run:", "Test Suites:", "Tests:", "COMPILATION ERROR", "Compilation failed", " failing", "✕", "not ok ",
 }
 
-// broken are signs that the check was impossible here.
-var broken = []struct{ sign, reason string }{
+// environmentSigns are signs that the check was impossible here.
+var environmentSigns = []struct{ sign, reason string }{
 	{"command not found", "the command is not installed"},
 	{"executable file not found", "the command is not installed"},
 	{"is not recognized as an internal or external command", "the command is not installed"},
@@ -68,70 +68,70 @@ var broken = []struct{ sign, reason string }{
 
 // Signs of a package manager that downloads something, and of a failed download.
 var (
-	fetching = []string{"go: ", "npm err", "npm error", "pnpm err", "yarn", "cargo", "registry", "index", "pip", "maven", "gradle", "could not transfer", "download"}
-	offline  = []string{
+	downloadSigns        = []string{"go: ", "npm err", "npm error", "pnpm err", "yarn", "cargo", "registry", "index", "pip", "maven", "gradle", "could not transfer", "download"}
+	downloadFailureSigns = []string{
 		"dial tcp", "i/o timeout", "could not resolve", "no such host", "network is unreachable", "enotfound", "eai_again", "etimedout", "econnrefused",
 		"unknownhostexception", "connection refused", "connection timed out", "temporary failure in name resolution", "failed to get",
 	}
 )
 
-// Judge interprets a check's exit code and output.
-func Judge(exitCode int, stdout, stderr string) Verdict {
+// Interpret interprets a check's exit code and output.
+func Interpret(exitCode int, stdout, stderr string) Verdict {
 	if exitCode == 0 {
-		return Verdict{Outcome: Passed}
+		return Verdict{Outcome: OutcomePassed}
 	}
-	if reason, ok := codes[exitCode]; ok {
-		return Verdict{Environment, reason}
+	if reason, ok := machineExitCodes[exitCode]; ok {
+		return Verdict{OutcomeEnvironment, reason}
 	}
 	if exitCode < 0 {
-		return Verdict{Environment, "the command did not finish"}
+		return Verdict{OutcomeEnvironment, "the command did not finish"}
 	}
 	output := stdout + "\n" + stderr
-	if containsAny(output, failures) {
-		return Verdict{Failed, fmt.Sprintf("exit code %d", exitCode)}
+	if containsAny(output, failureSigns) {
+		return Verdict{OutcomeFailed, fmt.Sprintf("exit code %d", exitCode)}
 	}
 	output = strings.ToLower(output)
-	for _, b := range broken {
+	for _, b := range environmentSigns {
 		if strings.Contains(output, strings.ToLower(b.sign)) {
-			return Verdict{Environment, b.reason}
+			return Verdict{OutcomeEnvironment, b.reason}
 		}
 	}
-	if containsAny(output, fetching) && containsAny(output, offline) {
-		return Verdict{Environment, "packages cannot be downloaded"}
+	if containsAny(output, downloadSigns) && containsAny(output, downloadFailureSigns) {
+		return Verdict{OutcomeEnvironment, "packages cannot be downloaded"}
 	}
-	return Verdict{Failed, fmt.Sprintf("exit code %d", exitCode)}
+	return Verdict{OutcomeFailed, fmt.Sprintf("exit code %d", exitCode)}
 }
 
 func containsAny(text string, words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
-// outputLimit limits the output in a repair prompt, in bytes.
-const outputLimit = 6000
+// maxPromptOutput limits the output in a repair prompt, in bytes.
+const maxPromptOutput = 6000
 
 // RepairPrompt returns the prompt for the model after a failed check.
 func RepairPrompt(command string, v Verdict, stdout, stderr string) string {
 	output := strings.TrimSpace(strings.TrimRight(stdout, "\n") + "\n" + stderr)
 	return fmt.Sprintf("The check `%s` failed (%s).\n%s。\nFix the cause, not the check; the check then runs again.\n\n%s",
-		command, v.Reason, FixAgain, ends(output, outputLimit))
+		command, v.Reason, FixRequest, headAndTail(output, maxPromptOutput))
 }
 
 // RefusedNotice says that a command is not on the whitelist.
 func RefusedNotice(command string) string {
-	return fmt.Sprintf("not run: %s is not on the whitelist of verification commands (%s)", command, strings.Join(whitelist, ", "))
+	return fmt.Sprintf("not run: %s is not on the whitelist of verification commands (%s)", command, strings.Join(allowedCommands, ", "))
 }
 
 // NotRunNotice says that no check ran, in words that are the same in every language, and then why.
-func NotRunNotice(why string) []string { return []string{NotRun, why} }
+func NotRunNotice(why string) []string { return []string{NotRunText, why} }
 
 // EnvironmentNotice says that a check gave no result, and then why.
 func EnvironmentNotice(command string, v Verdict) []string {
 	return []string{BestEffort, fmt.Sprintf("%s could not verify the change: %s", command, v.Reason)}
 }
 
-// ends returns at most about n bytes of s: its beginning and,
+// headAndTail returns at most about n bytes of s: its beginning and,
 // twice as long, its end, which has the summary of a test run.
-func ends(s string, n int) string {
+func headAndTail(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

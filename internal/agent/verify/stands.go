@@ -9,37 +9,37 @@ import (
 	"coder/internal/policy/risk"
 )
 
-// Stands reports whether the check that ran covers another: it is
+// Covers reports whether the check that ran covers another: it is
 // the same except for its verbosity, launcher, folder and speed.
-func (c Check) Stands(check string) bool {
+func (c LastCheck) Covers(check string) bool {
 	if strings.TrimSpace(c.Command) == check {
 		return true
 	}
-	ran, same := essences(c.root, c.Command), essences(c.root, check)
+	ran, same := lineEssences(c.root, c.Command), lineEssences(c.root, check)
 	return len(same) > 0 && !slices.ContainsFunc(same, func(one string) bool { return one == "" || !slices.Contains(ran, one) })
 }
 
-// Fails reports whether the check that ran is the other one,
+// HasFailed reports whether the check that ran is the other one,
 // in the sense of Stands, and failed on the current files.
-func (c Check) Fails(check string) bool {
-	if c.Command == "" || c.ExitCode == 0 || c.Untold != "" || c.Edits+c.Others > 0 {
+func (c LastCheck) HasFailed(check string) bool {
+	if c.Command == "" || c.ExitCode == 0 || c.InconclusiveReason != "" || c.EditsSince+c.OtherChangesSince > 0 {
 		return false
 	}
-	ran, same := essences(c.root, c.Command), essences(c.root, check)
+	ran, same := lineEssences(c.root, c.Command), lineEssences(c.root, check)
 	return strings.TrimSpace(c.Command) == check || len(same) == 1 && same[0] != "" && slices.Equal(ran, same)
 }
 
-// essences returns what the commands check that must all pass for a line to pass; "" for an unknown one.
-func essences(root, line string) (all []string) {
+// lineEssences returns what the commands check that must all pass for a line to pass; "" for an unknown one.
+func lineEssences(root, line string) (all []string) {
 	root = cmp.Or(strings.TrimSuffix(root, "/"), "/root of the project")
 	r := risk.Analyse(line, risk.Facts{Bash: true, Cwd: root})
-	matters := func(name string) bool { return !slices.Contains(settings, name) }
-	if slices.ContainsFunc(r.Sets, matters) {
+	matters := func(name string) bool { return !slices.Contains(harmlessVars, name) }
+	if slices.ContainsFunc(r.SetVars, matters) {
 		return nil
 	}
-	for _, c := range deciding(r) {
-		one := essence(root, c)
-		if slices.ContainsFunc(c.Given, matters) {
+	for _, c := range decidingCommands(r) {
+		one := commandEssence(root, c)
+		if slices.ContainsFunc(c.Vars, matters) {
 			one = ""
 		}
 		all = append(all, one)
@@ -47,25 +47,27 @@ func essences(root, line string) (all []string) {
 	return all
 }
 
-// deciding returns the commands that must pass for a line to pass, except those that only change the folder.
-func deciding(r risk.Report) []risk.Command {
-	return slices.DeleteFunc(slices.Clone(r.Simple), func(c risk.Command) bool { return c.By != risk.Line || !c.Decides || c.Name == "cd" })
+// decidingCommands returns the commands that must pass for a line to pass, except those that only change the folder.
+func decidingCommands(r risk.Report) []risk.Command {
+	return slices.DeleteFunc(slices.Clone(r.Simple), func(c risk.Command) bool {
+		return c.StartedBy != risk.StartedByLine || !c.DecidesResult || c.Name == "cd"
+	})
 }
 
-// elsewhereBy lists the options with which programs work in another folder, or with a file there.
-var elsewhereBy = map[string][]string{
+// chdirOptions lists the options with which programs work in another folder, or with a file there.
+var chdirOptions = map[string][]string{
 	"go": {"-C"}, "npm": {"--prefix", "-C"}, "pnpm": {"-C", "--dir"}, "yarn": {"--cwd"},
 	"cargo": {"--manifest-path"}, "mvn": {"-f", "--file"}, "gradle": {"-p", "--project-dir"},
 }
 
-// goesTo returns the folder that a program itself changes to, or "", and the command without that option.
-func goesTo(words []string) (to string, rest []string) {
+// commandDir returns the folder that a program itself changes to, or "", and the command without that option.
+func commandDir(words []string) (to string, rest []string) {
 	for i, w := range words {
 		name, value, valued := strings.Cut(w, "=")
 		switch {
 		case w == "--":
 			return "", words
-		case !slices.Contains(elsewhereBy[words[0]], name):
+		case !slices.Contains(chdirOptions[words[0]], name):
 			continue
 		case !valued && i+1 == len(words):
 			return "", words
@@ -82,12 +84,12 @@ func goesTo(words []string) (to string, rest []string) {
 	return "", words
 }
 
-// settings lists variables that do not affect what is checked.
-var settings = strings.Fields("CGO_ENABLED CI FORCE_COLOR GOCACHE GOTOOLCHAIN NODE_ENV NO_COLOR PYTHONDONTWRITEBYTECODE PYTHONPATH PYTHONUNBUFFERED RUST_BACKTRACE")
+// harmlessVars lists variables that do not affect what is checked.
+var harmlessVars = strings.Fields("CGO_ENABLED CI FORCE_COLOR GOCACHE GOTOOLCHAIN NODE_ENV NO_COLOR PYTHONDONTWRITEBYTECODE PYTHONPATH PYTHONUNBUFFERED RUST_BACKTRACE")
 
-// tellers are the beginnings of check commands, with the options that
+// checkPrefixes are the beginnings of check commands, with the options that
 // leave nothing unchecked; those that end with "=" take a value.
-var tellers = []struct{ starts, options string }{
+var checkPrefixes = []struct{ starts, options string }{
 	{"go test", "-v -race -cover -json -failfast -count= -timeout= -p= -parallel= -shuffle="},
 	{"cargo test", "-q --quiet -v --verbose --workspace --all --no-fail-fast"},
 	{"pytest", "-q -qq -v -vv -s -x -l -ra -rA --quiet --verbose --tb= --color= --durations= --no-header --no-summary"},
@@ -96,9 +98,9 @@ var tellers = []struct{ starts, options string }{
 	{"gradle test,./gradlew test", "-q --quiet -i --info --stacktrace --no-daemon --console="},
 }
 
-// essence returns what a command checks in a project at root, regardless of its output; "" if unknown.
-func essence(root string, c risk.Command) string {
-	dir := below(root, c.Dir)
+// commandEssence returns what a command checks in a project at root, regardless of its output; "" if unknown.
+func commandEssence(root string, c risk.Command) string {
+	dir := relativeDir(root, c.Dir)
 	if dir == "" || !c.Exact || c.Input || c.Output {
 		return ""
 	}
@@ -107,15 +109,15 @@ func essence(root string, c risk.Command) string {
 		words = words[2:]
 	}
 	for _, before := range []string{"python -m", "python3 -m", "uv run", "poetry run", "pipenv run", "pdm run", "hatch run"} {
-		if rest, ok := cutWords(words, before); ok && len(rest) > 0 && rest[0] == "pytest" {
+		if rest, ok := trimWordsPrefix(words, before); ok && len(rest) > 0 && rest[0] == "pytest" {
 			words = rest
 		}
 	}
-	if to, rest := goesTo(words); to != "" {
+	if to, rest := commandDir(words); to != "" {
 		if !path.IsAbs(to) {
 			to = path.Join(c.Dir, to)
 		}
-		if dir = below(root, to); dir == "" {
+		if dir = relativeDir(root, to); dir == "" {
 			return ""
 		}
 		words = rest
@@ -126,22 +128,22 @@ func essence(root string, c risk.Command) string {
 			words[1] = "test"
 		}
 	}
-	for _, r := range tellers {
+	for _, r := range checkPrefixes {
 		plain := slices.DeleteFunc(slices.Clone(words), func(w string) bool {
 			name, _, valued := strings.Cut(w, "=")
 			return slices.Contains(strings.Fields(r.options), w) || valued && slices.Contains(strings.Fields(r.options), name+"=")
 		})
 		for start := range strings.SplitSeq(r.starts, ",") {
-			if _, ok := cutWords(plain, start); ok {
-				return inFolder(dir, strings.Join(plain, " "))
+			if _, ok := trimWordsPrefix(plain, start); ok {
+				return commandInDir(dir, strings.Join(plain, " "))
 			}
 		}
 	}
 	return ""
 }
 
-// below returns a folder relative to the project's root; "" if it is elsewhere or unknown.
-func below(root, dir string) string {
+// relativeDir returns a folder relative to the project's root; "" if it is elsewhere or unknown.
+func relativeDir(root, dir string) string {
 	rest, ok := strings.CutPrefix(path.Clean(dir)+"/", root+"/")
 	if !ok {
 		return ""
@@ -149,8 +151,8 @@ func below(root, dir string) string {
 	return path.Clean(rest)
 }
 
-// cutWords returns the words after start, if words begin with it.
-func cutWords(words []string, start string) ([]string, bool) {
+// trimWordsPrefix returns the words after start, if words begin with it.
+func trimWordsPrefix(words []string, start string) ([]string, bool) {
 	first := strings.Fields(start)
 	if len(words) < len(first) || !slices.Equal(words[:len(first)], first) {
 		return nil, false

@@ -11,18 +11,18 @@ import (
 )
 
 // wrote is a turn in a Go project that wrote a file, in a folder whose checks are asked about.
-func wrote(change func(*Turn)) Turn {
-	t := Turn{
-		Work:  new(Work),
-		Facts: Facts{When: mode.Automatic, Enabled: true, BashAllowed: true, MaxAttempts: 2},
-		Input: Input{
-			Exists:    func(p string) bool { return p == "go.mod" },
-			Installed: func(string) bool { return true },
+func wrote(change func(*TurnContext)) TurnContext {
+	t := TurnContext{
+		TurnWork:   new(TurnWork),
+		Conditions: Conditions{Policy: mode.VerifyAutomatic, Enabled: true, BashAllowed: true, MaxAttempts: 2},
+		ChoiceInput: ChoiceInput{
+			FileExists:  func(p string) bool { return p == "go.mod" },
+			IsInstalled: func(string) bool { return true },
 		},
-		TurnedDown: func(string) string { return "" },
-		Asks:       func(string) bool { return true },
+		DeclineReason: func(string) string { return "" },
+		NeedsApproval: func(string) bool { return true },
 	}
-	t.Wrote("a.go")
+	t.RecordWrite("a.go")
 	change(&t)
 	return t
 }
@@ -30,38 +30,43 @@ func wrote(change func(*Turn)) Turn {
 func TestWhatTheCheckOfATurnIs(t *testing.T) {
 	const check = "go test ./..."
 	failed := `{"exit_code":1,"stdout":"--- FAIL"}`
-	passes := Check{Command: check, Edited: true}
+	passes := LastCheck{Command: check, AnyEdits: true}
 	turnedDown := func(string) string { return "no" }
 	for name, tt := range map[string]struct {
-		change func(*Turn)
+		change func(*TurnContext)
 		want   string // the command, or what is said
 	}{
-		"a check":                      {func(*Turn) {}, check},
-		"nobody asked in this mode":    {func(t *Turn) { t.When = mode.OnRequest }, ""},
-		"asked for":                    {func(t *Turn) { t.When, t.UserText = mode.OnRequest, "fix it and run the tests" }, check},
-		"no shell":                     {func(t *Turn) { t.BashAllowed = false }, string(NoBash)},
-		"no tests, please":             {func(t *Turn) { t.UserText = "fix it, do not run tests" }, "you asked not to run tests"},
-		"no project":                   {func(t *Turn) { t.Exists = func(string) bool { return false } }, "no check found for the edits"},
-		"no project, but checked":      {func(t *Turn) { t.Exists, t.Last = func(string) bool { return false }, passes }, ""},
-		"the model ran it":             {func(t *Turn) { t.Ran(check, false, `{"exit_code":0}`) }, ""},
-		"and wrote then":               {func(t *Turn) { t.Ran(check, false, `{"exit_code":0}`); t.Wrote("b.go") }, check},
-		"it failed for the model":      {func(t *Turn) { t.Ran(check, true, failed); t.Last = Check{Command: check, ExitCode: 1, Edited: true} }, check + " known 1"},
-		"and the model wrote then":     {func(t *Turn) { t.Ran(check, true, failed); t.Wrote("b.go") }, check},
-		"it stands from before":        {func(t *Turn) { t.Last = passes }, ""},
-		"which is not enough if asked": {func(t *Turn) { t.Last, t.UserText = passes, "run the tests" }, check},
-		"turned down":                  {func(t *Turn) { t.TurnedDown = turnedDown }, "no"},
-		"turned down, but trusted":     {func(t *Turn) { t.TurnedDown, t.Trusted = turnedDown, true }, check},
-		"turned down, but asked for":   {func(t *Turn) { t.TurnedDown, t.UserText = turnedDown, "run the tests" }, check},
-		"turned down, now allowed":     {func(t *Turn) { t.TurnedDown, t.Asks = turnedDown, func(string) bool { return false } }, check},
-		"refused to the model":         {func(t *Turn) { t.Work.Refused("gofmt -l . && go test ./...") }, "you refused this command"},
-		"refused, though trusted":      {func(t *Turn) { t.Work.Refused("go test -v ./..."); t.Trusted = true }, "you refused this command"},
-		"something else was refused":   {func(t *Turn) { t.Work.Refused("go vet ./...") }, check},
-		"no program":                   {func(t *Turn) { t.Installed = func(string) bool { return false } }, check + " known 127"},
-		"no program, run anyway":       {func(t *Turn) { t.Installed, t.Trusted = func(string) bool { return false }, true }, check},
+		"a check":                   {func(*TurnContext) {}, check},
+		"nobody asked in this mode": {func(t *TurnContext) { t.Policy = mode.VerifyOnRequest }, ""},
+		"asked for":                 {func(t *TurnContext) { t.Policy, t.UserText = mode.VerifyOnRequest, "fix it and run the tests" }, check},
+		"no shell":                  {func(t *TurnContext) { t.BashAllowed = false }, string(ReasonNoBash)},
+		"no tests, please":          {func(t *TurnContext) { t.UserText = "fix it, do not run tests" }, "you asked not to run tests"},
+		"no project":                {func(t *TurnContext) { t.FileExists = func(string) bool { return false } }, "no check found for the edits"},
+		"no project, but checked":   {func(t *TurnContext) { t.FileExists, t.LastCheck = func(string) bool { return false }, passes }, ""},
+		"the model ran it":          {func(t *TurnContext) { t.RecordCommand(check, false, `{"exit_code":0}`) }, ""},
+		"and wrote then":            {func(t *TurnContext) { t.RecordCommand(check, false, `{"exit_code":0}`); t.RecordWrite("b.go") }, check},
+		"it failed for the model": {func(t *TurnContext) {
+			t.RecordCommand(check, true, failed)
+			t.LastCheck = LastCheck{Command: check, ExitCode: 1, AnyEdits: true}
+		}, check + " known 1"},
+		"and the model wrote then":     {func(t *TurnContext) { t.RecordCommand(check, true, failed); t.RecordWrite("b.go") }, check},
+		"it stands from before":        {func(t *TurnContext) { t.LastCheck = passes }, ""},
+		"which is not enough if asked": {func(t *TurnContext) { t.LastCheck, t.UserText = passes, "run the tests" }, check},
+		"turned down":                  {func(t *TurnContext) { t.DeclineReason = turnedDown }, "no"},
+		"turned down, but trusted":     {func(t *TurnContext) { t.DeclineReason, t.Trusted = turnedDown, true }, check},
+		"turned down, but asked for":   {func(t *TurnContext) { t.DeclineReason, t.UserText = turnedDown, "run the tests" }, check},
+		"turned down, now allowed": {func(t *TurnContext) {
+			t.DeclineReason, t.NeedsApproval = turnedDown, func(string) bool { return false }
+		}, check},
+		"refused to the model":       {func(t *TurnContext) { t.TurnWork.RecordDenied("gofmt -l . && go test ./...") }, "you refused this command"},
+		"refused, though trusted":    {func(t *TurnContext) { t.TurnWork.RecordDenied("go test -v ./..."); t.Trusted = true }, "you refused this command"},
+		"something else was refused": {func(t *TurnContext) { t.TurnWork.RecordDenied("go vet ./...") }, check},
+		"no program":                 {func(t *TurnContext) { t.IsInstalled = func(string) bool { return false } }, check + " known 127"},
+		"no program, run anyway":     {func(t *TurnContext) { t.IsInstalled, t.Trusted = func(string) bool { return false }, true }, check},
 	} {
-		n := wrote(tt.change).Next()
+		n := wrote(tt.change).NextAction()
 		got := n.Command
-		if n.Known {
+		if n.HasResult {
 			got += fmt.Sprint(" known ", n.Result.ExitCode)
 		}
 		if len(n.Notices) > 0 {
@@ -74,10 +79,10 @@ func TestWhatTheCheckOfATurnIs(t *testing.T) {
 }
 
 func TestWhatACheckComesTo(t *testing.T) {
-	var w Work
+	var w TurnWork
 	failing := tool.ShellResult{ExitCode: 1, Stdout: "--- FAIL: TestA"}
-	judged := func(w *Work, r tool.ShellResult, most int) string {
-		said, again := w.Judge("x", r, most)
+	judged := func(w *TurnWork, r tool.ShellResult, most int) string {
+		said, again := w.EvaluateResult("x", r, most)
 		var texts []string
 		for _, e := range said {
 			switch e := e.(type) {
@@ -90,7 +95,7 @@ func TestWhatACheckComesTo(t *testing.T) {
 		return fmt.Sprint(strings.Join(texts, ", "), " ", again)
 	}
 	for _, tt := range []struct {
-		w    *Work
+		w    *TurnWork
 		r    tool.ShellResult
 		most int
 		want string
@@ -100,7 +105,7 @@ func TestWhatACheckComesTo(t *testing.T) {
 		{&w, failing, 2, "message, warn: x still fails after 2 attempts to fix it false"},
 		{&w, tool.ShellResult{ExitCode: 127}, 2, "warn: best-effort, warn: x could not verify the change: the command is not installed false"},
 		{&w, tool.ShellResult{}, 2, "info: verified: x passed false"},
-		{new(Work), failing, 0, "message, warn: x fails, and the settings allow no repair false"},
+		{new(TurnWork), failing, 0, "message, warn: x fails, and the settings allow no repair false"},
 	} {
 		if got := judged(tt.w, tt.r, tt.most); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)

@@ -12,42 +12,42 @@ import (
 )
 
 func TestNeeded(t *testing.T) {
-	good := Facts{When: mode.Automatic, Edited: []string{"a.go"}, Enabled: true, BashAllowed: true, MaxAttempts: 2}
+	good := Conditions{Policy: mode.VerifyAutomatic, EditedFiles: []string{"a.go"}, Enabled: true, BashAllowed: true, MaxAttempts: 2}
 	for name, tt := range map[string]struct {
-		change func(*Facts)
-		want   Why
+		change func(*Conditions)
+		want   Reason
 	}{
-		"all conditions hold": {func(*Facts) {}, Edits},
-		"nothing edited":      {func(f *Facts) { f.Edited = nil }, NothingEdited},
-		"a document":          {func(f *Facts) { f.Edited = []string{"README.md"} }, OnlyDocuments},
-		"documents": {func(f *Facts) {
-			f.Edited = []string{"./docs/conf.py", "LICENSE", "a/B.MD", `docs\x.png`, "NOTES.org", "notes", ".gitignore"}
-		}, OnlyDocuments},
-		"a document and code":        {func(f *Facts) { f.Edited = []string{"README.md", "a.go"} }, Edits},
-		"code in another docs":       {func(f *Facts) { f.Edited = []string{"pkg/docs/a.go"} }, Edits},
-		"docs elsewhere on the disk": {func(f *Facts) { f.Edited = []string{"/home/docs/a.go"} }, Edits},
-		"a text file":                {func(f *Facts) { f.Edited = []string{"requirements.txt"} }, Edits},
-		"another":                    {func(f *Facts) { f.Edited = []string{"x/CMakeLists.txt"} }, Edits},
-		"one of a test":              {func(f *Facts) { f.Edited = []string{"a/testdata/in.txt"} }, Edits},
-		"notes":                      {func(f *Facts) { f.Edited = []string{"notes.txt", "a/todo.txt"} }, OnlyDocuments},
-		"switched off":               {func(f *Facts) { f.Enabled = false }, SwitchedOff},
-		"no bash":                    {func(f *Facts) { f.BashAllowed = false }, NoBash},
-		"plan":                       {func(f *Facts) { f.When, f.Asked = mode.Never, true }, ModeNever},
-		"no mode at all":             {func(f *Facts) { f.When = 0 }, ModeNever},
-		"default":                    {func(f *Facts) { f.When = mode.OnRequest }, NotAsked},
-		"default, asked":             {func(f *Facts) { f.When, f.Asked = mode.OnRequest, true }, Edits},
-		"third check":                {func(f *Facts) { f.Attempts = 2 }, Edits},
-		"fourth check":               {func(f *Facts) { f.Attempts = 3 }, Exhausted},
-		"no repairs, first check":    {func(f *Facts) { f.MaxAttempts = 0 }, Edits},
-		"no repairs, second check":   {func(f *Facts) { f.MaxAttempts, f.Attempts = 0, 1 }, Exhausted},
+		"all conditions hold": {func(*Conditions) {}, ReasonEdits},
+		"nothing edited":      {func(f *Conditions) { f.EditedFiles = nil }, ReasonNothingEdited},
+		"a document":          {func(f *Conditions) { f.EditedFiles = []string{"README.md"} }, ReasonOnlyDocuments},
+		"documents": {func(f *Conditions) {
+			f.EditedFiles = []string{"./docs/conf.py", "LICENSE", "a/B.MD", `docs\x.png`, "NOTES.org", "notes", ".gitignore"}
+		}, ReasonOnlyDocuments},
+		"a document and code":        {func(f *Conditions) { f.EditedFiles = []string{"README.md", "a.go"} }, ReasonEdits},
+		"code in another docs":       {func(f *Conditions) { f.EditedFiles = []string{"pkg/docs/a.go"} }, ReasonEdits},
+		"docs elsewhere on the disk": {func(f *Conditions) { f.EditedFiles = []string{"/home/docs/a.go"} }, ReasonEdits},
+		"a text file":                {func(f *Conditions) { f.EditedFiles = []string{"requirements.txt"} }, ReasonEdits},
+		"another":                    {func(f *Conditions) { f.EditedFiles = []string{"x/CMakeLists.txt"} }, ReasonEdits},
+		"one of a test":              {func(f *Conditions) { f.EditedFiles = []string{"a/testdata/in.txt"} }, ReasonEdits},
+		"notes":                      {func(f *Conditions) { f.EditedFiles = []string{"notes.txt", "a/todo.txt"} }, ReasonOnlyDocuments},
+		"switched off":               {func(f *Conditions) { f.Enabled = false }, ReasonSwitchedOff},
+		"no bash":                    {func(f *Conditions) { f.BashAllowed = false }, ReasonNoBash},
+		"plan":                       {func(f *Conditions) { f.Policy, f.Requested = mode.VerifyNever, true }, ReasonModeNever},
+		"no mode at all":             {func(f *Conditions) { f.Policy = 0 }, ReasonModeNever},
+		"default":                    {func(f *Conditions) { f.Policy = mode.VerifyOnRequest }, ReasonNotRequested},
+		"default, asked":             {func(f *Conditions) { f.Policy, f.Requested = mode.VerifyOnRequest, true }, ReasonEdits},
+		"third check":                {func(f *Conditions) { f.Attempts = 2 }, ReasonEdits},
+		"fourth check":               {func(f *Conditions) { f.Attempts = 3 }, ReasonExhausted},
+		"no repairs, first check":    {func(f *Conditions) { f.MaxAttempts = 0 }, ReasonEdits},
+		"no repairs, second check":   {func(f *Conditions) { f.MaxAttempts, f.Attempts = 0, 1 }, ReasonExhausted},
 	} {
 		f := good
 		tt.change(&f)
-		if got := Needed(f); got != tt.want {
+		if got := CheckReason(f); got != tt.want {
 			t.Errorf("%s: %+v, want %q", name, got, tt.want)
 		}
 	}
-	if Needed(Facts{}) == Edits {
+	if CheckReason(Conditions{}) == ReasonEdits {
 		t.Error("no facts are enough")
 	}
 }
@@ -55,10 +55,10 @@ func TestNeeded(t *testing.T) {
 // With the default of two repairs a check that always fails runs three times.
 func TestRepairsAreBounded(t *testing.T) {
 	for maxAttempts, want := range map[int]int{0: 1, 1: 2, 2: 3, 5: 6} {
-		f := Facts{When: mode.Automatic, Edited: []string{"a.go"}, Enabled: true, BashAllowed: true, MaxAttempts: maxAttempts}
+		f := Conditions{Policy: mode.VerifyAutomatic, EditedFiles: []string{"a.go"}, Enabled: true, BashAllowed: true, MaxAttempts: maxAttempts}
 		runs := 0
-		for Needed(f) == Edits {
-			if runs++; !MayRepair(f.Attempts, maxAttempts) {
+		for CheckReason(f) == ReasonEdits {
+			if runs++; !CanRepair(f.Attempts, maxAttempts) {
 				break
 			}
 			f.Attempts++
@@ -174,12 +174,12 @@ func TestChoose(t *testing.T) {
 		"quoted, no test":     {user: "rename `go` to `make x`"},
 		"part of a word":      {user: "see cargo testing and mycargo test"},
 	} {
-		got := Choose(Input{UserText: tt.user, Configured: tt.config, Edited: tt.edited, Exists: tt.files.exists, Read: tt.files.read, List: tt.files.list})
-		if got.Command != tt.want || !slices.Equal(got.Refused, tt.refused) || got.Blind != tt.blind || (got.Unfit != "") != tt.unfit {
+		got := ChooseCheck(ChoiceInput{UserText: tt.user, Configured: tt.config, EditedFiles: tt.edited, FileExists: tt.files.exists, ReadFile: tt.files.read, ListDir: tt.files.list})
+		if got.Command != tt.want || !slices.Equal(got.Refused, tt.refused) || got.NoneCoversEdits != tt.blind || (got.UnfitReason != "") != tt.unfit {
 			t.Errorf("%s: %+v, want %q, refused %q", name, got, tt.want, tt.refused)
 		}
 	}
-	if got := Choose(Input{UserText: "hi"}); got.Command != "" {
+	if got := ChooseCheck(ChoiceInput{UserText: "hi"}); got.Command != "" {
 		t.Errorf("without a workspace: %+v", got)
 	}
 }
@@ -209,7 +209,7 @@ func TestModulesBelowTheRoot(t *testing.T) {
 		"outside":                        {folder{"../x/go.mod": "", "/y/go.mod": ""}, []string{"../x/a.go", "/y/a.go"}, ""},
 		"documents":                      {folder{"svc/go.mod": ""}, []string{"svc/README.md"}, ""},
 	} {
-		got := Choose(Input{Edited: tt.edited, Exists: tt.files.exists, Read: tt.files.read, List: tt.files.list})
+		got := ChooseCheck(ChoiceInput{EditedFiles: tt.edited, FileExists: tt.files.exists, ReadFile: tt.files.read, ListDir: tt.files.list})
 		if got.Command != tt.want || len(got.Refused) > 0 {
 			t.Errorf("%s: %+v, want %q", name, got, tt.want)
 		}
@@ -220,17 +220,17 @@ func TestModulesBelowTheRoot(t *testing.T) {
 }
 
 func TestWhitelistIsLiteral(t *testing.T) {
-	if len(whitelist) != 9 {
-		t.Errorf("%d commands", len(whitelist))
+	if len(allowedCommands) != 9 {
+		t.Errorf("%d commands", len(allowedCommands))
 	}
-	for _, command := range whitelist {
-		if got := Choose(Input{Configured: []string{command}}); got.Command != command || !Allowed(command) {
+	for _, command := range allowedCommands {
+		if got := ChooseCheck(ChoiceInput{Configured: []string{command}}); got.Command != command || !IsAllowed(command) {
 			t.Errorf("%q configured gives %+v", command, got)
 		}
-		if got := Choose(Input{UserText: "please run " + command + " now"}); got.Command != command {
+		if got := ChooseCheck(ChoiceInput{UserText: "please run " + command + " now"}); got.Command != command {
 			t.Errorf("%q named gives %+v", command, got)
 		}
-		if Allowed(command+" ") || Allowed(command+"; x") || Allowed(strings.ToUpper(command)) {
+		if IsAllowed(command+" ") || IsAllowed(command+"; x") || IsAllowed(strings.ToUpper(command)) {
 			t.Errorf("something like %q is allowed", command)
 		}
 	}
@@ -248,7 +248,7 @@ func TestAskedFor(t *testing.T) {
 		"add a verify function": false, "the test file is wrong": false, "verify_token is broken": false,
 		"run  the\ntests": true,
 	} {
-		if got := AskedFor(text); got != want {
+		if got := IsRequested(text); got != want {
 			t.Errorf("%q: %v, want %v", text, got, want)
 		}
 	}
@@ -268,7 +268,7 @@ func TestACommandThatIsSpokenOfIsNotAskedFor(t *testing.T) {
 		"use pytest -q] for it":                              {"pytest -q"},
 		"go test ./... is broken; run go test -v ./... then": {"go test -v ./..."},
 	} {
-		if got := named(text); !slices.Equal(got, want) {
+		if got := requestedChecks(text); !slices.Equal(got, want) {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
@@ -281,7 +281,7 @@ func TestDeclined(t *testing.T) {
 		"fix it": false, "run the tests": false, "don't forget to run the tests": false, "别忘了跑测试": false, "don't change the tests": false,
 		"mend CI: it does not run the tests on branches": false, "I don't like pytest": false, "make sure that the tests don't pass by chance": false,
 	} {
-		if got := Declined(text); got != want {
+		if got := IsDeclined(text); got != want {
 			t.Errorf("%q: %v, want %v", text, got, want)
 		}
 	}
@@ -291,48 +291,48 @@ func TestJudge(t *testing.T) {
 	for name, tt := range map[string]struct {
 		code     int
 		out, err string
-		want     Outcome
+		want     CheckOutcome
 	}{
-		"passed":                {0, "--- FAIL", "", Passed},
-		"failed":                {1, "--- FAIL: TestX\nFAIL\tx\t0.1s", "", Failed},
-		"nothing said":          {1, "", "", Failed},
-		"does not compile":      {2, "FAIL\tx [build failed]", "x.go:1: undefined: y", Failed},
-		"not installed":         {127, "", "sh: go: not found", Environment},
-		"not executable":        {126, "", "", Environment},
-		"out of time":           {124, "--- FAIL: TestX", "", Environment},
-		"killed":                {137, "", "", Environment},
-		"lost":                  {-1, "", "", Environment},
-		"found by its words":    {1, "", `exec: "go": executable file not found in $PATH`, Environment},
-		"no pytest":             {1, "", "/usr/bin/python: No module named pytest", Environment},
-		"own module missing":    {2, "", "ModuleNotFoundError: No module named 'shop'", Failed},
-		"toolchain":             {1, "", "go: go.mod requires go >= 1.99 (running go 1.20; GOTOOLCHAIN=local)", Environment},
-		"offline":               {1, "", "go: x@v1: Get \"https://packages.example/x\": dial tcp: lookup packages.example: no such host", Environment},
-		"test without a server": {1, "--- FAIL: TestDial\n dial tcp 127.0.0.1:80: connection refused", "", Failed},
-		"refused, no registry":  {1, "connection refused", "", Failed},
-		"test prints it":        {1, "--- FAIL: TestShell\n command not found", "", Failed},
-		"no script":             {1, "", `npm error Missing script: "test"`, Environment},
-		"no tests":              {5, "no tests ran in 0.01s", "", Environment},
-		"full disk":             {1, "", "write: No space left on device", Environment},
-		"rust fails":            {101, "test result: FAILED. 1 passed; 1 failed", "", Failed},
-		"go.sum":                {1, "", "missing go.sum entry for module", Failed},
+		"passed":                {0, "--- FAIL", "", OutcomePassed},
+		"failed":                {1, "--- FAIL: TestX\nFAIL\tx\t0.1s", "", OutcomeFailed},
+		"nothing said":          {1, "", "", OutcomeFailed},
+		"does not compile":      {2, "FAIL\tx [build failed]", "x.go:1: undefined: y", OutcomeFailed},
+		"not installed":         {127, "", "sh: go: not found", OutcomeEnvironment},
+		"not executable":        {126, "", "", OutcomeEnvironment},
+		"out of time":           {124, "--- FAIL: TestX", "", OutcomeEnvironment},
+		"killed":                {137, "", "", OutcomeEnvironment},
+		"lost":                  {-1, "", "", OutcomeEnvironment},
+		"found by its words":    {1, "", `exec: "go": executable file not found in $PATH`, OutcomeEnvironment},
+		"no pytest":             {1, "", "/usr/bin/python: No module named pytest", OutcomeEnvironment},
+		"own module missing":    {2, "", "ModuleNotFoundError: No module named 'shop'", OutcomeFailed},
+		"toolchain":             {1, "", "go: go.mod requires go >= 1.99 (running go 1.20; GOTOOLCHAIN=local)", OutcomeEnvironment},
+		"offline":               {1, "", "go: x@v1: Get \"https://packages.example/x\": dial tcp: lookup packages.example: no such host", OutcomeEnvironment},
+		"test without a server": {1, "--- FAIL: TestDial\n dial tcp 127.0.0.1:80: connection refused", "", OutcomeFailed},
+		"refused, no registry":  {1, "connection refused", "", OutcomeFailed},
+		"test prints it":        {1, "--- FAIL: TestShell\n command not found", "", OutcomeFailed},
+		"no script":             {1, "", `npm error Missing script: "test"`, OutcomeEnvironment},
+		"no tests":              {5, "no tests ran in 0.01s", "", OutcomeEnvironment},
+		"full disk":             {1, "", "write: No space left on device", OutcomeEnvironment},
+		"rust fails":            {101, "test result: FAILED. 1 passed; 1 failed", "", OutcomeFailed},
+		"go.sum":                {1, "", "missing go.sum entry for module", OutcomeFailed},
 	} {
-		got := Judge(tt.code, tt.out, tt.err)
-		if got.Outcome != tt.want || (got.Reason == "") != (tt.want == Passed) {
+		got := Interpret(tt.code, tt.out, tt.err)
+		if got.Outcome != tt.want || (got.Reason == "") != (tt.want == OutcomePassed) {
 			t.Errorf("%s: %+v, want %s", name, got, tt.want)
 		}
 	}
 }
 
 func TestWords(t *testing.T) {
-	v := Judge(1, "x", "")
+	v := Interpret(1, "x", "")
 	prompt := RepairPrompt("go test ./...", v, strings.Repeat("前", 9000)+"END", "warn")
 	if !strings.Contains(prompt, "请修复并再次验证") || !strings.Contains(prompt, "END") || !strings.Contains(prompt, "warn") || !strings.Contains(prompt, "go test ./...") {
 		t.Errorf("prompt lacks something: %.200s", prompt)
 	}
-	if len(prompt) > outputLimit+500 || !utf8.ValidString(prompt) {
+	if len(prompt) > maxPromptOutput+500 || !utf8.ValidString(prompt) {
 		t.Errorf("prompt of %d bytes, valid %v", len(prompt), utf8.ValidString(prompt))
 	}
-	if s := EnvironmentNotice("go test ./...", Judge(127, "", "")); s[0] != "best-effort" || !strings.Contains(s[1], "not installed") {
+	if s := EnvironmentNotice("go test ./...", Interpret(127, "", "")); s[0] != "best-effort" || !strings.Contains(s[1], "not installed") {
 		t.Error(s)
 	}
 	if s := NotRunNotice("no command"); s[0] != "未执行自动验证" || s[1] != "no command" {
@@ -348,34 +348,34 @@ func FuzzChoose(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		got := Choose(Input{UserText: text, Configured: []string{text}})
-		if got.Command != "" && !Allowed(got.Command) {
+		got := ChooseCheck(ChoiceInput{UserText: text, Configured: []string{text}})
+		if got.Command != "" && !IsAllowed(got.Command) {
 			t.Errorf("%q gave %q", text, got.Command)
 		}
 		if got.Command != "" && !strings.Contains(strings.Join(strings.Fields(text), " "), got.Command) {
 			t.Errorf("%q is not in %q", got.Command, text)
 		}
-		AskedFor(text)
-		Judge(1, text, text)
+		IsRequested(text)
+		Interpret(1, text, text)
 	})
 }
 
 func TestACheckThatFailsIsNotRunAgain(t *testing.T) {
 	for _, tt := range []struct {
-		last Check
+		last LastCheck
 		want bool
 	}{
-		{Check{Command: "go test ./...", ExitCode: 1}, true},
-		{Check{Command: "go test -v -count=1 ./... 2>&1", ExitCode: 1}, true},
-		{Check{Command: "go vet ./... && go test ./...", ExitCode: 1}, false}, // nobody knows which
-		{Check{Command: "go test ./pkg", ExitCode: 1}, false},
-		{Check{Command: "go test ./..."}, false},
-		{Check{Command: "go test ./...", ExitCode: 1, Edits: 1}, false},
-		{Check{Command: "go test ./...", ExitCode: 1, Others: 1}, false},
-		{Check{Command: "go test ./...", ExitCode: 1, Untold: "no such program"}, false},
-		{Check{}, false},
+		{LastCheck{Command: "go test ./...", ExitCode: 1}, true},
+		{LastCheck{Command: "go test -v -count=1 ./... 2>&1", ExitCode: 1}, true},
+		{LastCheck{Command: "go vet ./... && go test ./...", ExitCode: 1}, false}, // nobody knows which
+		{LastCheck{Command: "go test ./pkg", ExitCode: 1}, false},
+		{LastCheck{Command: "go test ./..."}, false},
+		{LastCheck{Command: "go test ./...", ExitCode: 1, EditsSince: 1}, false},
+		{LastCheck{Command: "go test ./...", ExitCode: 1, OtherChangesSince: 1}, false},
+		{LastCheck{Command: "go test ./...", ExitCode: 1, InconclusiveReason: "no such program"}, false},
+		{LastCheck{}, false},
 	} {
-		if got := tt.last.Fails("go test ./..."); got != tt.want {
+		if got := tt.last.HasFailed("go test ./..."); got != tt.want {
 			t.Errorf("%+v: %v", tt.last, got)
 		}
 	}
@@ -461,7 +461,7 @@ func TestACheckStandsForAnother(t *testing.T) {
 		{"", "go test ./...", false},
 		{"make test", "go test ./...", false},
 	} {
-		if got := (Check{Command: tt.ran, root: "/w"}).Stands(tt.check); got != tt.want {
+		if got := (LastCheck{Command: tt.ran, root: "/w"}).Covers(tt.check); got != tt.want {
 			t.Errorf("%q for %q: %v", tt.ran, tt.check, got)
 		}
 	}
@@ -476,7 +476,7 @@ func TestAProgramThatIsMissingKeepsNoOtherCheckFromRunning(t *testing.T) {
 		"":          "(go test ./...) && (pytest -q)",
 	} {
 		installed := func(program string) bool { return slices.Contains(strings.Fields(there), program) }
-		c := Choose(Input{Edited: []string{"a.go", "b.py"}, Exists: files.exists, Read: files.read, List: files.list, Installed: installed})
+		c := ChooseCheck(ChoiceInput{EditedFiles: []string{"a.go", "b.py"}, FileExists: files.exists, ReadFile: files.read, ListDir: files.list, IsInstalled: installed})
 		if c.Command != want {
 			t.Errorf("with %q: %s, want %s", there, c.Command, want)
 		}
@@ -485,7 +485,7 @@ func TestAProgramThatIsMissingKeepsNoOtherCheckFromRunning(t *testing.T) {
 	for check, want := range map[string]string{
 		"go test ./...": "go", "cd ./'my mod' && pytest -q": "pytest", "(cd a && npm test) && (go test ./...)": "npm", "./gradlew test": "",
 	} {
-		if got := Missing(check, none); got != want {
+		if got := MissingProgram(check, none); got != want {
 			t.Errorf("%s lacks %q, want %q", check, got, want)
 		}
 	}

@@ -10,7 +10,7 @@ func Lines(text string) iter.Seq2[string, bool] {
 	return func(yield func(string, bool) bool) {
 		fence := ""
 		for line := range strings.Lines(text) {
-			mark, inside := Fence(line), fence != ""
+			mark, inside := FenceMarker(line), fence != ""
 			switch {
 			case !inside:
 				fence = mark
@@ -24,8 +24,8 @@ func Lines(text string) iter.Seq2[string, bool] {
 	}
 }
 
-// Fence returns the backticks or tildes that open or close a code block, or "".
-func Fence(line string) string {
+// FenceMarker returns the backticks or tildes that open or close a code block, or "".
+func FenceMarker(line string) string {
 	line = strings.TrimLeft(line, " ")
 	for _, c := range []string{"`", "~"} {
 		if n := len(line) - len(strings.TrimLeft(line, c)); n >= 3 {
@@ -35,14 +35,14 @@ func Fence(line string) string {
 	return ""
 }
 
-// longestSpan limits the search for the end of a code span.
-const longestSpan = 8 << 10
+// maxCodeSpan limits the search for the end of a code span.
+const maxCodeSpan = 8 << 10
 
-// CodeSpan returns the length of the code span at the start of s or,
+// CodeSpanLen returns the length of the code span at the start of s or,
 // if it does not close on this line, of its opening backticks.
-func CodeSpan(s string) int {
+func CodeSpanLen(s string) int {
 	ticks := len(s) - len(strings.TrimLeft(s, "`"))
-	s = s[:min(len(s), ticks+longestSpan)]
+	s = s[:min(len(s), ticks+maxCodeSpan)]
 	for i := ticks; i < len(s); {
 		if s[i] != '`' {
 			i++

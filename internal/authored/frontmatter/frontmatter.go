@@ -28,47 +28,47 @@ type Value struct {
 	Map  map[string]string
 }
 
-// Words returns the value as a list: its items, or its text split at commas.
-func (v Value) Words() []string {
+// Items returns the value as a list: its items, or its text split at commas.
+func (v Value) Items() []string {
 	if v.List != nil || v.Text == "" {
 		return v.List
 	}
-	return splitOutside(v.Text, ',')
+	return splitUnquoted(v.Text, ',')
 }
 
 // Text returns the text of a field, or "".
 func (f File) Text(name string) string { return f.Fields[name].Text }
 
-// headerLimit is the maximum size of a header in bytes.
-const headerLimit = 64 << 10
+// maxHeaderBytes is the maximum size of a header in bytes.
+const maxHeaderBytes = 64 << 10
 
 // ErrUnclosed means that the header has no end.
 var ErrUnclosed = errors.New("the header has no closing ---")
 
 // Parse parses text. A text without a header is all body.
 func Parse(text string) (File, error) {
-	header, body, err := split(text)
+	header, body, err := splitHeader(text)
 	if err != nil {
 		return File{Body: text}, err
 	}
 	p := parser{lines: strings.Split(header, "\n"), fields: map[string]Value{}}
 	if header != "" {
-		for p.at < len(p.lines) {
-			at, line := p.at, p.lines[p.at]
-			p.at++
-			if blank(line) {
+		for p.next < len(p.lines) {
+			at, line := p.next, p.lines[p.next]
+			p.next++
+			if isBlank(line) {
 				continue
 			}
-			key, rest, ok := keyOf(line)
+			key, rest, ok := splitKey(line)
 			switch {
-			case indent(line) > 0:
-				p.problem(at, "this line belongs to nothing above it")
+			case indentWidth(line) > 0:
+				p.addProblem(at, "this line belongs to nothing above it")
 			case !ok:
-				p.problem(at, "not of the form name: value")
+				p.addProblem(at, "not of the form name: value")
 			default:
-				v := p.value(at, rest)
+				v := p.parseValue(at, rest)
 				if _, twice := p.fields[key]; twice {
-					p.problem(at, "%s appears twice; the first one applies", key)
+					p.addProblem(at, "%s appears twice; the first one applies", key)
 					continue
 				}
 				p.fields[key] = v
@@ -84,14 +84,14 @@ func Parse(text string) (File, error) {
 // maxProblems limits the reported problems of one header.
 const maxProblems = 3
 
-// split separates the header from the body.
-func split(text string) (header, body string, err error) {
+// splitHeader separates the header from the body.
+func splitHeader(text string) (header, body string, err error) {
 	rest := strings.TrimPrefix(text, "\ufeff")
 	first, after, _ := strings.Cut(rest, "\n")
 	if strings.TrimRight(first, " \t\r") != "---" {
 		return "", rest, nil
 	}
-	for at := 0; at <= len(after) && at <= headerLimit; {
+	for at := 0; at <= len(after) && at <= maxHeaderBytes; {
 		line, _, more := strings.Cut(after[at:], "\n")
 		switch strings.TrimRight(line, " \t\r") {
 		case "---", "...":
@@ -109,8 +109,8 @@ func split(text string) (header, body string, err error) {
 // ErrNotRegular means that a name is not a regular file.
 var ErrNotRegular = errors.New("not a regular file")
 
-// Read returns the first limit bytes of a file; cut reports whether there are more.
-func Read(files fs.FS, name string, limit int64) (text string, cut bool, err error) {
+// ReadFile returns the first limit bytes of a file; cut reports whether there are more.
+func ReadFile(files fs.FS, name string, limit int64) (text string, cut bool, err error) {
 	info, err := fs.Stat(files, name)
 	if err != nil {
 		return "", false, err

@@ -82,7 +82,7 @@ func TestWords(t *testing.T) {
 	for want, v := range map[string]frontmatter.Value{
 		"a|b": list("a", "b"), "read|bash(git add *, x)": text("read, bash(git add *, x)"), "": {}, "one": text("one"), "it's|b": text("it's, b"),
 	} {
-		if got := strings.Join(v.Words(), "|"); got != want {
+		if got := strings.Join(v.Items(), "|"); got != want {
 			t.Errorf("%#v has the words %q, want %q", v, got, want)
 		}
 	}
@@ -90,19 +90,19 @@ func TestWords(t *testing.T) {
 
 func TestRead(t *testing.T) {
 	files := fstest.MapFS{"a.md": {Data: []byte("hello")}, "d/b.md": {Data: []byte("x\xff")}}
-	if s, cut, err := frontmatter.Read(files, "a.md", 5); s != "hello" || cut || err != nil {
+	if s, cut, err := frontmatter.ReadFile(files, "a.md", 5); s != "hello" || cut || err != nil {
 		t.Errorf("%q, %v, %v", s, cut, err)
 	}
-	if s, cut, err := frontmatter.Read(files, "a.md", 4); s != "hell" || !cut || err != nil {
+	if s, cut, err := frontmatter.ReadFile(files, "a.md", 4); s != "hell" || !cut || err != nil {
 		t.Errorf("%q, %v, %v", s, cut, err)
 	}
-	if s, _, _ := frontmatter.Read(files, "d/b.md", 9); !utf8.ValidString(s) {
+	if s, _, _ := frontmatter.ReadFile(files, "d/b.md", 9); !utf8.ValidString(s) {
 		t.Errorf("%q", s)
 	}
-	if _, _, err := frontmatter.Read(files, "d", 9); !errors.Is(err, frontmatter.ErrNotRegular) {
+	if _, _, err := frontmatter.ReadFile(files, "d", 9); !errors.Is(err, frontmatter.ErrNotRegular) {
 		t.Errorf("a folder was read: %v", err)
 	}
-	if _, _, err := frontmatter.Read(files, "no", 9); !errors.Is(err, fs.ErrNotExist) {
+	if _, _, err := frontmatter.ReadFile(files, "no", 9); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
 }
@@ -123,7 +123,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for key, v := range got.Fields {
-			v.Words()
+			v.Items()
 			if key == "" && !strings.Contains(in, `""`) && !strings.Contains(in, "''") {
 				t.Errorf("a field without a name in %q", in)
 			}

@@ -10,20 +10,20 @@ import (
 // parser reads a header line by line.
 type parser struct {
 	lines    []string
-	at       int // the next line to read
+	next     int // the next line to read
 	fields   map[string]Value
 	problems []string
 }
 
-func (p *parser) problem(line int, format string, args ...any) {
+func (p *parser) addProblem(line int, format string, args ...any) {
 	// The header begins on the file's second line; lines are counted from 1.
 	p.problems = append(p.problems, fmt.Sprintf("line %d: ", line+2)+fmt.Sprintf(format, args...))
 }
 
-// keyOf splits "name: value".
-func keyOf(line string) (key, rest string, ok bool) {
+// splitKey splits "name: value".
+func splitKey(line string) (key, rest string, ok bool) {
 	line = strings.TrimSpace(line)
-	if q := quoted(line); q > 0 && strings.HasPrefix(line[q:], ":") {
+	if q := quotedLen(line); q > 0 && strings.HasPrefix(line[q:], ":") {
 		return unquote(line[:q]), strings.TrimSpace(line[q+1:]), true
 	}
 	key, rest, ok = strings.Cut(line, ":")
@@ -34,26 +34,26 @@ func keyOf(line string) (key, rest string, ok bool) {
 	return key, strings.TrimSpace(rest), key != ""
 }
 
-// value reads the value after a name, including the lines below that belong to it.
-func (p *parser) value(at int, rest string) Value {
-	first := p.at
-	for p.at < len(p.lines) {
-		line := p.lines[p.at]
-		if strings.TrimSpace(line) != "" && indent(line) == 0 && !item(line) {
+// parseValue reads the value after a name, including the lines below that belong to it.
+func (p *parser) parseValue(at int, rest string) Value {
+	first := p.next
+	for p.next < len(p.lines) {
+		line := p.lines[p.next]
+		if strings.TrimSpace(line) != "" && indentWidth(line) == 0 && !isItem(line) {
 			break
 		}
-		p.at++
+		p.next++
 	}
-	below := p.lines[first:p.at]
-	if style, ok := blockStyle(rest); ok {
-		return Value{Text: block(below, style)}
+	below := p.lines[first:p.next]
+	if style, ok := parseBlockStyle(rest); ok {
+		return Value{Text: joinBlock(below, style)}
 	}
 	rest = strings.TrimSpace(dropComment(rest))
 	switch {
 	case strings.HasPrefix(rest, "[") && strings.HasSuffix(rest, "]"):
 		list := []string{}
-		for _, part := range splitOutside(rest[1:len(rest)-1], ',') {
-			if quoted(part) == len(part) {
+		for _, part := range splitUnquoted(rest[1:len(rest)-1], ',') {
+			if quotedLen(part) == len(part) {
 				part = unquote(part)
 			}
 			list = append(list, part)
@@ -61,30 +61,30 @@ func (p *parser) value(at int, rest string) Value {
 		return Value{List: list}
 	case strings.HasPrefix(rest, "{") && strings.HasSuffix(rest, "}"):
 		m := make(map[string]string)
-		for _, pair := range splitOutside(rest[1:len(rest)-1], ',') {
-			key, rest, ok := keyOf(pair)
+		for _, pair := range splitUnquoted(rest[1:len(rest)-1], ',') {
+			key, rest, ok := splitKey(pair)
 			if !ok {
-				p.problem(at, "%q is not of the form name: value", pair)
+				p.addProblem(at, "%q is not of the form name: value", pair)
 				continue
 			}
-			m[key] = p.text(at, rest)
+			m[key] = p.parseText(at, rest)
 		}
 		return Value{Map: m}
 	case rest != "":
-		return Value{Text: p.text(at, fold(append([]string{rest}, below...)))}
+		return Value{Text: p.parseText(at, foldLines(append([]string{rest}, below...)))}
 	}
 	var v Value
 	var text []string
 	for i, line := range below {
 		trimmed := strings.TrimSpace(line)
-		if blank(line) {
+		if isBlank(line) {
 			continue
 		}
-		if item(line) {
-			v.List = append(v.List, p.text(at+1+i, dropComment(strings.TrimSpace(trimmed[1:]))))
+		if isItem(line) {
+			v.List = append(v.List, p.parseText(at+1+i, dropComment(strings.TrimSpace(trimmed[1:]))))
 			continue
 		}
-		key, rest, ok := keyOf(line)
+		key, rest, ok := splitKey(line)
 		switch {
 		case len(v.List) > 0:
 			v.List[len(v.List)-1] += " " + trimmed
@@ -92,34 +92,34 @@ func (p *parser) value(at int, rest string) Value {
 			if v.Map == nil {
 				v.Map = make(map[string]string)
 			}
-			v.Map[key] = p.text(at+1+i, dropComment(rest))
+			v.Map[key] = p.parseText(at+1+i, dropComment(rest))
 		case v.Map != nil:
-			p.problem(at+1+i, "not of the form name: value")
+			p.addProblem(at+1+i, "not of the form name: value")
 		default:
 			text = append(text, trimmed)
 		}
 	}
 	if v.List == nil && v.Map == nil {
-		v.Text = p.text(at, fold(text))
+		v.Text = p.parseText(at, foldLines(text))
 	}
 	return v
 }
 
-// text removes the quotes, if there are any.
-func (p *parser) text(at int, s string) string {
+// parseText removes the quotes, if there are any.
+func (p *parser) parseText(at int, s string) string {
 	s = strings.TrimSpace(s)
 	if s == "" || s[0] != '"' && s[0] != '\'' {
 		return s
 	}
-	if quoted(s) != len(s) {
-		p.problem(at, "the quotes are not closed")
+	if quotedLen(s) != len(s) {
+		p.addProblem(at, "the quotes are not closed")
 		return s
 	}
 	return unquote(s)
 }
 
-// splitOutside splits s at each sep outside quotes and brackets, and omits empty parts.
-func splitOutside(s string, sep byte) []string {
+// splitUnquoted splits s at each sep outside quotes and brackets, and omits empty parts.
+func splitUnquoted(s string, sep byte) []string {
 	var parts []string
 	depth, from := 0, 0
 	add := func(part string) {
@@ -129,8 +129,8 @@ func splitOutside(s string, sep byte) []string {
 	}
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
-		case (c == '"' || c == '\'') && opens(s[from:i]):
-			if n := quoted(s[i:]); n > 0 {
+		case (c == '"' || c == '\'') && isQuoteStart(s[from:i]):
+			if n := quotedLen(s[i:]); n > 0 {
 				i += n - 1
 			}
 		case c == '(' || c == '[' || c == '{':
@@ -146,53 +146,53 @@ func splitOutside(s string, sep byte) []string {
 	return parts
 }
 
-// opens reports whether a quote after before begins a quoted text; elsewhere it is an apostrophe.
-func opens(before string) bool {
+// isQuoteStart reports whether a quote after before begins a quoted text; elsewhere it is an apostrophe.
+func isQuoteStart(before string) bool {
 	before = strings.TrimSpace(before)
 	return before == "" || strings.HasSuffix(before, ":")
 }
 
-// A style is the style of a block: its sign, and how its last line ends are treated.
-type style struct{ sign, chomp byte }
+// A parseBlockStyle is the style of a block: its sign, and how its last line ends are treated.
+type blockStyle struct{ indicator, chomp byte }
 
-func blockStyle(s string) (style, bool) {
+func parseBlockStyle(s string) (blockStyle, bool) {
 	s = strings.TrimSpace(dropComment(s))
 	if s == "" || s[0] != '|' && s[0] != '>' || len(s) > 3 {
-		return style{}, false
+		return blockStyle{}, false
 	}
-	st := style{sign: s[0]}
+	st := blockStyle{indicator: s[0]}
 	for _, c := range []byte(s[1:]) {
 		switch {
 		case c == '+' || c == '-':
 			st.chomp = c
 		case c < '1' || c > '9':
-			return style{}, false
+			return blockStyle{}, false
 		}
 	}
 	return st, true
 }
 
-// block joins the lines of a block without their common indentation. It
+// joinBlock joins the lines of a block without their common indentation. It
 // drops line ends at the end, which are never meant in a header.
-func block(lines []string, st style) string {
+func joinBlock(lines []string, st blockStyle) string {
 	margin := -1
 	for _, line := range lines {
-		if strings.TrimSpace(line) != "" && (margin < 0 || indent(line) < margin) {
-			margin = indent(line)
+		if strings.TrimSpace(line) != "" && (margin < 0 || indentWidth(line) < margin) {
+			margin = indentWidth(line)
 		}
 	}
 	kept := make([]string, len(lines))
 	for i, line := range lines {
 		kept[i] = strings.TrimRight(line[min(len(line), max(margin, 0)):], " \t\r")
 	}
-	if st.sign == '|' {
+	if st.indicator == '|' {
 		return strings.Trim(strings.Join(kept, "\n"), "\n")
 	}
-	return fold(kept)
+	return foldLines(kept)
 }
 
-// fold joins lines with spaces; an empty line becomes a line end.
-func fold(lines []string) string {
+// foldLines joins lines with spaces; an empty line becomes a line end.
+func foldLines(lines []string) string {
 	var b strings.Builder
 	gap := false
 	for _, line := range lines {
@@ -212,8 +212,8 @@ func fold(lines []string) string {
 	return b.String()
 }
 
-// quoted returns the length of the quoted text at the start of s, or 0.
-func quoted(s string) int {
+// quotedLen returns the length of the quoted text at the start of s, or 0.
+func quotedLen(s string) int {
 	if s == "" || s[0] != '"' && s[0] != '\'' {
 		return 0
 	}
@@ -231,8 +231,8 @@ func quoted(s string) int {
 	return 0
 }
 
-// escapes are the meanings of letters after a backslash.
-var escapes = map[byte]string{'n': "\n", 't': "\t", 'r': "\r", '0': "\x00", '"': `"`, '\\': `\`, '/': "/", ' ': " "}
+// escapeChars are the meanings of letters after a backslash.
+var escapeChars = map[byte]string{'n': "\n", 't': "\t", 'r': "\r", '0': "\x00", '"': `"`, '\\': `\`, '/': "/", ' ': " "}
 
 // unquote decodes a quoted text.
 func unquote(s string) string {
@@ -247,14 +247,14 @@ func unquote(s string) string {
 			continue
 		}
 		i++
-		if n := hexDigits[inner[i]]; n > 0 && i+n < len(inner) {
+		if n := escapeHexLen[inner[i]]; n > 0 && i+n < len(inner) {
 			if r, err := strconv.ParseUint(inner[i+1:i+1+n], 16, 32); err == nil && utf8.ValidRune(rune(r)) {
 				b.WriteRune(rune(r))
 				i += n
 				continue
 			}
 		}
-		if e, ok := escapes[inner[i]]; ok {
+		if e, ok := escapeChars[inner[i]]; ok {
 			b.WriteString(e)
 		} else {
 			b.WriteString(inner[i-1 : i+1])
@@ -263,12 +263,12 @@ func unquote(s string) string {
 	return b.String()
 }
 
-// hexDigits is how many digits follow the letter of a numeric escape.
-var hexDigits = map[byte]int{'x': 2, 'u': 4, 'U': 8}
+// escapeHexLen is how many digits follow the letter of a numeric escape.
+var escapeHexLen = map[byte]int{'x': 2, 'u': 4, 'U': 8}
 
 // dropComment removes a comment: a number sign between spaces. In "issue #5" the sign belongs to the text.
 func dropComment(s string) string {
-	if n := quoted(s); n > 0 {
+	if n := quotedLen(s); n > 0 {
 		if rest := strings.TrimSpace(s[n:]); strings.HasPrefix(rest, "#") {
 			return s[:n]
 		}
@@ -283,14 +283,14 @@ func dropComment(s string) string {
 	return s
 }
 
-func blank(line string) bool {
+func isBlank(line string) bool {
 	line = strings.TrimSpace(line)
 	return line == "" || line[0] == '#'
 }
 
-func indent(line string) int { return len(line) - len(strings.TrimLeft(line, " \t")) }
+func indentWidth(line string) int { return len(line) - len(strings.TrimLeft(line, " \t")) }
 
-func item(line string) bool {
+func isItem(line string) bool {
 	line = strings.TrimSpace(line)
 	return line == "-" || strings.HasPrefix(line, "- ")
 }

@@ -14,14 +14,14 @@ import (
 	"coder/internal/authored/frontmatter"
 )
 
-// Limit is the maximum number of names used in one message.
-const Limit = 20
+// MaxRefs is the maximum number of names used in one message.
+const MaxRefs = 20
 
 // Ref is one name in a message: @path, @path:12 or @path:12-20.
 type Ref struct {
-	Path     string
-	From, To int // lines, from 1; zero if not given
-	Quoted   bool
+	Path                string
+	FirstLine, LastLine int // lines, from 1; zero if not given
+	Quoted              bool
 }
 
 // String returns the name as it can be typed.
@@ -31,12 +31,12 @@ func (r Ref) String() string {
 		path = Quote(path) + `"`
 	}
 	switch {
-	case r.From == 0:
+	case r.FirstLine == 0:
 		return "@" + path
-	case r.From == r.To:
-		return "@" + path + ":" + strconv.Itoa(r.From)
+	case r.FirstLine == r.LastLine:
+		return "@" + path + ":" + strconv.Itoa(r.FirstLine)
 	}
-	return "@" + path + ":" + strconv.Itoa(r.From) + "-" + strconv.Itoa(r.To)
+	return "@" + path + ":" + strconv.Itoa(r.FirstLine) + "-" + strconv.Itoa(r.LastLine)
 }
 
 // Quote returns a quoted path.
@@ -67,9 +67,9 @@ func Find(text string) []Ref {
 			r, n := utf8.DecodeRuneInString(line[i:])
 			switch {
 			case r == '`':
-				n = frontmatter.CodeSpan(line[i:])
-			case r == '@' && mayPrecede(before):
-				ref, length, ok := at(line[i:])
+				n = frontmatter.CodeSpanLen(line[i:])
+			case r == '@' && canPrecede(before):
+				ref, length, ok := parseAt(line[i:])
 				n = length
 				if ok && !seen[ref] {
 					seen[ref] = true
@@ -83,14 +83,14 @@ func Find(text string) []Ref {
 	return refs
 }
 
-// mayPrecede reports whether a name may begin after a character:
+// canPrecede reports whether a name may begin after a character:
 // not in an email address; Chinese needs no space.
-func mayPrecede(before rune) bool {
-	return before >= utf8.RuneSelf || !strings.ContainsRune(`\@._%+-/`, before) && !word(before)
+func canPrecede(before rune) bool {
+	return before >= utf8.RuneSelf || !strings.ContainsRune(`\@._%+-/`, before) && !isWordRune(before)
 }
 
-// Unfinished returns the unfinished name at the end of text: the position of its sign, and its path so far.
-func Unfinished(text string) (start int, path string, ok bool) {
+// FindUnfinished returns the unfinished name at the end of text: the position of its sign, and its path so far.
+func FindUnfinished(text string) (start int, path string, ok bool) {
 	line := strings.LastIndexByte(text, '\n') + 1
 	for end := len(text); ; end = start {
 		start = strings.LastIndexByte(text[:end], '@')
@@ -102,40 +102,40 @@ func Unfinished(text string) (start int, path string, ok bool) {
 			before, _ = utf8.DecodeLastRuneInString(text[:start])
 		}
 		path, quoted := strings.CutPrefix(text[start+1:], `"`)
-		ended := func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(ends, r) }
+		ended := func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(endChars, r) }
 		over := !quoted && strings.IndexFunc(path, ended) >= 0
 		if quoted {
 			path, _, over = unquote(path)
 		}
-		if mayPrecede(before) && !over {
+		if canPrecede(before) && !over {
 			return start, path, true
 		}
 	}
 }
 
-// Plain reports whether a path needs no quotes.
-func Plain(path string) bool {
-	ref, length, ok := at("@" + path)
+// IsPlain reports whether a path needs no quotes.
+func IsPlain(path string) bool {
+	ref, length, ok := parseAt("@" + path)
 	return ok && length == len("@"+path) && ref == Ref{Path: path}
 }
 
 // Parse parses a name without its sign: path, path:12 or path:12-20.
 func Parse(s string) Ref {
-	path, lines, ok := cutLines(s)
+	path, lines, ok := cutLineNumbers(s)
 	if !ok {
 		return Ref{Path: s}
 	}
-	return Ref{Path: path, From: lines[0], To: lines[1]}
+	return Ref{Path: path, FirstLine: lines[0], LastLine: lines[1]}
 }
 
-func word(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
+func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
 
-// ends are the characters that end an unquoted name.
-const ends = "`,;\"'<>()[]{}|，。；：、！？（）《》“”‘’"
+// endChars are the characters that end an unquoted name.
+const endChars = "`,;\"'<>()[]{}|，。；：、！？（）《》“”‘’"
 
-// at parses the name at the start of s, which begins with the sign.
+// parseAt parses the name at the start of s, which begins with the sign.
 // length is the parsed length, whether it is a name or not.
-func at(s string) (ref Ref, length int, ok bool) {
+func parseAt(s string) (ref Ref, length int, ok bool) {
 	rest := s[1:]
 	if inner, ok := strings.CutPrefix(rest, `"`); ok {
 		name, long, ok := unquote(inner)
@@ -148,35 +148,35 @@ func at(s string) (ref Ref, length int, ok bool) {
 			digits++
 		}
 		tail := strings.TrimRight(after[:digits], ":-")
-		if _, lines, ok := cutLines("x" + tail); ok {
-			ref.From, ref.To = lines[0], lines[1]
+		if _, lines, ok := cutLineNumbers("x" + tail); ok {
+			ref.FirstLine, ref.LastLine = lines[0], lines[1]
 			length += len(tail)
 		}
 		return ref, length, true
 	}
-	if end := strings.IndexFunc(rest, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(ends, r) }); end >= 0 {
+	if end := strings.IndexFunc(rest, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(endChars, r) }); end >= 0 {
 		rest = rest[:end]
 	}
 	name := strings.TrimRight(rest, ".:!?*")
 	if rest == "." || rest == ".." {
 		name = rest
-	} else if strings.IndexFunc(name, word) < 0 {
+	} else if strings.IndexFunc(name, isWordRune) < 0 {
 		return Ref{}, 1 + len(rest), false
 	}
 	return Parse(name), 1 + len(name), true
 }
 
-// cutLines removes the line numbers from the end of a name.
-func cutLines(s string) (path string, lines [2]int, ok bool) {
+// cutLineNumbers removes the line numbers from the end of a name.
+func cutLineNumbers(s string) (path string, lines [2]int, ok bool) {
 	i := strings.LastIndexByte(s, ':')
 	if i <= 0 {
 		return s, lines, false
 	}
 	first, last, ranged := strings.Cut(s[i+1:], "-")
-	from, err := number(first)
+	from, err := parseNumber(first)
 	to := from
 	if ranged && err == nil {
-		to, err = number(last)
+		to, err = parseNumber(last)
 	}
 	if err != nil || from == 0 || to < from {
 		return s, lines, false
@@ -184,8 +184,8 @@ func cutLines(s string) (path string, lines [2]int, ok bool) {
 	return s[:i], [2]int{from, to}, true
 }
 
-// number parses a number with digits only.
-func number(s string) (int, error) {
+// parseNumber parses a number with digits only.
+func parseNumber(s string) (int, error) {
 	if strings.Trim(s, "0123456789") != "" {
 		return 0, strconv.ErrSyntax
 	}

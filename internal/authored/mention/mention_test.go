@@ -53,12 +53,12 @@ func TestLinesAreTakenOffTheName(t *testing.T) {
 		in   string
 		want Ref
 	}{
-		{"a.go:12", Ref{Path: "a.go", From: 12, To: 12}},
-		{"a.go:12-20", Ref{Path: "a.go", From: 12, To: 20}},
+		{"a.go:12", Ref{Path: "a.go", FirstLine: 12, LastLine: 12}},
+		{"a.go:12-20", Ref{Path: "a.go", FirstLine: 12, LastLine: 20}},
 		{"a.go:20-12", Ref{Path: "a.go:20-12"}},
 		{"a.go:+1", Ref{Path: "a.go:+1"}},
 		{":12", Ref{Path: ":12"}},
-		{"a:b:3", Ref{Path: "a:b", From: 3, To: 3}},
+		{"a:b:3", Ref{Path: "a:b", FirstLine: 3, LastLine: 3}},
 	}
 	for _, tt := range tests {
 		if got := Parse(tt.in); got != tt.want {
@@ -90,7 +90,7 @@ func TestUnfinished(t *testing.T) {
 		{"@server:docs/one", 0, "server:docs/one"}, {"@a.go:1", 0, "a.go:1"},
 		{"", -1, ""}, {"me@example", -1, ""}, {"@a ", -1, ""}, {"@a\n", -1, ""}, {`@"a" b`, -1, ""}, {"@a,", -1, ""}, {"git@{u", -1, ""}, {"a@b@c", -1, ""},
 	} {
-		start, path, ok := Unfinished(tt.text)
+		start, path, ok := FindUnfinished(tt.text)
 		if ok != (tt.start >= 0) || ok && (start != tt.start || path != tt.path) {
 			t.Errorf("%q: %d %q %v", tt.text, start, path, ok)
 		}
@@ -102,7 +102,7 @@ func TestPlain(t *testing.T) {
 		"a.txt": true, "src/a-b_c.go": true, "说明.txt": true, "icon@2x.png": true,
 		"a b.txt": false, `it's/a "q".txt`: false, "a,b": false, "a.txt.": false, "a:3": false, "(x)": false,
 	} {
-		if Plain(path) != want {
+		if IsPlain(path) != want {
 			t.Errorf("%q: %v", path, !want)
 		}
 		ref := Ref{Path: path, Quoted: !want}
@@ -163,13 +163,13 @@ func TestResolveKeepsToTheWorkspaceAndSaysWhatItCannotFind(t *testing.T) {
 		}
 	}
 	var many []Ref
-	for i := range Limit + 5 {
+	for i := range MaxRefs + 5 {
 		many = append(many, Ref{Path: fmt.Sprintf("f%d.txt", i)})
 	}
-	if targets, left := Resolve(ws, many); len(targets) != Limit || left != 5 {
+	if targets, left := Resolve(ws, many); len(targets) != MaxRefs || left != 5 {
 		t.Errorf("%d targets, %d left", len(targets), left)
 	}
-	people := make([]Ref, tries+7)
+	people := make([]Ref, maxLookups+7)
 	for i := range people {
 		people[i].Path = fmt.Sprintf("person%d", i)
 	}
@@ -179,8 +179,8 @@ func TestResolveKeepsToTheWorkspaceAndSaysWhatItCannotFind(t *testing.T) {
 }
 
 func TestWriteNumbersLinesAndIsBounded(t *testing.T) {
-	read := func(path, result string) Reading { return Reading{Target{Ref: Parse(path)}, result} }
-	got := Write([]Reading{
+	read := func(path, result string) ReadTarget { return ReadTarget{Target{Ref: Parse(path)}, result} }
+	got := Format([]ReadTarget{
 		read("a.go:5-6", `{"ok":true,"content":"five\nsix\n","start_line":5,"has_more":true,"total_lines":9}`),
 		read("b.go", `{"ok":true,"content":"one","start_line":1,"has_more":true,"total_lines":9,"note":"odd bytes"}`),
 		read("empty", `{"ok":true,"content":"","start_line":1}`),
@@ -216,11 +216,11 @@ y/
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if Write(nil, 0) != "" {
+	if Format(nil, 0) != "" {
 		t.Error("no files give a text")
 	}
 	long := read("l", `{"ok":true,"start_line":1,"content":"`+strings.Repeat("x", MaxBytes/2)+`"}`)
-	text := Write([]Reading{long, long, long}, 0)
+	text := Format([]ReadTarget{long, long, long}, 0)
 	if len(text) > MaxBytes+1000 || strings.Count(text, "too long together") != 2 {
 		t.Errorf("%d bytes of text", len(text))
 	}
@@ -239,8 +239,8 @@ func FuzzFind(f *testing.F) {
 			if !strings.Contains(text, r.Path) || r.Path == "" || strings.ContainsRune(r.Path, '\n') {
 				t.Errorf("%q: %q does not stand there", text, r.Path)
 			}
-			if r.From < 0 || r.To < r.From || r.From == 0 && r.To != 0 {
-				t.Errorf("%q: lines %d-%d", text, r.From, r.To)
+			if r.FirstLine < 0 || r.LastLine < r.FirstLine || r.FirstLine == 0 && r.LastLine != 0 {
+				t.Errorf("%q: lines %d-%d", text, r.FirstLine, r.LastLine)
 			}
 			if again := Find(r.String()); utf8.ValidString(r.Path) && !strings.ContainsRune(r.Path, '`') && (len(again) != 1 || again[0] != r) {
 				t.Errorf("%q: %v came back as %v", text, r, again)

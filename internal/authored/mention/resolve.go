@@ -11,8 +11,8 @@ import (
 	"coder/internal/host/workspace"
 )
 
-// Files resolves names. A [workspace.Workspace] implements it.
-type Files interface {
+// FileResolver resolves names. A [workspace.Workspace] implements it.
+type FileResolver interface {
 	// Locate returns the clean name of a path inside, with links resolved.
 	Locate(path string) (string, error)
 	Stat(name string) (fs.FileInfo, error)
@@ -21,48 +21,48 @@ type Files interface {
 // Target is a resolved name. Either it is readable, or Note says why not.
 type Target struct {
 	Ref
-	Named   Ref // as it is written in the message
-	Dir     bool
-	Missing bool // there is no such file, so it may be no name at all
-	Note    string
+	Original  Ref // as it is written in the message
+	Dir       bool
+	IsMissing bool // there is no such file, so it may be no name at all
+	Note      string
 }
 
-// Certain reports whether the name can only mean a file, even if that does not exist.
-func (t Target) Certain() bool {
-	p := t.Named.Path
+// IsCertain reports whether the name can only mean a file, even if that does not exist.
+func (t Target) IsCertain() bool {
+	p := t.Original.Path
 	beginning := func(s string) bool { return strings.HasPrefix(p, s) }
-	return !t.Missing || t.Named.Quoted || slices.ContainsFunc([]string{"/", "~/", "./", "../"}, beginning) ||
-		slices.Contains(shown, strings.ToLower(path.Ext(p)))
+	return !t.IsMissing || t.Original.Quoted || slices.ContainsFunc([]string{"/", "~/", "./", "../"}, beginning) ||
+		slices.Contains(mediaExtensions, strings.ToLower(path.Ext(p)))
 }
 
-// shown are the extensions of files that a model sees as they are, rather than as text.
-var shown = []string{".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"}
+// mediaExtensions are the extensions of files that a model sees as they are, rather than as text.
+var mediaExtensions = []string{".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"}
 
-// tries limits how many words are looked up to find Limit names.
-const tries = 10 * Limit
+// maxLookups limits how many words are looked up to find Limit names.
+const maxLookups = 10 * MaxRefs
 
 // Resolve resolves names, in order. It drops words that name no file and do not look like a file name,
-// and all names after the first [Limit]; left is the number of the latter.
-func Resolve(files Files, refs []Ref) (found []Target, left int) {
+// and all names after the first [MaxRefs]; left is the number of the latter.
+func Resolve(files FileResolver, refs []Ref) (found []Target, left int) {
 	for i, r := range refs {
-		if len(found) == Limit || i == tries {
+		if len(found) == MaxRefs || i == maxLookups {
 			return found, len(refs) - i
 		}
 		var first error // error for the name as written
 		var t Target
-		for i, try := range readings(r) {
+		for i, try := range interpretations(r) {
 			dir, err := lookup(files, try.Path)
 			if err == nil {
-				t = Target{Ref: try, Named: r, Dir: dir}
+				t = Target{Ref: try, Original: r, Dir: dir}
 				break
 			}
 			if i == 0 {
 				first = err
-				t = Target{Ref: r, Named: r, Missing: errors.Is(err, fs.ErrNotExist), Note: explain(err)}
+				t = Target{Ref: r, Original: r, IsMissing: errors.Is(err, fs.ErrNotExist), Note: errorText(err)}
 			}
 		}
 		isThere := errors.Is(first, workspace.ErrOutside) || errors.Is(first, errNotFile) || errors.Is(first, fs.ErrPermission)
-		likeFile := r.Quoted || r.From > 0 || strings.ContainsRune(r.Path, '/') || path.Ext(r.Path) != ""
+		likeFile := r.Quoted || r.FirstLine > 0 || strings.ContainsRune(r.Path, '/') || path.Ext(r.Path) != ""
 		if t.Note == "" || isThere || likeFile { // else it is a user name
 			found = append(found, t)
 		}
@@ -70,7 +70,7 @@ func Resolve(files Files, refs []Ref) (found []Target, left int) {
 	return found, 0
 }
 
-func lookup(files Files, path string) (dir bool, err error) {
+func lookup(files FileResolver, path string) (dir bool, err error) {
 	at, err := files.Locate(path)
 	if err != nil {
 		return false, err
@@ -87,14 +87,14 @@ func lookup(files Files, path string) (dir bool, err error) {
 
 var errNotFile = errors.New("it is neither a file nor a directory")
 
-// readings returns the possible meanings of a name: with its lines, as a file name that ends like line
+// interpretations returns the possible meanings of a name: with its lines, as a file name that ends like line
 // numbers, and up to the first letter of another script, as in "@a.txt里".
-func readings(r Ref) []Ref {
+func interpretations(r Ref) []Ref {
 	all := []Ref{r}
 	if r.Quoted {
 		return all
 	}
-	if r.From > 0 {
+	if r.FirstLine > 0 {
 		all = append(all, Ref{Path: strings.TrimPrefix(r.String(), "@")})
 	}
 	for i, c := range r.Path {
@@ -106,7 +106,7 @@ func readings(r Ref) []Ref {
 	return all
 }
 
-func explain(err error) string {
+func errorText(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "no such file in the workspace"

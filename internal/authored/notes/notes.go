@@ -17,33 +17,33 @@ import (
 
 // These limits apply to reading and writing.
 const (
-	MaxEntry   = 8 << 10
-	maxEntries = 200 // of a folder
-	maxIndex   = 4 << 10
-	maxLine    = 160 // bytes of a line of the index
-	maxName    = 40  // letters of a name made from a text
+	MaxEntryBytes = 8 << 10
+	maxEntries    = 200 // of a folder
+	maxIndexBytes = 4 << 10
+	maxLineBytes  = 160 // bytes of a line of the index
+	maxNameLen    = 40  // letters of a name made from a text
 )
 
 // Entry is an entry of the memory.
 type Entry struct {
-	Name string // of its file, without .md
-	Text string
-	Path string // of its file, for display
-	Own  bool   // the user's own, for all projects
+	Name     string // of its file, without .md
+	Text     string
+	Path     string // of its file, for display
+	FromUser bool   // the user's own, for all projects
 }
 
-// Line returns the entry's summary; more reports whether the entry has more text.
-func (e Entry) Line() (line string, more bool) {
+// Summary returns the entry's summary; more reports whether the entry has more text.
+func (e Entry) Summary() (line string, more bool) {
 	line, rest, _ := strings.Cut(e.Text, "\n")
 	line = strings.TrimSpace(strings.TrimLeft(line, "#-* "))
-	short := clip.Head(line, maxLine)
+	short := clip.Head(line, maxLineBytes)
 	return short, short != line || strings.TrimSpace(rest) != ""
 }
 
 // List reads the entries of a project and of the user, by name, and reports skipped files. It does not
 // read a folder without files. A project's entry takes precedence over the user's with the same name.
 func List(project, own frontmatter.Root) (entries []Entry, bad []frontmatter.Warning) {
-	var found frontmatter.Found[Entry]
+	var found frontmatter.ScanResult[Entry]
 	for _, folder := range []frontmatter.Root{project, own} {
 		if folder.Files == nil {
 			continue
@@ -59,16 +59,16 @@ func List(project, own frontmatter.Root) (entries []Entry, bad []frontmatter.War
 				continue
 			}
 			at := path.Join(folder.Path, f.Name())
-			text, cut, err := frontmatter.Read(folder.Files, f.Name(), MaxEntry)
+			text, cut, err := frontmatter.ReadFile(folder.Files, f.Name(), MaxEntryBytes)
 			switch {
 			case err != nil:
 				found.Warn(at, "skipped: %v", err)
 				continue
 			case cut:
-				found.Warn(at, "only the first %d bytes are used", MaxEntry)
+				found.Warn(at, "only the first %d bytes are used", MaxEntryBytes)
 			}
 			if text = strings.TrimSpace(text); text != "" {
-				found.Add(name, Entry{Name: name, Text: text, Path: at, Own: folder.Path == own.Path})
+				found.Add(name, Entry{Name: name, Text: text, Path: at, FromUser: folder.Path == own.Path})
 			}
 		}
 	}
@@ -76,16 +76,16 @@ func List(project, own frontmatter.Root) (entries []Entry, bad []frontmatter.War
 	return found.Items, found.Warnings
 }
 
-// Index lists the entries for the model, one per line; "" without entries.
-func Index(entries []Entry) string {
+// FormatIndex lists the entries for the model, one per line; "" without entries.
+func FormatIndex(entries []Entry) string {
 	var b strings.Builder
 	for i, e := range entries {
-		line, more := e.Line()
+		line, more := e.Summary()
 		if more {
 			line += " […]"
 		}
 		row := fmt.Sprintf("- %s: %s\n", e.Name, line)
-		if b.Len()+len(row) > maxIndex {
+		if b.Len()+len(row) > maxIndexBytes {
 			fmt.Fprintf(&b, "and %d more\n", len(entries)-i)
 			break
 		}
@@ -94,14 +94,14 @@ func Index(entries []Entry) string {
 	return b.String()
 }
 
-// Name makes a name from the first words of a text. taken reports the names already in use.
-func Name(text string, taken func(name string) bool) string {
+// NewName makes a name from the first words of a text. taken reports the names already in use.
+func NewName(text string, taken func(name string) bool) string {
 	words := strings.FieldsFunc(strings.ToLower(Entry{Text: text}.firstLine()), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	})
 	var name string
 	for _, w := range words {
-		if longer := strings.TrimPrefix(name+"-"+w, "-"); len([]rune(longer)) <= maxName {
+		if longer := strings.TrimPrefix(name+"-"+w, "-"); len([]rune(longer)) <= maxNameLen {
 			name = longer
 			continue
 		}
@@ -110,7 +110,7 @@ func Name(text string, taken func(name string) bool) string {
 	if name == "" {
 		name = "note"
 		if len(words) > 0 {
-			name = string([]rune(words[0])[:min(maxName, len([]rune(words[0])))])
+			name = string([]rune(words[0])[:min(maxNameLen, len([]rune(words[0])))])
 		}
 	}
 	for n, free := 2, name; ; n++ {
@@ -121,10 +121,10 @@ func Name(text string, taken func(name string) bool) string {
 	}
 }
 
-func (e Entry) firstLine() string { line, _ := e.Line(); return line }
+func (e Entry) firstLine() string { line, _ := e.Summary(); return line }
 
-// ValidName reports whether an entry may have this name.
-func ValidName(name string) bool {
+// IsValidName reports whether an entry may have this name.
+func IsValidName(name string) bool {
 	return name != "" && len(name) <= 100 && !strings.HasPrefix(name, ".") && strings.IndexFunc(name, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.", r)
 	}) < 0

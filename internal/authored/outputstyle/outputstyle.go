@@ -38,7 +38,7 @@ var explain string
 // List returns the styles that come with coder, then those in roots by name, and reports skipped files. The
 // first style of a name takes precedence. A missing folder is no problem.
 func List(roots ...frontmatter.Root) ([]Style, []frontmatter.Warning) {
-	var found frontmatter.Found[Style]
+	var found frontmatter.ScanResult[Style]
 	for _, s := range []Style{
 		{Name: Default, About: "answer as the model does by itself"},
 		{Name: "concise", About: "answer in as few words as possible", Text: concise},
@@ -64,7 +64,7 @@ func List(roots ...frontmatter.Root) ([]Style, []frontmatter.Warning) {
 }
 
 // read adds the style in a file, unless the file is empty.
-func read(found *frontmatter.Found[Style], root frontmatter.Root, name string) {
+func read(found *frontmatter.ScanResult[Style], root frontmatter.Root, name string) {
 	at := path.Join(root.Path, name)
 	f, err := root.Load(name, maxBytes)
 	if err != nil {
@@ -74,7 +74,7 @@ func read(found *frontmatter.Found[Style], root frontmatter.Root, name string) {
 	s := Style{Name: strings.TrimSuffix(name, path.Ext(name)), About: f.Text("description"), Text: strings.TrimSpace(f.Body), Path: at}
 	s.Name = cmp.Or(strings.TrimSpace(f.Text("name")), s.Name)
 	if s.Text != "" {
-		s.Name, _ = root.Named(s.Name)
+		s.Name, _ = root.QualifiedName(s.Name)
 		found.Add(s.Name, s)
 	}
 }

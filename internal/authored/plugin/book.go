@@ -20,8 +20,8 @@ type Book struct {
 	Now func() time.Time
 }
 
-// Added is a plugin that the user added. It is off if Err is set.
-type Added struct {
+// AddedPlugin is a plugin that the user added. It is off if Err is set.
+type AddedPlugin struct {
 	Plugin
 	Origin Origin
 	Err    error
@@ -40,18 +40,18 @@ type entry struct {
 // ErrChanged means that a folder differs from what the user agreed to.
 var ErrChanged = errors.New("its folder changed since you added it")
 
-// Look reads the plugin in a folder, and pins the folder's content.
+// Inspect reads the plugin in a folder, and pins the folder's content.
 // The pin comes first: the user does not agree to later changes.
-func (b Book) Look(dir string) (Plugin, Pin, error) {
+func (b Book) Inspect(dir string) (Plugin, Pin, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return Plugin{}, Pin{}, fmt.Errorf("folder %s does not exist", dir)
 	}
-	held, err := pin(real, b.Now())
+	held, err := newPin(real, b.Now())
 	if err != nil {
 		return Plugin{}, Pin{}, fmt.Errorf("%s: %w", dir, err)
 	}
-	p, err := readChecked(real)
+	p, err := readResolved(real)
 	if err != nil {
 		return Plugin{}, Pin{}, fmt.Errorf("%s: %w", dir, err)
 	}
@@ -65,17 +65,17 @@ func (b Book) Add(p Plugin, as Pin, from Origin) error {
 		return errors.New("no home folder to save it in; set HOME or CODER_HOME")
 	}
 	file := filepath.Join(b.Dir, p.Name+".json")
-	if old, err := read(file); err == nil && old.Path != p.Dir && (from.Source == "" || old.Source != from.Source) {
+	if old, err := readEntry(file); err == nil && old.Path != p.Dir && (from.Source == "" || old.Source != from.Source) {
 		return fmt.Errorf("the plugin %s is already added, from %s; coder plugin remove %s removes it", p.Name, old.Path, p.Name)
 	}
-	return write(file, entry{p.Dir, b.Now().UTC().Truncate(time.Second), from, as})
+	return writeEntry(file, entry{p.Dir, b.Now().UTC().Truncate(time.Second), from, as})
 }
 
 // Remove forgets a plugin.
 func (b Book) Remove(name string) error {
 	err := fs.ErrNotExist
 	name = strings.ToLower(name)
-	if b.Dir != "" && validName(name) {
+	if b.Dir != "" && isValidName(name) {
 		err = os.Remove(filepath.Join(b.Dir, name+".json"))
 	}
 	if errors.Is(err, fs.ErrNotExist) {
@@ -85,7 +85,7 @@ func (b Book) Remove(name string) error {
 }
 
 // Load reads the added plugins, sorted by name.
-func (b Book) Load() (all []Added, err error) {
+func (b Book) Load() (all []AddedPlugin, err error) {
 	if b.Dir == "" {
 		return nil, nil
 	}
@@ -98,17 +98,17 @@ func (b Book) Load() (all []Added, err error) {
 	}
 	for _, f := range files {
 		name, ok := strings.CutSuffix(f.Name(), ".json")
-		if !ok || !validName(name) {
+		if !ok || !isValidName(name) {
 			continue
 		}
-		a := Added{Plugin: Plugin{Name: name}, file: filepath.Join(b.Dir, f.Name())}
-		if a.entry, a.Err = read(a.file); a.Err == nil {
+		a := AddedPlugin{Plugin: Plugin{Name: name}, file: filepath.Join(b.Dir, f.Name())}
+		if a.entry, a.Err = readEntry(a.file); a.Err == nil {
 			a.Dir, a.Origin = a.entry.Path, a.entry.Origin
-			a.Err = b.Holds(&a)
+			a.Err = b.CheckUnchanged(&a)
 		}
 		if a.Err == nil {
 			var p Plugin
-			if p, a.Err = readChecked(a.Dir); a.Err == nil && p.Name != name {
+			if p, a.Err = readResolved(a.Dir); a.Err == nil && p.Name != name {
 				a.Err = ErrChanged
 			} else if a.Err == nil {
 				a.Plugin = p
@@ -119,16 +119,16 @@ func (b Book) Load() (all []Added, err error) {
 	return all, nil
 }
 
-// Holds reports whether a folder still has the content that the user agreed to. It does not read the
+// CheckUnchanged reports whether a folder still has the content that the user agreed to. It does not read the
 // content as long as the stamp is unchanged.
-func (b Book) Holds(a *Added) error {
+func (b Book) CheckUnchanged(a *AddedPlugin) error {
 	if _, err := os.Stat(a.entry.Path); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("folder %s no longer exists", a.entry.Path)
 	}
-	if now, _, err := stamp(a.entry.Path); err == nil && a.entry.Stamp != "" && now == a.entry.Stamp {
+	if now, _, err := statStamp(a.entry.Path); err == nil && a.entry.Stamp != "" && now == a.entry.Stamp {
 		return nil
 	}
-	now, err := pin(a.entry.Path, b.Now())
+	now, err := newPin(a.entry.Path, b.Now())
 	if err != nil {
 		return err
 	}
@@ -137,15 +137,15 @@ func (b Book) Holds(a *Added) error {
 	}
 	if now.Stamp != "" {
 		a.entry.Pin = now
-		_ = write(a.file, a.entry) // else the next check re-reads the content
+		_ = writeEntry(a.file, a.entry) // else the next check re-reads the content
 	}
 	return nil
 }
 
-const maxEntry = 64 << 10
+const maxEntryBytes = 64 << 10
 
-func read(file string) (e entry, err error) {
-	text, err := repofile.Own(file, maxEntry)
+func readEntry(file string) (e entry, err error) {
+	text, err := repofile.ReadOwn(file, maxEntryBytes)
 	if err == nil {
 		err = json.Unmarshal(text, &e)
 	}
@@ -158,7 +158,7 @@ func read(file string) (e entry, err error) {
 	return e, nil
 }
 
-func write(file string, e entry) error {
+func writeEntry(file string, e entry) error {
 	text, err := json.MarshalIndent(e, "", "  ")
 	if err != nil {
 		return err

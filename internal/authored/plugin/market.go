@@ -25,19 +25,19 @@ type Origin struct {
 type Offer struct {
 	Name, Description, Version string
 	From                       Origin // without a source it is in the marketplace itself
-	Unsupported                string // the kind of source, if it is none of ours
+	UnsupportedKind            string // the kind of source, if it is none of ours
 	// Manifest is the marketplace's entry, which is the manifest of a plugin without one.
 	Manifest json.RawMessage
 }
 
 // ReadMarket reads the marketplace in a folder: its name, and what it lists.
 func ReadMarket(dir string) (name string, offers []Offer, err error) {
-	text, err := repofile.Below(dir).Read(marketFile, maxFile)
+	text, err := repofile.NewRoot(dir).Read(marketFile, maxFileBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil, fmt.Errorf("%s is not a marketplace: it has no %s", filepath.Base(dir), marketFile)
 	}
 	if err != nil {
-		return "", nil, fmt.Errorf("%s: %s", marketFile, repofile.Why(err))
+		return "", nil, fmt.Errorf("%s: %s", marketFile, repofile.Reason(err))
 	}
 	var m struct {
 		Name     string
@@ -47,7 +47,7 @@ func ReadMarket(dir string) (name string, offers []Offer, err error) {
 	if err := json.Unmarshal(trimBOM(text), &m); err != nil {
 		return "", nil, fmt.Errorf("%s is invalid: %w", marketFile, err)
 	}
-	if name = strings.ToLower(m.Name); !validName(name) {
+	if name = strings.ToLower(m.Name); !isValidName(name) {
 		return "", nil, fmt.Errorf("%q is not a valid name of a marketplace", m.Name)
 	}
 	for _, entry := range m.Plugins {
@@ -57,17 +57,17 @@ func ReadMarket(dir string) (name string, offers []Offer, err error) {
 		}
 		err := json.Unmarshal(entry, &p)
 		o := Offer{Name: strings.ToLower(p.Name), Description: p.Description, Version: p.Version, Manifest: entry}
-		if err != nil || !validName(o.Name) {
+		if err != nil || !isValidName(o.Name) {
 			continue
 		}
-		o.from(p.Source, m.Metadata.PluginRoot)
+		o.parseSource(p.Source, m.Metadata.PluginRoot)
 		offers = append(offers, o)
 	}
 	return name, offers, nil
 }
 
-// from reads the source of a plugin.
-func (o *Offer) from(source json.RawMessage, root string) {
+// parseSource reads the source of a plugin.
+func (o *Offer) parseSource(source json.RawMessage, root string) {
 	var s struct{ Source, Repo, URL, Ref, SHA, Path string }
 	if json.Unmarshal(source, &s.Path) == nil {
 		o.From.Sub = filepath.Clean(s.Path)
@@ -85,9 +85,9 @@ func (o *Offer) from(source json.RawMessage, root string) {
 		o.From.Source = s.URL
 	}
 	if o.From.Source == "" {
-		o.Unsupported = s.Source
+		o.UnsupportedKind = s.Source
 		if s.Source == "" {
-			o.Unsupported = "an unknown source"
+			o.UnsupportedKind = "an unknown source"
 		}
 	}
 }
@@ -95,13 +95,13 @@ func (o *Offer) from(source json.RawMessage, root string) {
 // Furnish writes the marketplace's entry into a copy of the plugin's folder, unless the plugin has a manifest.
 // It returns the folder to use.
 func (o Offer) Furnish(dir, to string) (string, error) {
-	if _, err := repofile.Below(dir).Stat(manifestFile); err == nil || o.Manifest == nil {
+	if _, err := repofile.NewRoot(dir).Stat(manifestFile); err == nil || o.Manifest == nil {
 		return dir, nil
 	}
 	if err := os.RemoveAll(to); err != nil {
 		return "", err
 	}
-	files := repofile.Below(dir)
+	files := repofile.NewRoot(dir)
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
 			return err

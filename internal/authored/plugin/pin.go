@@ -25,31 +25,31 @@ type Pin struct {
 }
 
 const (
-	// unpinned is what does not count in a folder: a repository changes whenever git reads it. coder reads
+	// unpinnedDir is what does not count in a folder: a repository changes whenever git reads it. coder reads
 	// no part of a plugin there, and the plugin's programs do not see it.
-	unpinned = ".git"
+	unpinnedDir = ".git"
 
 	maxEntries = 20000
 	maxBytes   = 256 << 20
-	// settled is the minimum age of the last change for a valid stamp:
+	// minStampAge is the minimum age of the last change for a valid stamp:
 	// two writes may fall into one tick of the system's clock.
-	settled = 2 * time.Second
+	minStampAge = 2 * time.Second
 )
 
-// Unpinned returns the part of the folder that the pin does not cover. The plugin's programs must not see it.
-func (p Plugin) Unpinned() string { return filepath.Join(p.Dir, unpinned) }
+// UnpinnedDir returns the part of the folder that the pin does not cover. The plugin's programs must not see it.
+func (p Plugin) UnpinnedDir() string { return filepath.Join(p.Dir, unpinnedDir) }
 
-// pin returns the pin of dir.
-func pin(dir string, now time.Time) (p Pin, err error) {
-	stamp, last, err := stamp(dir) // first, so that later changes alter the stamp
+// newPin returns the pin of dir.
+func newPin(dir string, now time.Time) (p Pin, err error) {
+	stamp, last, err := statStamp(dir) // first, so that later changes alter the stamp
 	if err != nil {
 		return p, err
 	}
-	if now.Sub(last) > settled {
+	if now.Sub(last) > minStampAge {
 		p.Stamp = stamp
 	}
 	sum := sha256.New()
-	err = walk(dir, func(name string, st *unix.Stat_t) error {
+	err = walkDir(dir, func(name string, st *unix.Stat_t) error {
 		full := filepath.Join(dir, name)
 		switch st.Mode & unix.S_IFMT {
 		case unix.S_IFLNK:
@@ -75,10 +75,10 @@ func pin(dir string, now time.Time) (p Pin, err error) {
 	return p, err
 }
 
-// stamp hashes the metadata of the files in dir, and returns the time of the last change.
-func stamp(dir string) (sum string, last time.Time, err error) {
+// statStamp hashes the metadata of the files in dir, and returns the time of the last change.
+func statStamp(dir string) (sum string, last time.Time, err error) {
 	all := sha256.New()
-	err = walk(dir, func(name string, st *unix.Stat_t) error {
+	err = walkDir(dir, func(name string, st *unix.Stat_t) error {
 		changed := time.Unix(st.Ctim.Unix())
 		if changed.After(last) {
 			last = changed
@@ -89,14 +89,14 @@ func stamp(dir string) (sum string, last time.Time, err error) {
 	return hex.EncodeToString(all.Sum(nil)), last, err
 }
 
-// walk visits everything in dir, in order. It returns an error for anything that a plugin cannot contain.
-func walk(dir string, visit func(name string, st *unix.Stat_t) error) error {
+// walkDir visits everything in dir, in order. It returns an error for anything that a plugin cannot contain.
+func walkDir(dir string, visit func(name string, st *unix.Stat_t) error) error {
 	entries, size := 0, int64(0)
 	return filepath.WalkDir(dir, func(full string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if full == filepath.Join(dir, unpinned) && d.Type()&fs.ModeSymlink == 0 {
+		if full == filepath.Join(dir, unpinnedDir) && d.Type()&fs.ModeSymlink == 0 {
 			if d.IsDir() {
 				return fs.SkipDir
 			}
@@ -115,12 +115,12 @@ func walk(dir string, visit func(name string, st *unix.Stat_t) error) error {
 		case unix.S_IFREG:
 			size += st.Size
 		case unix.S_IFLNK:
-			if _, err := repofile.Below(dir).Stat(name); errors.Is(err, repofile.ErrOutside) || errors.Is(err, repofile.ErrCircle) {
-				return fmt.Errorf("%s: %s", name, repofile.Why(err))
+			if _, err := repofile.NewRoot(dir).Stat(name); errors.Is(err, repofile.ErrOutside) || errors.Is(err, repofile.ErrLinkLoop) {
+				return fmt.Errorf("%s: %s", name, repofile.Reason(err))
 			}
 			if to, err := filepath.EvalSymlinks(full); err == nil {
-				if rel, err := filepath.Rel(filepath.Join(dir, unpinned), to); err == nil && filepath.IsLocal(rel) {
-					return fmt.Errorf("%s: a link into %s, which may change unnoticed", name, unpinned)
+				if rel, err := filepath.Rel(filepath.Join(dir, unpinnedDir), to); err == nil && filepath.IsLocal(rel) {
+					return fmt.Errorf("%s: a link into %s, which may change unnoticed", name, unpinnedDir)
 				}
 			}
 		default:

@@ -32,10 +32,10 @@ type Plugin struct {
 
 	Commands, Skills, Agents, Styles []frontmatter.Root
 
-	Hooks   []map[string]json.RawMessage // by event
-	Servers [][]byte                     // each the content of an MCP server file
-	LSP     [][]byte                     // each the text of a file of language servers
-	Unused  []string                     // unsupported kinds of parts
+	Hooks       []map[string]json.RawMessage // by event
+	Servers     [][]byte                     // each the content of an MCP server file
+	LSP         [][]byte                     // each the text of a file of language servers
+	Unsupported []string                     // unsupported kinds of parts
 }
 
 const (
@@ -45,23 +45,23 @@ const (
 	serversFile  = ".mcp.json"
 	lspFile      = ".lsp.json"
 
-	maxName = 64
-	maxFile = 1 << 20 // of a file that is read at startup
+	maxNameLen   = 64
+	maxFileBytes = 1 << 20 // of a file that is read at startup
 )
 
 // manifest is plugin.json. Other members are ignored.
 type manifest struct {
-	Name        string          `json:"name"`
-	Version     string          `json:"version"`
-	Description string          `json:"description"`
-	Commands    jsonx.List      `json:"commands"`
-	Skills      jsonx.List      `json:"skills"`
-	Agents      jsonx.List      `json:"agents"`
-	Hooks       json.RawMessage `json:"hooks"`
-	Servers     json.RawMessage `json:"mcpServers"`
+	Name        string           `json:"name"`
+	Version     string           `json:"version"`
+	Description string           `json:"description"`
+	Commands    jsonx.StringList `json:"commands"`
+	Skills      jsonx.StringList `json:"skills"`
+	Agents      jsonx.StringList `json:"agents"`
+	Hooks       json.RawMessage  `json:"hooks"`
+	Servers     json.RawMessage  `json:"mcpServers"`
 
-	Styles     jsonx.List      `json:"outputStyles"`
-	LSPServers json.RawMessage `json:"lspServers"`
+	Styles     jsonx.StringList `json:"outputStyles"`
+	LSPServers json.RawMessage  `json:"lspServers"`
 }
 
 // Read reads the plugin in a folder. Its error says what is wrong.
@@ -70,68 +70,68 @@ func Read(dir string) (Plugin, error) {
 	if err != nil {
 		return Plugin{}, fmt.Errorf("folder %s does not exist", dir)
 	}
-	if _, _, err := stamp(real); err != nil {
+	if _, _, err := statStamp(real); err != nil {
 		return Plugin{}, err
 	}
-	return readChecked(real)
+	return readResolved(real)
 }
 
-// readChecked reads the plugin in a folder without links out of it.
-func readChecked(real string) (Plugin, error) {
+// readResolved reads the plugin in a folder without links out of it.
+func readResolved(real string) (Plugin, error) {
 	if info, err := os.Stat(real); err != nil || !info.IsDir() {
 		return Plugin{}, errors.New("it is not a folder")
 	}
 	if strings.ContainsFunc(real, unicode.IsControl) || !filepath.IsAbs(real) {
 		return Plugin{}, fmt.Errorf("%q is not a valid path for a plugin", real)
 	}
-	r := reader{files: repofile.Below(real), p: Plugin{Dir: real}}
-	if err := r.read(); err != nil {
+	r := reader{files: repofile.NewRoot(real), plugin: Plugin{Dir: real}}
+	if err := r.readAll(); err != nil {
 		return Plugin{}, err
 	}
-	return r.p, nil
+	return r.plugin, nil
 }
 
 type reader struct {
-	files repofile.Root
-	p     Plugin
+	files  repofile.Root
+	plugin Plugin
 }
 
-func (r *reader) read() error {
-	m, found, err := r.manifest()
+func (r *reader) readAll() error {
+	m, found, err := r.readManifest()
 	if err != nil {
 		return err
 	}
-	if r.p.Name = strings.ToLower(m.Name); !validName(r.p.Name) {
-		return fmt.Errorf("%q is not a valid plugin name: use letters, digits, - and _, at most %d", m.Name, maxName)
+	if r.plugin.Name = strings.ToLower(m.Name); !isValidName(r.plugin.Name) {
+		return fmt.Errorf("%q is not a valid plugin name: use letters, digits, - and _, at most %d", m.Name, maxNameLen)
 	}
-	r.p.Version, r.p.Description = m.Version, m.Description
+	r.plugin.Version, r.plugin.Description = m.Version, m.Description
 	for _, part := range []struct {
 		roots  *[]frontmatter.Root
 		folder string
-		more   jsonx.List
-	}{{&r.p.Commands, "commands", m.Commands}, {&r.p.Skills, "skills", m.Skills}, {&r.p.Agents, "agents", m.Agents}, {&r.p.Styles, "output-styles", m.Styles}} {
-		if err := r.roots(part.roots, part.folder, part.more); err != nil {
+		more   jsonx.StringList
+	}{{&r.plugin.Commands, "commands", m.Commands}, {&r.plugin.Skills, "skills", m.Skills}, {&r.plugin.Agents, "agents", m.Agents}, {&r.plugin.Styles, "output-styles", m.Styles}} {
+		if err := r.findRoots(part.roots, part.folder, part.more); err != nil {
 			return err
 		}
 	}
-	hooks, err := r.texts("hooks", hooksFile, m.Hooks)
+	hooks, err := r.readTexts("hooks", hooksFile, m.Hooks)
 	if err != nil {
 		return err
 	}
 	for _, text := range hooks {
-		by, err := byEvent(text)
+		by, err := parseHooks(text)
 		if err != nil {
 			return err
 		}
-		r.p.Hooks = append(r.p.Hooks, by)
+		r.plugin.Hooks = append(r.plugin.Hooks, by)
 	}
-	if r.p.Servers, err = r.texts("mcpServers", serversFile, m.Servers); err != nil {
+	if r.plugin.Servers, err = r.readTexts("mcpServers", serversFile, m.Servers); err != nil {
 		return err
 	}
-	if r.p.LSP, err = r.texts("lspServers", lspFile, m.LSPServers); err != nil {
+	if r.plugin.LSP, err = r.readTexts("lspServers", lspFile, m.LSPServers); err != nil {
 		return err
 	}
-	if !found && len(r.p.Commands)+len(r.p.Skills)+len(r.p.Agents)+len(r.p.Styles)+len(r.p.Hooks)+len(r.p.Servers)+len(r.p.LSP) == 0 {
+	if !found && len(r.plugin.Commands)+len(r.plugin.Skills)+len(r.plugin.Agents)+len(r.plugin.Styles)+len(r.plugin.Hooks)+len(r.plugin.Servers)+len(r.plugin.LSP) == 0 {
 		if _, err := r.files.Stat(marketFile); err == nil {
 			return fmt.Errorf("it is a collection of plugins (%s): add one of its folders", marketFile)
 		}
@@ -140,14 +140,14 @@ func (r *reader) read() error {
 	return nil
 }
 
-// manifest reads plugin.json. A plugin without one has the name of its folder.
-func (r *reader) manifest() (m manifest, found bool, err error) {
-	text, err := r.files.Read(manifestFile, maxFile)
+// readManifest reads plugin.json. A plugin without one has the name of its folder.
+func (r *reader) readManifest() (m manifest, found bool, err error) {
+	text, err := r.files.Read(manifestFile, maxFileBytes)
 	if errors.Is(err, fs.ErrNotExist) {
-		return manifest{Name: filepath.Base(r.p.Dir)}, false, nil
+		return manifest{Name: filepath.Base(r.plugin.Dir)}, false, nil
 	}
 	if err != nil {
-		return m, false, fmt.Errorf("%s: %s", manifestFile, repofile.Why(err))
+		return m, false, fmt.Errorf("%s: %s", manifestFile, repofile.Reason(err))
 	}
 	var all map[string]json.RawMessage
 	if err := errors.Join(json.Unmarshal(trimBOM(text), &m), json.Unmarshal(trimBOM(text), &all)); err != nil {
@@ -155,18 +155,18 @@ func (r *reader) manifest() (m manifest, found bool, err error) {
 	}
 	for _, kind := range []string{"channels", "monitors", "settings", "themes", "userConfig"} {
 		if _, has := all[kind]; has {
-			r.p.Unused = append(r.p.Unused, kind)
+			r.plugin.Unsupported = append(r.plugin.Unsupported, kind)
 		}
 	}
 	return m, true, nil
 }
 
-// roots finds the folders of one kind: the usual one, and those in
+// findRoots finds the folders of one kind: the usual one, and those in
 // the manifest, which may also be single files, or skills.
-func (r *reader) roots(into *[]frontmatter.Root, usual string, more jsonx.List) error {
+func (r *reader) findRoots(into *[]frontmatter.Root, usual string, more jsonx.StringList) error {
 	seen := map[string]bool{}
 	for _, name := range slices.Concat([]string{usual}, more) {
-		at, err := inside(name)
+		at, err := cleanInside(name)
 		if err != nil {
 			return fmt.Errorf("%s: %w", usual, err)
 		}
@@ -175,33 +175,33 @@ func (r *reader) roots(into *[]frontmatter.Root, usual string, more jsonx.List) 
 		case errors.Is(err, fs.ErrNotExist) && at == usual:
 			continue
 		case err != nil:
-			return fmt.Errorf("%s: %s", at, repofile.Why(err))
+			return fmt.Errorf("%s: %s", at, repofile.Reason(err))
 		case seen[at]:
 			continue
 		}
 		seen[at] = true
-		root := frontmatter.Root{Plugin: r.p.Name, Dir: r.p.Dir}
-		if !info.IsDir() || usual == "skills" && at != usual && at != "." && r.isSkill(at) {
-			root.Only = []string{path.Base(at)}
+		root := frontmatter.Root{Plugin: r.plugin.Name, PluginDir: r.plugin.Dir}
+		if !info.IsDir() || usual == "skills" && at != usual && at != "." && r.isSkillDir(at) {
+			root.OnlyNames = []string{path.Base(at)}
 			at = path.Dir(at)
 		}
-		folder := filepath.Join(r.p.Dir, at)
+		folder := filepath.Join(r.plugin.Dir, at)
 		root.Path, root.Files = filepath.ToSlash(folder), repofile.OwnDir(folder) // no link leads out of it
 		*into = append(*into, root)
 	}
 	return nil
 }
 
-// isSkill reports whether a folder is one skill.
-func (r *reader) isSkill(at string) bool {
+// isSkillDir reports whether a folder is one skill.
+func (r *reader) isSkillDir(at string) bool {
 	_, err := r.files.Stat(path.Join(at, "SKILL.md"))
 	return err == nil
 }
 
-// texts returns the content of the usual file, and of the
+// readTexts returns the content of the usual file, and of the
 // manifest's entry: the content itself, or files that have it.
-func (r *reader) texts(key, usual string, given json.RawMessage) (texts [][]byte, err error) {
-	names := jsonx.List{}
+func (r *reader) readTexts(key, usual string, given json.RawMessage) (texts [][]byte, err error) {
+	names := jsonx.StringList{}
 	switch text := bytes.TrimSpace(given); {
 	case len(text) == 0 || string(text) == "null":
 	case text[0] == '{':
@@ -210,36 +210,36 @@ func (r *reader) texts(key, usual string, given json.RawMessage) (texts [][]byte
 		return nil, fmt.Errorf("%s: %s is neither a path nor an object", manifestFile, key)
 	}
 	for i, name := range slices.Concat([]string{usual}, names) {
-		at, err := inside(name)
+		at, err := cleanInside(name)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", key, err)
 		}
 		if i > 0 && at == usual {
 			continue
 		}
-		text, err := r.files.Read(at, maxFile)
+		text, err := r.files.Read(at, maxFileBytes)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && i == 0:
 			continue
 		case err != nil:
-			return nil, fmt.Errorf("%s: %s", at, repofile.Why(err))
+			return nil, fmt.Errorf("%s: %s", at, repofile.Reason(err))
 		}
 		texts = append(texts, trimBOM(text))
 	}
 	return texts, nil
 }
 
-// inside returns a path of the manifest if the pin covers it.
-func inside(name string) (string, error) {
+// cleanInside returns a path of the manifest if the pin covers it.
+func cleanInside(name string) (string, error) {
 	at := path.Clean(filepath.ToSlash(name))
-	if !filepath.IsLocal(at) || slices.Contains(strings.Split(at, "/"), unpinned) {
+	if !filepath.IsLocal(at) || slices.Contains(strings.Split(at, "/"), unpinnedDir) {
 		return "", fmt.Errorf("%q leads outside the folder", name)
 	}
 	return at, nil
 }
 
-// byEvent parses hooks: an object of events, alone or under hooks.
-func byEvent(text []byte) (by map[string]json.RawMessage, err error) {
+// parseHooks parses hooks: an object of events, alone or under hooks.
+func parseHooks(text []byte) (by map[string]json.RawMessage, err error) {
 	var file struct {
 		Hooks map[string]json.RawMessage `json:"hooks"`
 	}
@@ -259,8 +259,8 @@ func byEvent(text []byte) (by map[string]json.RawMessage, err error) {
 
 func trimBOM(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) }
 
-// validName reports whether a plugin may have this name, which becomes part of command and tool names.
-func validName(name string) bool {
+// isValidName reports whether a plugin may have this name, which becomes part of command and tool names.
+func isValidName(name string) bool {
 	const letters, others = "abcdefghijklmnopqrstuvwxyz0123456789", "-_"
-	return name != "" && len(name) <= maxName && strings.Trim(name, letters+others) == "" && !strings.ContainsAny(name[:1], others)
+	return name != "" && len(name) <= maxNameLen && strings.Trim(name, letters+others) == "" && !strings.ContainsAny(name[:1], others)
 }

@@ -17,12 +17,12 @@ func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "demo")
 	for name, text := range files {
-		write(t, filepath.Join(dir, name), text)
+		writeEntry(t, filepath.Join(dir, name), text)
 	}
 	return dir
 }
 
-func write(t *testing.T, file, text string) {
+func writeEntry(t *testing.T, file, text string) {
 	t.Helper()
 	must(t, os.MkdirAll(filepath.Dir(file), 0o755))
 	must(t, os.WriteFile(file, []byte(text), 0o644))
@@ -105,13 +105,13 @@ func TestWhatIsNoPluginIsTold(t *testing.T) {
 func kept(t *testing.T, dir string, later time.Duration) plugin.Book {
 	t.Helper()
 	b := plugin.Book{Dir: filepath.Join(t.TempDir(), "plugins"), Now: func() time.Time { return time.Now().Add(later) }}
-	p, held, err := b.Look(dir)
+	p, held, err := b.Inspect(dir)
 	must(t, err)
 	must(t, b.Add(p, held, plugin.Origin{}))
 	return b
 }
 
-func loaded(t *testing.T, b plugin.Book) plugin.Added {
+func loaded(t *testing.T, b plugin.Book) plugin.AddedPlugin {
 	t.Helper()
 	all, err := b.Load()
 	if err != nil || len(all) != 1 {
@@ -123,8 +123,8 @@ func loaded(t *testing.T, b plugin.Book) plugin.Added {
 func TestAnyChangeTurnsAPluginOff(t *testing.T) {
 	long := strings.Repeat("x", 100)
 	for name, change := range map[string]func(t *testing.T, dir string){
-		"a file is written": func(t *testing.T, dir string) { write(t, filepath.Join(dir, "run.sh"), "other") },
-		"a file is added":   func(t *testing.T, dir string) { write(t, filepath.Join(dir, "lib", "new.py"), "") },
+		"a file is written": func(t *testing.T, dir string) { writeEntry(t, filepath.Join(dir, "run.sh"), "other") },
+		"a file is added":   func(t *testing.T, dir string) { writeEntry(t, filepath.Join(dir, "lib", "new.py"), "") },
 		"a file is removed": func(t *testing.T, dir string) { must(t, os.Remove(filepath.Join(dir, "run.sh"))) },
 		"a file is renamed": func(t *testing.T, dir string) {
 			must(t, os.Rename(filepath.Join(dir, "run.sh"), filepath.Join(dir, "ran.sh")))
@@ -132,7 +132,7 @@ func TestAnyChangeTurnsAPluginOff(t *testing.T) {
 		"a file may be run": func(t *testing.T, dir string) { must(t, os.Chmod(filepath.Join(dir, "run.sh"), 0o755)) },
 		"a link is turned":  func(t *testing.T, dir string) { link(t, dir, "lib/b") },
 		"the manifest is new": func(t *testing.T, dir string) {
-			write(t, filepath.Join(dir, manifest), `{"name": "demo", "version": "2"}`)
+			writeEntry(t, filepath.Join(dir, manifest), `{"name": "demo", "version": "2"}`)
 		},
 		"the time is put back, the length kept": func(t *testing.T, dir string) {
 			file := filepath.Join(dir, "run.sh")
@@ -171,9 +171,9 @@ func TestWhatChangesNothingLeavesItOn(t *testing.T) {
 	dir := folder(t, map[string]string{manifest: `{"name": "demo"}`, ".git/HEAD": "x", "run.sh": "x"})
 	for _, later := range []time.Duration{0, time.Hour} {
 		b := kept(t, dir, later)
-		write(t, filepath.Join(dir, ".git", "index"), later.String())
+		writeEntry(t, filepath.Join(dir, ".git", "index"), later.String())
 		must(t, os.Chtimes(filepath.Join(dir, "run.sh"), time.Now(), time.Now()))
-		write(t, filepath.Join(dir, "scratch"), "")
+		writeEntry(t, filepath.Join(dir, "scratch"), "")
 		must(t, os.Remove(filepath.Join(dir, "scratch")))
 		for range 2 {
 			if a := loaded(t, b); a.Err != nil {
@@ -225,7 +225,7 @@ func TestAFolderThatCannotBePinnedIsNotAdded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := folder(t, map[string]string{manifest: `{"name": "demo"}`})
 			must(t, tt.do(dir))
-			if _, _, err := b.Look(dir); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if _, _, err := b.Inspect(dir); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
 		})
@@ -235,13 +235,13 @@ func TestAFolderThatCannotBePinnedIsNotAdded(t *testing.T) {
 func TestTheBook(t *testing.T) {
 	dir := folder(t, map[string]string{manifest: `{"name": "Demo"}`})
 	b := kept(t, dir, 0)
-	p, held, err := b.Look(folder(t, map[string]string{manifest: `{"name": "demo"}`}))
+	p, held, err := b.Inspect(folder(t, map[string]string{manifest: `{"name": "demo"}`}))
 	must(t, err)
 	if err := b.Add(p, held, plugin.Origin{}); err == nil || !strings.Contains(err.Error(), "is already added, from "+dir) {
 		t.Errorf("another of the same name: %v", err)
 	}
-	write(t, filepath.Join(b.Dir, "odd.json"), "{")
-	write(t, filepath.Join(b.Dir, "..x.json"), "{}")
+	writeEntry(t, filepath.Join(b.Dir, "odd.json"), "{")
+	writeEntry(t, filepath.Join(b.Dir, "..x.json"), "{}")
 	all, err := b.Load()
 	if err != nil || len(all) != 2 || all[0].Err != nil || all[1].Err == nil || all[1].Name != "odd" {
 		t.Errorf("%v, %v", all, err)

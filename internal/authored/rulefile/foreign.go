@@ -10,23 +10,23 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// foreign are the rule files of other agents that apply to every file.
-var foreign = []string{".cursorrules", ".windsurfrules", "GEMINI.md", ".github/copilot-instructions.md"}
+// foreignFiles are the rule files of other agents that apply to every file.
+var foreignFiles = []string{".cursorrules", ".windsurfrules", "GEMINI.md", ".github/copilot-instructions.md"}
 
-// kind is a folder of rule files whose header says when they apply.
-type kind struct {
+// ruleDirKind is a folder of rule files whose header says when they apply.
+type ruleDirKind struct {
 	folder string
 	suffix string
 	// applies returns the patterns in a header; always means that the rule needs none.
 	applies func(f frontmatter.File) (globs []string, always bool)
 }
 
-var kinds = []kind{
+var ruleDirKinds = []ruleDirKind{
 	{".cursor/rules", ".mdc", func(f frontmatter.File) ([]string, bool) {
-		return patterns(f.Fields["globs"]), f.Text("alwaysApply") == "true"
+		return fieldPatterns(f.Fields["globs"]), f.Text("alwaysApply") == "true"
 	}},
 	{".github/instructions", ".instructions.md", func(f frontmatter.File) ([]string, bool) {
-		globs := patterns(f.Fields["applyTo"])
+		globs := fieldPatterns(f.Fields["applyTo"])
 		for _, g := range globs {
 			if g == "**" || g == "**/*" {
 				return nil, true
@@ -36,10 +36,10 @@ var kinds = []kind{
 	}},
 }
 
-// patterns returns the file patterns in a header's field.
-func patterns(v frontmatter.Value) []string {
+// fieldPatterns returns the file patterns in a header's field.
+func fieldPatterns(v frontmatter.Value) []string {
 	var globs []string
-	for _, g := range v.Words() {
+	for _, g := range v.Items() {
 		if g = strings.Trim(g, `"' `); doublestar.ValidatePattern(g) && g != "" {
 			globs = append(globs, g)
 		}
@@ -47,16 +47,16 @@ func patterns(v frontmatter.Value) []string {
 	return globs
 }
 
-// listed reads the rules of one kind below a folder. A rule that
+// readKind reads the rules of one kind below a folder. A rule that
 // the model loads on demand is named with its description.
-func (s *search) listed(dir string, k kind) (always []Rule, when []conditional) {
+func (s *searcher) readKind(dir string, k ruleDirKind) (always []Rule, when []conditionalRule) {
 	var index strings.Builder
 	base := filepath.Join(dir, filepath.FromSlash(k.folder))
-	for _, name := range s.Names(s.root, base) {
+	for _, name := range s.ListNames(s.root, base) {
 		if !strings.HasSuffix(name, k.suffix) {
 			continue
 		}
-		rule, ok := s.take(s.root, filepath.Join(base, filepath.FromSlash(name)))
+		rule, ok := s.readOnce(s.root, filepath.Join(base, filepath.FromSlash(name)))
 		if !ok {
 			continue
 		}
@@ -69,7 +69,7 @@ func (s *search) listed(dir string, k kind) (always []Rule, when []conditional) 
 		case err != nil || applies:
 			always = append(always, rule)
 		case len(globs) > 0:
-			when = append(when, conditional{rule, dir, globs})
+			when = append(when, conditionalRule{rule, dir, globs})
 		case about != "":
 			index.WriteString("- " + rule.Path + ": " + about + "\n")
 		}
@@ -81,7 +81,7 @@ func (s *search) listed(dir string, k kind) (always []Rule, when []conditional) 
 }
 
 // matches reports whether a rule applies to a file.
-func (c conditional) matches(file string) bool {
+func (c conditionalRule) matches(file string) bool {
 	rel, err := filepath.Rel(c.base, file)
 	if err != nil || !filepath.IsLocal(rel) {
 		return false
@@ -95,9 +95,9 @@ func (c conditional) matches(file string) bool {
 	return false
 }
 
-// aider reads the files in Aider's configuration.
-func (s *search) aider(dir string) (rules []Rule) {
-	conf, err := s.Rule(s.root, filepath.Join(dir, ".aider.conf.yml"))
+// readAiderFiles reads the files in Aider's configuration.
+func (s *searcher) readAiderFiles(dir string) (rules []Rule) {
+	conf, err := s.ReadRule(s.root, filepath.Join(dir, ".aider.conf.yml"))
 	if err != nil {
 		return nil
 	}
@@ -111,8 +111,8 @@ func (s *search) aider(dir string) (rules []Rule) {
 		names = []string{read.Text}
 	}
 	for _, name := range names {
-		if isProse(name) && filepath.IsLocal(filepath.FromSlash(name)) {
-			rules = append(rules, s.withImports(s.root, filepath.Join(dir, filepath.FromSlash(name)), 0)...)
+		if isTextFile(name) && filepath.IsLocal(filepath.FromSlash(name)) {
+			rules = append(rules, s.readWithImports(s.root, filepath.Join(dir, filepath.FromSlash(name)), 0)...)
 		}
 	}
 	return rules

@@ -5,31 +5,31 @@ import (
 	"strings"
 )
 
-// withImports reads a file and the files that it imports by @path,
-// importDeep levels deep. Without trust it imports nothing.
-func (s *search) withImports(root, file string, deep int) []Rule {
-	rule, ok := s.take(root, file)
+// readWithImports reads a file and the files that it imports by @path,
+// maxImportDepth levels deep. Without trust it imports nothing.
+func (s *searcher) readWithImports(root, file string, deep int) []Rule {
+	rule, ok := s.readOnce(root, file)
 	if !ok {
 		return nil
 	}
 	rules := []Rule{rule}
-	if deep == importDeep || root != "" && !s.trusted {
+	if deep == maxImportDepth || root != "" && !s.trusted {
 		return rules
 	}
-	for _, name := range imports(rule.Text) {
-		at, within, ok := s.resolve(root, file, name)
+	for _, name := range importPaths(rule.Text) {
+		at, within, ok := s.resolveImport(root, file, name)
 		if ok {
-			rules = append(rules, s.withImports(within, at, deep+1)...)
+			rules = append(rules, s.readWithImports(within, at, deep+1)...)
 		}
 	}
 	return rules
 }
 
-// homeFolders are the folders of a home that rules may import from.
-var homeFolders = []string{".claude", ".coder", ".codex", ".gemini", ".agents"}
+// importableHomeDirs are the folders of a home that rules may import from.
+var importableHomeDirs = []string{".claude", ".coder", ".codex", ".gemini", ".agents"}
 
-// resolve finds the file of an import: in the project, or in one of the home's folders for rules.
-func (s *search) resolve(root, from, name string) (file, within string, ok bool) {
+// resolveImport finds the file of an import: in the project, or in one of the home's folders for rules.
+func (s *searcher) resolveImport(root, from, name string) (file, within string, ok bool) {
 	inHome, tilde := strings.CutPrefix(name, "~/")
 	switch {
 	case tilde:
@@ -39,24 +39,24 @@ func (s *search) resolve(root, from, name string) (file, within string, ok bool)
 	default:
 		file = filepath.Join(filepath.Dir(from), filepath.FromSlash(name))
 	}
-	if s.root != "" && below(s.root, file) {
+	if s.root != "" && isBelow(s.root, file) {
 		return file, s.root, root != "" // the user's own rules import no project file
 	}
-	for _, folder := range homeFolders {
-		if s.home != "" && below(filepath.Join(s.home, folder), file) {
+	for _, folder := range importableHomeDirs {
+		if s.home != "" && isBelow(filepath.Join(s.home, folder), file) {
 			return file, "", true
 		}
 	}
 	return "", "", false
 }
 
-func below(dir, file string) bool {
+func isBelow(dir, file string) bool {
 	rel, err := filepath.Rel(dir, file)
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// isProse reports whether a name is a text file's.
-func isProse(name string) bool {
+// isTextFile reports whether a name is a text file's.
+func isTextFile(name string) bool {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".md", ".mdc", ".markdown", ".txt", ".rst":
 		return true
@@ -64,12 +64,12 @@ func isProse(name string) bool {
 	return false
 }
 
-// imports returns the paths that a text imports: words that begin with @ and name a text file, outside code.
-func imports(text string) (names []string) {
+// importPaths returns the paths that a text imports: words that begin with @ and name a text file, outside code.
+func importPaths(text string) (names []string) {
 	fenced := ""
 	for line := range strings.Lines(text) {
 		trimmed := strings.TrimSpace(line)
-		if fence := fenceOf(trimmed); fence != "" && (fenced == "" || fenced == fence) {
+		if fence := fenceMarker(trimmed); fence != "" && (fenced == "" || fenced == fence) {
 			if fenced == "" {
 				fenced = fence
 			} else {
@@ -86,7 +86,7 @@ func imports(text string) (names []string) {
 			}
 			for word := range strings.FieldsSeq(part) {
 				name, found := strings.CutPrefix(strings.TrimLeft(word, "(["), "@")
-				if name = strings.TrimRight(name, ".,;:!?)]"); found && isProse(name) {
+				if name = strings.TrimRight(name, ".,;:!?)]"); found && isTextFile(name) {
 					names = append(names, name)
 				}
 			}
@@ -95,8 +95,8 @@ func imports(text string) (names []string) {
 	return names
 }
 
-// fenceOf returns the sign at the start of a line that begins or ends a code block.
-func fenceOf(line string) string {
+// fenceMarker returns the sign at the start of a line that begins or ends a code block.
+func fenceMarker(line string) string {
 	for _, fence := range []string{"```", "~~~"} {
 		if strings.HasPrefix(line, fence) {
 			return fence

@@ -2,7 +2,7 @@
 // CLAUDE.md, and the rules of Cursor, Copilot, Gemini, Windsurf and Aider.
 //
 // Rules without a condition are in the prompt from the start. Rules of a folder below the workspace,
-// and rules for certain files, apply when a turn reaches such a file ([Book.For]).
+// and rules for certain files, apply when a turn reaches such a file ([Book.RulesFor]).
 package rulefile
 
 import (
@@ -22,8 +22,8 @@ type Rule struct {
 	Text string
 }
 
-// Text returns rules as text for the model.
-func Text(rules []Rule) string {
+// FormatRules returns rules as text for the model.
+func FormatRules(rules []Rule) string {
 	var b strings.Builder
 	for _, r := range rules {
 		fmt.Fprintf(&b, "\n<rules from=%q>\n%s\n</rules>\n", r.Path, strings.TrimSpace(r.Text))
@@ -41,35 +41,35 @@ var (
 // is the folder that the file must not lead out of, "" for the user's own files.
 // Names lists the files below a folder of the project, relative to it.
 type Finder struct {
-	Read   func(root, path string) ([]byte, error)
-	Exists func(path string) bool
-	Names  func(root, dir string) []string
+	Read      func(root, path string) ([]byte, error)
+	Exists    func(path string) bool
+	ListNames func(root, dir string) []string
 	// Excluded, which may be nil, reports whether the user excluded a file.
 	Excluded func(path string) bool
 }
 
-// Place says where to search.
-type Place struct {
-	Own     []string // the user's own files
-	Home    string   // the user's home, for imports that begin with ~/
-	Dir     string   // the workspace
-	Trusted bool     // the user trusts the workspace
+// SearchScope says where to search.
+type SearchScope struct {
+	UserFiles []string // the user's own files
+	Home      string   // the user's home, for imports that begin with ~/
+	Dir       string   // the workspace
+	Trusted   bool     // the user trusts the workspace
 }
 
 // Book has the rules of a workspace.
 type Book struct {
 	Rules []Rule // apply from the start, highest precedence last
 
-	dir    string
-	search *search
-	when   []conditional
+	dir          string
+	search       *searcher
+	conditionals []conditionalRule
 
 	mu     sync.Mutex
 	nested map[string][]Rule // by folder
 }
 
-// conditional is a rule for the files that match a pattern.
-type conditional struct {
+// conditionalRule is a rule for the files that match a pattern.
+type conditionalRule struct {
 	Rule
 	base  string // the folder that the patterns are relative to
 	globs []string
@@ -77,40 +77,40 @@ type conditional struct {
 
 // These limits apply to rule files.
 const (
-	maxFiles   = 100
-	maxBytes   = 256 << 10
-	importDeep = 5
+	maxFiles       = 100
+	maxBytes       = 256 << 10
+	maxImportDepth = 5
 )
 
 // Find collects the rules that apply in a workspace: the user's own first, then those of each folder
 // from the repository's root down to the workspace. Without trust that is one file per folder,
 // AGENTS.md or else CLAUDE.md. Each unusable file has its own error.
-func (f Finder) Find(p Place) (*Book, []error) {
-	s := &search{Finder: f, home: p.Home, trusted: p.Trusted, seen: make(map[string]bool)}
+func (f Finder) Find(p SearchScope) (*Book, []error) {
+	s := &searcher{Finder: f, home: p.Home, trusted: p.Trusted, seen: make(map[string]bool)}
 	b := &Book{dir: p.Dir, search: s}
-	for _, file := range p.Own {
-		b.Rules = append(b.Rules, s.withImports("", file, 0)...)
+	for _, file := range p.UserFiles {
+		b.Rules = append(b.Rules, s.readWithImports("", file, 0)...)
 	}
-	folders := f.foldersDown(p.Dir)
+	folders := f.foldersFromRoot(p.Dir)
 	s.root = folders[0]
 	for _, folder := range folders {
-		always, when := s.folder(folder)
-		b.Rules, b.when = append(b.Rules, always...), append(b.when, when...)
+		always, when := s.readFolder(folder)
+		b.Rules, b.conditionals = append(b.Rules, always...), append(b.conditionals, when...)
 	}
-	return b, s.bad
+	return b, s.errs
 }
 
-// For returns the rules that apply to a file because of its folder or its name, besides [Book.Rules].
+// RulesFor returns the rules that apply to a file because of its folder or its name, besides [Book.Rules].
 // It reports unusable files when it first meets them.
-func (b *Book) For(file string) (rules []Rule, bad []error) {
+func (b *Book) RulesFor(file string) (rules []Rule, bad []error) {
 	rel, err := filepath.Rel(b.dir, file)
 	if err != nil || !filepath.IsLocal(rel) || !b.search.trusted {
 		return nil, nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.search.bad = nil
-	for _, c := range b.when {
+	b.search.errs = nil
+	for _, c := range b.conditionals {
 		if c.matches(file) {
 			rules = append(rules, c.Rule)
 		}
@@ -122,7 +122,7 @@ func (b *Book) For(file string) (rules []Rule, bad []error) {
 		}
 		found, known := b.nested[folder]
 		if !known {
-			found = b.search.agents(folder)
+			found = b.search.readAgentFiles(folder)
 			if b.nested == nil {
 				b.nested = make(map[string][]Rule)
 			}
@@ -130,20 +130,20 @@ func (b *Book) For(file string) (rules []Rule, bad []error) {
 		}
 		rules = append(rules, found...)
 	}
-	return rules, b.search.bad
+	return rules, b.search.errs
 }
 
-// search is one search for rule files. It uses no file, and no text, twice.
-type search struct {
+// searcher is one search for rule files. It uses no file, and no text, twice.
+type searcher struct {
 	Finder
-	home    string
-	root    string
-	trusted bool
-	seen    map[string]bool // paths and texts
-	files   int
-	bytes   int
-	full    bool // the limit was reached and reported
-	bad     []error
+	home          string
+	root          string
+	trusted       bool
+	seen          map[string]bool // paths and texts
+	files         int
+	bytes         int
+	limitReported bool // the limit was reached and reported
+	errs          []error
 }
 
 // These are the names of rule files in a folder.
@@ -154,30 +154,30 @@ const (
 	localFile    = "CLAUDE.local.md"
 )
 
-// folder reads all rules of one folder of the project.
-func (s *search) folder(dir string) (always []Rule, when []conditional) {
+// readFolder reads all rules of one folder of the project.
+func (s *searcher) readFolder(dir string) (always []Rule, when []conditionalRule) {
 	if s.trusted {
-		for _, name := range foreign {
-			always = append(always, s.withImports(s.root, filepath.Join(dir, name), 0)...)
+		for _, name := range foreignFiles {
+			always = append(always, s.readWithImports(s.root, filepath.Join(dir, name), 0)...)
 		}
-		always = append(always, s.aider(dir)...)
-		for _, kind := range kinds {
-			a, w := s.listed(dir, kind)
+		always = append(always, s.readAiderFiles(dir)...)
+		for _, kind := range ruleDirKinds {
+			a, w := s.readKind(dir, kind)
 			always, when = append(always, a...), append(when, w...)
 		}
 	}
-	return append(always, s.agents(dir)...), when
+	return append(always, s.readAgentFiles(dir)...), when
 }
 
-// agents reads AGENTS.md and CLAUDE.md of one folder; in an untrusted folder only one of them.
-func (s *search) agents(dir string) (rules []Rule) {
+// readAgentFiles reads AGENTS.md and CLAUDE.md of one folder; in an untrusted folder only one of them.
+func (s *searcher) readAgentFiles(dir string) (rules []Rule) {
 	choices := [][]string{{agentsFile, claudeFile}}
 	if s.trusted {
 		choices = [][]string{{claudeFile}, {overrideFile, agentsFile}, {localFile}}
 	}
 	for _, names := range choices {
 		for _, name := range names {
-			if found := s.withImports(s.root, filepath.Join(dir, name), 0); len(found) > 0 {
+			if found := s.readWithImports(s.root, filepath.Join(dir, name), 0); len(found) > 0 {
 				rules = append(rules, found...)
 				break
 			}
@@ -186,23 +186,23 @@ func (s *search) agents(dir string) (rules []Rule) {
 	return rules
 }
 
-// take reads one file, unless it or the same text was already read.
-func (s *search) take(root, path string) (Rule, bool) {
+// readOnce reads one file, unless it or the same text was already read.
+func (s *searcher) readOnce(root, path string) (Rule, bool) {
 	if s.seen[path] || s.Excluded != nil && s.Excluded(path) {
 		return Rule{}, false
 	}
 	if s.files == maxFiles || s.bytes >= maxBytes {
-		if !s.full && s.Exists(path) {
-			s.full = true
-			s.bad = append(s.bad, &fs.PathError{Op: "read", Path: path, Err: ErrTooMany})
+		if !s.limitReported && s.Exists(path) {
+			s.limitReported = true
+			s.errs = append(s.errs, &fs.PathError{Op: "read", Path: path, Err: ErrTooMany})
 		}
 		return Rule{}, false
 	}
-	rule, err := s.Rule(root, path)
+	rule, err := s.ReadRule(root, path)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			s.seen[path] = true
-			s.bad = append(s.bad, err)
+			s.errs = append(s.errs, err)
 		}
 		return Rule{}, false
 	}
@@ -217,8 +217,8 @@ func (s *search) take(root, path string) (Rule, bool) {
 	return rule, true
 }
 
-// Rule reads one rule file.
-func (f Finder) Rule(root, path string) (Rule, error) {
+// ReadRule reads one rule file.
+func (f Finder) ReadRule(root, path string) (Rule, error) {
 	text, err := f.Read(root, path)
 	if err == nil && bytes.IndexByte(text, 0) >= 0 {
 		err = &fs.PathError{Op: "read", Path: path, Err: ErrNotText}
@@ -229,8 +229,8 @@ func (f Finder) Rule(root, path string) (Rule, error) {
 	return Rule{Path: path, Text: string(bytes.ToValidUTF8(text, []byte("\uFFFD")))}, nil
 }
 
-// foldersDown returns the folders from the repository's root to dir.
-func (f Finder) foldersDown(dir string) []string {
+// foldersFromRoot returns the folders from the repository's root to dir.
+func (f Finder) foldersFromRoot(dir string) []string {
 	var up []string
 	for d := dir; ; d = filepath.Dir(d) {
 		up = append(up, d)

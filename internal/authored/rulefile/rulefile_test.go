@@ -17,7 +17,7 @@ type tree map[string]string
 func (files tree) finder(t *testing.T) Finder {
 	return Finder{
 		Read: func(root, path string) ([]byte, error) {
-			if root != "" && !below(root, path) {
+			if root != "" && !isBelow(root, path) {
 				t.Errorf("%s is not below %s", path, root)
 			}
 			switch text, ok := files[path]; {
@@ -30,9 +30,9 @@ func (files tree) finder(t *testing.T) Finder {
 			}
 		},
 		Exists: func(path string) bool {
-			return slices.ContainsFunc(slices.Collect(maps.Keys(files)), func(f string) bool { return f == path || below(path, f) })
+			return slices.ContainsFunc(slices.Collect(maps.Keys(files)), func(f string) bool { return f == path || isBelow(path, f) })
 		},
-		Names: func(_, dir string) (names []string) {
+		ListNames: func(_, dir string) (names []string) {
 			for _, f := range slices.Sorted(maps.Keys(files)) {
 				if rel, err := filepath.Rel(dir, f); err == nil && filepath.IsLocal(rel) {
 					names = append(names, rel)
@@ -63,19 +63,19 @@ func TestAnUntrustedFolderHasOneFileWithoutImports(t *testing.T) {
 		{"", "/above/below", ""},
 		{"", "/above", "above"},
 	} {
-		p := Place{Dir: tt.dir}
+		p := SearchScope{Dir: tt.dir}
 		if tt.own != "" {
-			p.Own = []string{tt.own}
+			p.UserFiles = []string{tt.own}
 		}
 		book, bad := files.finder(t).Find(p)
 		if got := texts(book.Rules); got != tt.want || len(bad) > 0 {
 			t.Errorf("%s: %q, %v; want %q", tt.dir, got, bad, tt.want)
 		}
-		if rules, _ := book.For("/repo/a/c/x.go"); len(rules) > 0 {
+		if rules, _ := book.RulesFor("/repo/a/c/x.go"); len(rules) > 0 {
 			t.Errorf("%s: nested rules apply without trust: %v", tt.dir, rules)
 		}
 	}
-	book, bad := files.finder(t).Find(Place{Dir: "/repo/a/b"})
+	book, bad := files.finder(t).Find(SearchScope{Dir: "/repo/a/b"})
 	if len(bad) != 1 || !errors.Is(bad[0], fs.ErrPermission) || len(book.Rules) != 2 {
 		t.Errorf("an unreadable file: %v, %v", book.Rules, bad)
 	}
@@ -93,7 +93,7 @@ func TestATrustedFolderHasTheRulesOfEveryAgent(t *testing.T) {
 		"/repo/.aider.conf.yml":                            "read:\n  - CONVENTIONS.md\n  - ../outside.md\n", "/repo/CONVENTIONS.md": "conventions", "/outside.md": "outside",
 		"/repo/svc/CLAUDE.md": "svc", "/repo/svc/api/AGENTS.override.md": "override", "/repo/svc/api/AGENTS.md": "api",
 	}
-	book, bad := files.finder(t).Find(Place{Dir: "/repo", Trusted: true})
+	book, bad := files.finder(t).Find(SearchScope{Dir: "/repo", Trusted: true})
 	want := "windsurf | agents | copilot | conventions | cursor | Read the file before related work:\n- /repo/.cursor/rules/ask.mdc: about releases | every" +
 		" | claude @docs/style.md and `@docs/code.md`\n```\n@docs/code.md\n```\n@missing.md me@example.md | style @deeper.md @../CLAUDE.md | deeper | local"
 	if got := texts(book.Rules); got != want || len(bad) > 0 {
@@ -104,7 +104,7 @@ func TestATrustedFolderHasTheRulesOfEveryAgent(t *testing.T) {
 		"/repo/svc/x.txt": "svc", "/repo/svc/api/v1/x.go": "go rules | svc | override", "/elsewhere/x.go": "",
 	} {
 		for range 2 { // the second time from memory
-			if rules, bad := book.For(file); texts(rules) != want || len(bad) > 0 {
+			if rules, bad := book.RulesFor(file); texts(rules) != want || len(bad) > 0 {
 				t.Errorf("%s: %q, %v; want %q", file, texts(rules), bad, want)
 			}
 		}
@@ -119,7 +119,7 @@ func TestImportsStayInTheProjectAndTheRulesOfTheHome(t *testing.T) {
 		"/etc/motd.txt": "motd", "/other/x.md": "x", "/u/notes.md": "notes", "/u/.claude/mine.md": "mine", "/repo/.env": "env", "/u/.ssh/id.txt": "id",
 		"/u/.coder/AGENTS.md": "own @/repo/AGENTS.md @extra.md", "/u/.coder/extra.md": "extra",
 	}
-	book, bad := files.finder(t).Find(Place{Own: []string{"/u/.coder/AGENTS.md"}, Home: "/u", Dir: "/repo", Trusted: true})
+	book, bad := files.finder(t).Find(SearchScope{UserFiles: []string{"/u/.coder/AGENTS.md"}, Home: "/u", Dir: "/repo", Trusted: true})
 	want := "own @/repo/AGENTS.md @extra.md | extra | " + files["/repo/AGENTS.md"] + " | mine"
 	if got := texts(book.Rules); got != want || len(bad) > 0 {
 		t.Errorf("%q, %v\nwant %q", got, bad, want)
@@ -133,19 +133,19 @@ func TestRuleFilesAreBoundedAndExcluded(t *testing.T) {
 	}
 	f := files.finder(t)
 	f.Excluded = func(path string) bool { return path == "/repo/CLAUDE.md" }
-	book, bad := f.Find(Place{Dir: "/repo", Trusted: true})
-	if got := len(book.Rules); got != 1+importDeep || len(bad) > 0 {
+	book, bad := f.Find(SearchScope{Dir: "/repo", Trusted: true})
+	if got := len(book.Rules); got != 1+maxImportDepth || len(bad) > 0 {
 		t.Errorf("%d files, %v: %q", got, bad, texts(book.Rules))
 	}
 	for i := range 2 * maxFiles {
 		files[fmt.Sprintf("/repo/.cursor/rules/%d.mdc", i)] = fmt.Sprintf("---\nalwaysApply: true\n---\nrule %d", i)
 	}
-	book, bad = files.finder(t).Find(Place{Dir: "/repo", Trusted: true})
+	book, bad = files.finder(t).Find(SearchScope{Dir: "/repo", Trusted: true})
 	if len(book.Rules) > maxFiles || len(bad) != 1 || !errors.Is(bad[0], ErrTooMany) {
 		t.Errorf("%d files, %v", len(book.Rules), bad)
 	}
 	files = tree{"/repo/.git/HEAD": "x", "/repo/AGENTS.md": "\xff\xfea\x00b\x00", "/repo/CLAUDE.md": "be\xffkind"}
-	book, bad = files.finder(t).Find(Place{Dir: "/repo"})
+	book, bad = files.finder(t).Find(SearchScope{Dir: "/repo"})
 	if len(bad) != 1 || !errors.Is(bad[0], ErrNotText) || texts(book.Rules) != "be\uFFFDkind" {
 		t.Errorf("%v, %v", book.Rules, bad)
 	}

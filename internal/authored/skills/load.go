@@ -10,19 +10,19 @@ import (
 	"coder/internal/core/clip"
 )
 
-// Loaded is a skill with its text.
-type Loaded struct {
+// LoadedSkill is a skill with its text.
+type LoadedSkill struct {
 	Skill
-	Body  string   // with the arguments inserted
-	Cut   bool     // the body was too long and is cut
-	Files []string // the other files in the skill's folder, relative to it
+	Body      string   // with the arguments inserted
+	Truncated bool     // the body was too long and is cut
+	Files     []string // the other files in the skill's folder, relative to it
 }
 
 // Text returns the skill as text for the model.
-func (l Loaded) Text() string {
+func (l LoadedSkill) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<skill name=%q>\n%s\n", l.Name, l.Body)
-	if l.Cut {
+	if l.Truncated {
 		b.WriteString("[the skill is longer; this is its beginning]\n")
 	}
 	b.WriteString("</skill>")
@@ -32,40 +32,40 @@ func (l Loaded) Text() string {
 	return b.String()
 }
 
-// placeholder marks where to insert arguments.
-const placeholder = "$ARGUMENTS"
+// argsPlaceholder marks where to insert arguments.
+const argsPlaceholder = "$ARGUMENTS"
 
 // Load reads the body of a skill and inserts args: in place of $ARGUMENTS, else at the end. The error
 // is [ErrNotFound] if the skill does not exist, with a text suitable for the model.
-func (c *Catalogue) Load(name, args string) (Loaded, error) {
+func (c *Catalogue) Load(name, args string) (LoadedSkill, error) {
 	s, ok := c.Find(name)
 	if !ok {
-		return Loaded{}, fmt.Errorf("%w: %q", ErrNotFound, name)
+		return LoadedSkill{}, fmt.Errorf("%w: %q", ErrNotFound, name)
 	}
 	text, cut, err := s.text, false, error(nil)
 	if text == "" {
-		text, cut, err = frontmatter.Read(s.root.Files, s.file, bodyBytes)
+		text, cut, err = frontmatter.ReadFile(s.root.Files, s.file, maxBodyBytes)
 	}
 	var f frontmatter.File
 	if err == nil {
-		f, err = frontmatter.Parse(s.root.Fill(text))
+		f, err = frontmatter.Parse(s.root.ExpandDir(text))
 	}
 	if err != nil {
-		return Loaded{}, fmt.Errorf("load skill %s: %w", s.Name, err)
+		return LoadedSkill{}, fmt.Errorf("load skill %s: %w", s.Name, err)
 	}
 	body := strings.TrimSpace(f.Body)
 	args = strings.TrimSpace(args)
 	switch {
-	case strings.Contains(body, placeholder):
-		body = strings.ReplaceAll(body, placeholder, args)
+	case strings.Contains(body, argsPlaceholder):
+		body = strings.ReplaceAll(body, argsPlaceholder, args)
 	case args != "":
 		body += "\n\nArguments: " + args
 	}
-	return Loaded{Skill: s, Body: body, Cut: cut, Files: s.files()}, nil
+	return LoadedSkill{Skill: s, Body: body, Truncated: cut, Files: s.listFiles()}, nil
 }
 
-// files lists the files in the skill's folder, two levels deep.
-func (s Skill) files() []string {
+// listFiles lists the files in the skill's folder, two levels deep.
+func (s Skill) listFiles() []string {
 	if s.text != "" {
 		return nil
 	}
@@ -88,12 +88,12 @@ func (s Skill) files() []string {
 	return found
 }
 
-// Summary returns the list of skills for the system prompt, one line
+// FormatList returns the list of skills for the system prompt, one line
 // each, at most limit bytes. It counts the skills that do not fit.
-func Summary(skills []Skill, limit int) string {
+func FormatList(skills []Skill, limit int) string {
 	var b strings.Builder
 	for i, s := range skills {
-		line := fmt.Sprintf("- %s: %s\n", s.Name, clip.Text(strings.Join(strings.Fields(s.Description), " "), limit/4))
+		line := fmt.Sprintf("- %s: %s\n", s.Name, clip.Truncate(strings.Join(strings.Fields(s.Description), " "), limit/4))
 		if b.Len()+len(line) > limit {
 			fmt.Fprintf(&b, "- and %d more\n", len(skills)-i)
 			break

@@ -20,12 +20,12 @@ import (
 
 // These limits apply to reading and display.
 const (
-	maxName        = 64       // characters
-	maxDescription = 1024     // characters
-	maxFolders     = 500      // examined in each root
-	headerBytes    = 64 << 10 // of a SKILL.md, to list it
-	bodyBytes      = 96 << 10 // of a SKILL.md, to load it
-	maxFiles       = 50       // listed with a loaded skill
+	maxNameLen        = 64       // characters
+	maxDescriptionLen = 1024     // characters
+	maxFolders        = 500      // examined in each root
+	maxHeaderBytes    = 64 << 10 // of a SKILL.md, to list it
+	maxBodyBytes      = 96 << 10 // of a SKILL.md, to load it
+	maxFiles          = 50       // listed with a loaded skill
 )
 
 // Root is a folder whose folders may be skills, and Warning a problem there.
@@ -37,7 +37,7 @@ type (
 // Skill is the header of a skill that is not loaded yet.
 type Skill struct {
 	Name          string
-	Short         string // Name without its plugin; empty if it has none
+	ShortName     string // Name without its plugin; empty if it has none
 	Description   string
 	License       string
 	Compatibility string
@@ -51,8 +51,8 @@ type Skill struct {
 	text string // of a built-in skill
 }
 
-// About returns the skill's purpose for display: from its metadata, or else its description.
-func (s Skill) About() string { return cmp.Or(s.Metadata["about"], s.Description) }
+// DisplayText returns the skill's purpose for display: from its metadata, or else its description.
+func (s Skill) DisplayText() string { return cmp.Or(s.Metadata["about"], s.Description) }
 
 // ErrNotFound means that the skill does not exist.
 var ErrNotFound = errors.New("no such skill")
@@ -63,15 +63,15 @@ type Catalogue struct{ *frontmatter.Catalogue[Skill] }
 // New returns the catalogue of roots in order of precedence: of two skills with one name, the one in
 // the earlier root counts; built-in skills come last.
 func New(roots ...Root) *Catalogue {
-	return &Catalogue{frontmatter.NewCatalogue(func() found {
-		var all found
+	return &Catalogue{frontmatter.NewCatalogue(func() scanResult {
+		var all scanResult
 		for _, root := range roots {
-			for _, folder := range folders(&all, root) {
+			for _, folder := range skillFolders(&all, root) {
 				readHeader(&all, root, folder)
 			}
 		}
-		if s, _, err := parse(createSkill, "create-skill"); err == nil {
-			s.text = createSkill
+		if s, _, err := parseSkill(createSkillText, "create-skill"); err == nil {
+			s.text = createSkillText
 			all.Add(s.Name, s)
 		}
 		slices.SortFunc(all.Items, func(a, b Skill) int { return strings.Compare(a.Name, b.Name) })
@@ -79,7 +79,7 @@ func New(roots ...Root) *Catalogue {
 	})}
 }
 
-type found = frontmatter.Found[Skill]
+type scanResult = frontmatter.ScanResult[Skill]
 
 // Find returns the skill with that name, or else the only one with that short name.
 func (c *Catalogue) Find(name string) (Skill, bool) {
@@ -87,15 +87,15 @@ func (c *Catalogue) Find(name string) (Skill, bool) {
 	skills, _ := c.List()
 	i := slices.IndexFunc(skills, func(s Skill) bool { return s.Name == name })
 	if i < 0 {
-		return frontmatter.InShort(skills, func(s Skill) bool { return name != "" && s.Short == name })
+		return frontmatter.FindUnique(skills, func(s Skill) bool { return name != "" && s.ShortName == name })
 	}
 	return skills[i], true
 }
 
-// folders returns the folders in root that may be skills, by name. A missing root is no problem.
-func folders(all *found, root Root) []string {
-	if root.Only != nil {
-		return root.Only
+// skillFolders returns the folders in root that may be skills, by name. A missing root is no problem.
+func skillFolders(all *scanResult, root Root) []string {
+	if root.OnlyNames != nil {
+		return root.OnlyNames
 	}
 	entries, err := fs.ReadDir(root.Files, ".")
 	if err != nil {
@@ -117,14 +117,14 @@ func folders(all *found, root Root) []string {
 	return names
 }
 
-// fileNames are the accepted names of a skill's file.
-var fileNames = []string{"SKILL.md", "skill.md"}
+// skillFileNames are the accepted names of a skill's file.
+var skillFileNames = []string{"SKILL.md", "skill.md"}
 
 // readHeader reads the header of the skill in folder, if there is one.
-func readHeader(all *found, root Root, folder string) {
-	for _, name := range fileNames {
+func readHeader(all *scanResult, root Root, folder string) {
+	for _, name := range skillFileNames {
 		file := path.Join(folder, name)
-		text, _, err := frontmatter.Read(root.Files, file, headerBytes)
+		text, _, err := frontmatter.ReadFile(root.Files, file, maxHeaderBytes)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -133,7 +133,7 @@ func readHeader(all *found, root Root, folder string) {
 			all.Warn(where, "%v", err)
 			return
 		}
-		s, problems, err := parse(text, folder)
+		s, problems, err := parseSkill(text, folder)
 		for _, p := range problems {
 			all.Warn(where, "%s", p)
 		}
@@ -141,16 +141,16 @@ func readHeader(all *found, root Root, folder string) {
 			all.Warn(where, "skipped: %v", err)
 			return
 		}
-		s.Name, s.Short = root.Named(s.Name)
+		s.Name, s.ShortName = root.QualifiedName(s.Name)
 		s.Path, s.root, s.file = where, root, file
 		all.Add(s.Name, s)
 		return
 	}
 }
 
-// parse parses the text of a skill's file. It replaces a
+// parseSkill parses the text of a skill's file. It replaces a
 // missing or invalid name by the folder's, if that is valid.
-func parse(text, folder string) (Skill, []string, error) {
+func parseSkill(text, folder string) (Skill, []string, error) {
 	f, err := frontmatter.Parse(text)
 	if err != nil {
 		return Skill{}, nil, err
@@ -158,11 +158,11 @@ func parse(text, folder string) (Skill, []string, error) {
 	problems := f.Problems
 	name := f.Text("name")
 	switch {
-	case ValidName(name) && name != folder:
+	case IsValidName(name) && name != folder:
 		problems = append(problems, fmt.Sprintf("the skill is named %s, but its folder is %s", name, folder))
-	case !ValidName(name) && !ValidName(folder):
-		return Skill{}, problems, fmt.Errorf("%q is not a valid name: use lower-case letters, digits and single dashes, at most %d", name, maxName)
-	case !ValidName(name):
+	case !IsValidName(name) && !IsValidName(folder):
+		return Skill{}, problems, fmt.Errorf("%q is not a valid name: use lower-case letters, digits and single dashes, at most %d", name, maxNameLen)
+	case !IsValidName(name):
 		if name != "" {
 			problems = append(problems, fmt.Sprintf("%q is not a valid name; using the folder name %s", name, folder))
 		}
@@ -172,20 +172,20 @@ func parse(text, folder string) (Skill, []string, error) {
 	if description == "" {
 		return Skill{}, problems, errors.New("it has no description")
 	}
-	if runes := []rune(description); len(runes) > maxDescription {
-		problems = append(problems, fmt.Sprintf("the description is cut at %d characters", maxDescription))
-		description = string(runes[:maxDescription])
+	if runes := []rune(description); len(runes) > maxDescriptionLen {
+		problems = append(problems, fmt.Sprintf("the description is cut at %d characters", maxDescriptionLen))
+		description = string(runes[:maxDescriptionLen])
 	}
 	return Skill{
 		Name: name, Description: description, License: f.Text("license"), Compatibility: f.Text("compatibility"),
-		AllowedTools: f.Fields["allowed-tools"].Words(), Metadata: f.Fields["metadata"].Map, Fields: f.Fields,
+		AllowedTools: f.Fields["allowed-tools"].Items(), Metadata: f.Fields["metadata"].Map, Fields: f.Fields,
 	}, problems, nil
 }
 
-// ValidName reports whether a skill may have this name: words of
+// IsValidName reports whether a skill may have this name: words of
 // lowercase letters and digits, joined by single dashes.
-func ValidName(name string) bool {
-	if name == "" || len(name) > maxName {
+func IsValidName(name string) bool {
+	if name == "" || len(name) > maxNameLen {
 		return false
 	}
 	for word := range strings.SplitSeq(name, "-") {
@@ -197,4 +197,4 @@ func ValidName(name string) bool {
 }
 
 //go:embed create-skill.md
-var createSkill string
+var createSkillText string

@@ -76,7 +76,7 @@ func TestLenientReading(t *testing.T) {
 				t.Errorf("%s: %s does not name the file", name, w)
 			}
 		}
-		if s, ok := c.Find(tt.want); ok && len([]rune(s.Description)) > maxDescription {
+		if s, ok := c.Find(tt.want); ok && len([]rune(s.Description)) > maxDescriptionLen {
 			t.Errorf("%s: a description of %d", name, len([]rune(s.Description)))
 		}
 	}
@@ -114,15 +114,15 @@ func TestLoad(t *testing.T) {
 		{"a", " this ", "Do this and this."}, {"a", "", "Do  and ."}, {"a", "$ARGUMENTS", "Do $ARGUMENTS and $ARGUMENTS."},
 		{"b", "", "Do it."}, {"b", "now", "Do it.\n\nArguments: now"},
 	} {
-		if got, err := c.Load(tt.name, tt.args); err != nil || got.Body != tt.want || got.Cut {
+		if got, err := c.Load(tt.name, tt.args); err != nil || got.Body != tt.want || got.Truncated {
 			t.Errorf("%s %q: %q, %v", tt.name, tt.args, got.Body, err)
 		}
 	}
 	if got, _ := c.Load("a", ""); strings.Join(got.Files, " ") != "ref.md scripts/run.sh" {
 		t.Errorf("beside it lie %q", got.Files)
 	}
-	if got, err := c.Load("long", ""); err != nil || !got.Cut || len(got.Body) > bodyBytes {
-		t.Errorf("%d bytes, cut %v, %v", len(got.Body), got.Cut, err)
+	if got, err := c.Load("long", ""); err != nil || !got.Truncated || len(got.Body) > maxBodyBytes {
+		t.Errorf("%d bytes, cut %v, %v", len(got.Body), got.Truncated, err)
 	}
 	if _, err := c.Load("nope", ""); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "nope") {
 		t.Errorf("%v", err)
@@ -147,7 +147,7 @@ func TestBuiltIn(t *testing.T) {
 	if err != nil || !strings.Contains(got.Body, "a thing for releases") || got.Path != "" {
 		t.Errorf("%v, %.100s", err, got.Body)
 	}
-	_, problems, _ := parse(createSkill, "create-skill")
+	_, problems, _ := parseSkill(createSkillText, "create-skill")
 	if len(problems) > 0 {
 		t.Errorf("the built-in skill has problems: %v", problems)
 	}
@@ -183,12 +183,12 @@ func TestNothingIsReadUntilAsked(t *testing.T) {
 	if n.Load() != 2*first {
 		t.Errorf("%d openings after a refresh, want %d", n.Load(), 2*first)
 	}
-	c.Renew(time.Hour)
+	c.RefreshOlderThan(time.Hour)
 	c.List()
 	if n.Load() != 2*first {
 		t.Errorf("%d openings: what is new is looked for again", n.Load())
 	}
-	c.Renew(-1)
+	c.RefreshOlderThan(-1)
 	c.List()
 	if n.Load() != 3*first {
 		t.Errorf("%d openings: what is old is not looked for again", n.Load())
@@ -211,7 +211,7 @@ func TestRealFolders(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := New(Root{Path: root, Files: repofile.Below(root)}, Root{Path: "none", Files: repofile.Below(filepath.Join(top, "none"))})
+	c := New(Root{Path: root, Files: repofile.NewRoot(root)}, Root{Path: "none", Files: repofile.NewRoot(filepath.Join(top, "none"))})
 	skills, warnings := c.List()
 	if names(skills) != "create-skill in" {
 		t.Errorf("skills are %s", names(skills))
@@ -223,28 +223,28 @@ func TestRealFolders(t *testing.T) {
 
 func TestSummary(t *testing.T) {
 	skills := []Skill{{Name: "a", Description: "one\n  two"}, {Name: "b", Description: strings.Repeat("字", 400)}, {Name: "c", Description: "see"}}
-	if got := Summary(skills[:1], 100); got != "- a: one two\n" {
+	if got := FormatList(skills[:1], 100); got != "- a: one two\n" {
 		t.Errorf("%q", got)
 	}
-	got := Summary(skills, 100)
+	got := FormatList(skills, 100)
 	if !strings.HasPrefix(got, "- a: one two\n- b: 字") || len(got) > 130 || !strings.Contains(got, "…\n") {
 		t.Errorf("%q", got)
 	}
-	if got := Summary(skills, 20); got != "- a: one t…\n- and 2 more\n" && !strings.HasSuffix(got, "more\n") {
+	if got := FormatList(skills, 20); got != "- a: one t…\n- and 2 more\n" && !strings.HasSuffix(got, "more\n") {
 		t.Errorf("%q", got)
 	}
-	if Summary(nil, 100) != "" {
+	if FormatList(nil, 100) != "" {
 		t.Error("no skills have a summary")
 	}
 }
 
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{createSkill, header("a", "b"), "---\nname: [x]\ndescription: {a: b}\n---\n", "---\nname:\n  a: b\n---"} {
+	for _, s := range []string{createSkillText, header("a", "b"), "---\nname: [x]\ndescription: {a: b}\n---\n", "---\nname:\n  a: b\n---"} {
 		f.Add(s, "folder")
 	}
 	f.Fuzz(func(t *testing.T, text, folder string) {
-		s, _, err := parse(text, folder)
-		if err == nil && (!ValidName(s.Name) || s.Description == "" || len([]rune(s.Description)) > maxDescription) {
+		s, _, err := parseSkill(text, folder)
+		if err == nil && (!IsValidName(s.Name) || s.Description == "" || len([]rune(s.Description)) > maxDescriptionLen) {
 			t.Errorf("%q in %q is a skill: %+v", text, folder, s)
 		}
 	})

@@ -22,11 +22,11 @@ func Parse(text string) (map[string]any, error) {
 	root := make(map[string]any)
 	at := root
 	for {
-		p.blank(true)
+		p.skipBlanks(true)
 		if p.rest == "" {
 			return root, nil
 		}
-		err := p.line(root, &at)
+		err := p.parseLine(root, &at)
 		if err != nil {
 			line := 1 + strings.Count(strings.ReplaceAll(text, "\r\n", "\n")[:whole-len(p.rest)], "\n")
 			return nil, fmt.Errorf("line %d: %w", line, err)
@@ -36,28 +36,28 @@ func Parse(text string) (map[string]any, error) {
 
 type parser struct{ rest string }
 
-// line reads a table's head, or a key and its value.
-func (p *parser) line(root map[string]any, at *map[string]any) error {
+// parseLine reads a table's head, or a key and its value.
+func (p *parser) parseLine(root map[string]any, at *map[string]any) error {
 	close := "]"
 	if strings.HasPrefix(p.rest, "[[") {
 		close = "]]"
 	}
-	if !p.take("[") {
-		if err := p.pair(*at, 0); err != nil {
+	if !p.accept("[") {
+		if err := p.parsePair(*at, 0); err != nil {
 			return err
 		}
-		return p.end()
+		return p.expectLineEnd()
 	}
-	p.take("[")
-	p.blank(false)
-	words, err := p.key()
+	p.accept("[")
+	p.skipBlanks(false)
+	words, err := p.parseKey()
 	if err != nil {
 		return err
 	}
-	if p.blank(false); !p.take(close) {
+	if p.skipBlanks(false); !p.accept(close) {
 		return errInvalid
 	}
-	table, err := below(root, words[:len(words)-1])
+	table, err := subtable(root, words[:len(words)-1])
 	if err != nil {
 		return err
 	}
@@ -66,14 +66,14 @@ func (p *parser) line(root map[string]any, at *map[string]any) error {
 		next := make(map[string]any)
 		list, _ := table[last].([]any)
 		table[last], *at = append(list, next), next
-	} else if *at, err = below(table, []string{last}); err != nil {
+	} else if *at, err = subtable(table, []string{last}); err != nil {
 		return err
 	}
-	return p.end()
+	return p.expectLineEnd()
 }
 
-// below is the table at words, made where there is none; of a list, its last.
-func below(t map[string]any, words []string) (map[string]any, error) {
+// subtable is the table at words, made where there is none; of a list, its last.
+func subtable(t map[string]any, words []string) (map[string]any, error) {
 	for _, w := range words {
 		switch v := t[w].(type) {
 		case nil:
@@ -97,32 +97,32 @@ func below(t map[string]any, words []string) (map[string]any, error) {
 	return t, nil
 }
 
-// pair reads key = value into a table.
-func (p *parser) pair(t map[string]any, depth int) error {
-	words, err := p.key()
+// parsePair reads key = value into a table.
+func (p *parser) parsePair(t map[string]any, depth int) error {
+	words, err := p.parseKey()
 	if err != nil {
 		return err
 	}
-	if p.blank(false); !p.take("=") {
+	if p.skipBlanks(false); !p.accept("=") {
 		return errInvalid
 	}
-	p.blank(false)
-	v, err := p.value(depth)
+	p.skipBlanks(false)
+	v, err := p.parseValue(depth)
 	if err != nil {
 		return err
 	}
-	if t, err = below(t, words[:len(words)-1]); err == nil {
+	if t, err = subtable(t, words[:len(words)-1]); err == nil {
 		t[words[len(words)-1]] = v
 	}
 	return err
 }
 
-// key reads words with dots between them.
-func (p *parser) key() (words []string, err error) {
+// parseKey reads words with dots between them.
+func (p *parser) parseKey() (words []string, err error) {
 	for {
 		var word string
 		if strings.HasPrefix(p.rest, `"`) || strings.HasPrefix(p.rest, "'") {
-			if word, err = p.text(); err != nil {
+			if word, err = p.parseString(); err != nil {
 				return nil, err
 			}
 		} else {
@@ -135,30 +135,30 @@ func (p *parser) key() (words []string, err error) {
 			word, p.rest = p.rest[:n], p.rest[n:]
 		}
 		words = append(words, word)
-		if p.blank(false); !p.take(".") {
+		if p.skipBlanks(false); !p.accept(".") {
 			return words, nil
 		}
-		p.blank(false)
+		p.skipBlanks(false)
 	}
 }
 
-func (p *parser) value(depth int) (any, error) {
+func (p *parser) parseValue(depth int) (any, error) {
 	switch {
 	case depth > maxDepth:
 		return nil, errInvalid
 	case strings.HasPrefix(p.rest, `"`), strings.HasPrefix(p.rest, "'"):
-		return p.text()
-	case p.take("["):
+		return p.parseString()
+	case p.accept("["):
 		list := []any{}
-		err := p.items("]", func() error {
-			v, err := p.value(depth + 1)
+		err := p.parseItems("]", func() error {
+			v, err := p.parseValue(depth + 1)
 			list = append(list, v)
 			return err
 		})
 		return list, err
-	case p.take("{"):
+	case p.accept("{"):
 		t := make(map[string]any)
-		return t, p.items("}", func() error { return p.pair(t, depth+1) })
+		return t, p.parseItems("}", func() error { return p.parsePair(t, depth+1) })
 	}
 	n := strings.IndexAny(p.rest, ",]}#\n")
 	if n < 0 {
@@ -177,34 +177,34 @@ func (p *parser) value(depth int) (any, error) {
 	return word, nil
 }
 
-// items reads what is separated by commas up to its end.
-func (p *parser) items(end string, one func() error) error {
+// parseItems reads what is separated by commas up to its end.
+func (p *parser) parseItems(end string, one func() error) error {
 	for {
-		if p.blank(true); p.take(end) {
+		if p.skipBlanks(true); p.accept(end) {
 			return nil
 		}
 		if err := one(); err != nil {
 			return err
 		}
-		if p.blank(true); !p.take(",") && !strings.HasPrefix(p.rest, end) {
+		if p.skipBlanks(true); !p.accept(",") && !strings.HasPrefix(p.rest, end) {
 			return errInvalid
 		}
 	}
 }
 
-// text reads a string of any kind.
-func (p *parser) text() (string, error) {
+// parseString reads a string of any kind.
+func (p *parser) parseString() (string, error) {
 	for _, mark := range []string{`"""`, "'''", `"`, "'"} {
-		if !p.take(mark) {
+		if !p.accept(mark) {
 			continue
 		}
 		if len(mark) == 3 {
-			p.take("\n")
+			p.accept("\n")
 		}
 		var b strings.Builder
 		for p.rest != "" && !strings.HasPrefix(p.rest, mark) {
-			if mark[0] == '"' && p.take(`\`) {
-				if err := p.escape(&b); err != nil {
+			if mark[0] == '"' && p.accept(`\`) {
+				if err := p.parseEscape(&b); err != nil {
 					return "", err
 				}
 				continue
@@ -215,7 +215,7 @@ func (p *parser) text() (string, error) {
 			b.WriteByte(p.rest[0])
 			p.rest = p.rest[1:]
 		}
-		if !p.take(mark) {
+		if !p.accept(mark) {
 			return "", errInvalid
 		}
 		return b.String(), nil
@@ -223,7 +223,7 @@ func (p *parser) text() (string, error) {
 	return "", errInvalid
 }
 
-func (p *parser) escape(b *strings.Builder) error {
+func (p *parser) parseEscape(b *strings.Builder) error {
 	if p.rest == "" {
 		return errInvalid
 	}
@@ -250,16 +250,16 @@ func (p *parser) escape(b *strings.Builder) error {
 	return nil
 }
 
-// end makes sure that nothing but a comment stands in the rest of the line.
-func (p *parser) end() error {
-	if p.blank(false); p.rest != "" && p.rest[0] != '\n' && p.rest[0] != '#' {
+// expectLineEnd makes sure that nothing but a comment stands in the rest of the line.
+func (p *parser) expectLineEnd() error {
+	if p.skipBlanks(false); p.rest != "" && p.rest[0] != '\n' && p.rest[0] != '#' {
 		return errInvalid
 	}
 	return nil
 }
 
-// blank passes over blanks, and over comments and ends of lines if lines is set.
-func (p *parser) blank(lines bool) {
+// skipBlanks passes over blanks, and over comments and ends of lines if lines is set.
+func (p *parser) skipBlanks(lines bool) {
 	for {
 		p.rest = strings.TrimLeft(p.rest, " \t")
 		switch {
@@ -273,7 +273,7 @@ func (p *parser) blank(lines bool) {
 	}
 }
 
-func (p *parser) take(s string) bool {
+func (p *parser) accept(s string) bool {
 	rest, ok := strings.CutPrefix(p.rest, s)
 	p.rest = rest
 	return ok

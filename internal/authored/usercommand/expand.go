@@ -14,9 +14,9 @@ type Kind uint8
 
 // The kinds. The zero Kind is text, which requests nothing.
 const (
-	Text  Kind = iota
-	Shell      // run Text as a command and insert its output
-	File       // insert the file named in Text, perhaps with :12 or :12-20
+	KindText  Kind = iota
+	KindShell      // run Text as a command and insert its output
+	KindFile       // insert the file named in Text, perhaps with :12 or :12-20
 )
 
 // Segment is a part of an expanded command. Raw is its source
@@ -31,11 +31,11 @@ type Segment struct {
 // exclamation mark before backticks, a file is @path; inside code neither is special. Arguments replace
 // $ARGUMENTS, $1, $2 … (\$ is a plain dollar sign), or follow the body if it has no placeholder.
 func Expand(body, args string) []Segment {
-	a := arguments{all: strings.TrimSpace(args)}
-	a.each = fields(a.all)
+	a := commandArgs{all: strings.TrimSpace(args)}
+	a.each = splitFields(a.all)
 	var segments []Segment
-	for _, s := range parse(strings.TrimSpace(body)) {
-		s.Text, s.Raw = a.put(s.Text), a.put(s.Raw)
+	for _, s := range parseSegments(strings.TrimSpace(body)) {
+		s.Text, s.Raw = a.replacePlaceholders(s.Text), a.replacePlaceholders(s.Raw)
 		segments = append(segments, s)
 	}
 	if !a.used && a.all != "" {
@@ -48,12 +48,12 @@ func Expand(body, args string) []Segment {
 	return segments
 }
 
-// Fill joins segments into the text for the model. results has the results of segments by index; a
+// Join joins segments into the text for the model. results has the results of segments by index; a
 // segment without a result stays as written.
-func Fill(segments []Segment, results map[int]string) string {
+func Join(segments []Segment, results map[int]string) string {
 	var b strings.Builder
 	for i, s := range segments {
-		if r, ok := results[i]; ok && s.Kind != Text {
+		if r, ok := results[i]; ok && s.Kind != KindText {
 			b.WriteString(r)
 			continue
 		}
@@ -62,73 +62,73 @@ func Fill(segments []Segment, results map[int]string) string {
 	return b.String()
 }
 
-// parse splits a body into segments and leaves placeholders unchanged.
-func parse(body string) []Segment {
+// parseSegments splits a body into segments and leaves placeholders unchanged.
+func parseSegments(body string) []Segment {
 	p := parser{before: ' '}
 	for line, code := range frontmatter.Lines(body) {
 		if code {
-			p.plain.WriteString(line)
+			p.pendingText.WriteString(line)
 		} else {
-			p.line(line)
+			p.parseLine(line)
 		}
 		p.before = ' '
 	}
 	p.flush()
-	return p.out
+	return p.segments
 }
 
 type parser struct {
-	out    []Segment
-	plain  strings.Builder
-	before rune // the previous character
+	segments    []Segment
+	pendingText strings.Builder
+	before      rune // the previous character
 }
 
 func (p *parser) flush() {
-	if p.plain.Len() > 0 {
-		p.out = append(p.out, Segment{Text: p.plain.String(), Raw: p.plain.String()})
-		p.plain.Reset()
+	if p.pendingText.Len() > 0 {
+		p.segments = append(p.segments, Segment{Text: p.pendingText.String(), Raw: p.pendingText.String()})
+		p.pendingText.Reset()
 	}
 }
 
-func (p *parser) take(s Segment) {
+func (p *parser) addSegment(s Segment) {
 	p.flush()
-	p.out = append(p.out, s)
+	p.segments = append(p.segments, s)
 }
 
-// line parses one line outside code blocks.
-func (p *parser) line(line string) {
+// parseLine parses one line outside code blocks.
+func (p *parser) parseLine(line string) {
 	for i := 0; i < len(line); {
 		r, size := utf8.DecodeRuneInString(line[i:])
 		n := size
 		switch {
-		case r == '!' && !joined(p.before):
+		case r == '!' && !isJoined(p.before):
 			inner, opens := strings.CutPrefix(line[i:], "!`")
 			if command, _, closes := strings.Cut(inner, "`"); opens && closes && strings.TrimSpace(command) != "" {
 				n = len("!``") + len(command)
-				p.take(Segment{Shell, command, line[i : i+n]})
+				p.addSegment(Segment{KindShell, command, line[i : i+n]})
 				break
 			}
-			p.plain.WriteByte('!')
-		case r == '@' && !joined(p.before):
-			if name, length := fileAt(line[i:]); name != "" {
+			p.pendingText.WriteByte('!')
+		case r == '@' && !isJoined(p.before):
+			if name, length := parseFile(line[i:]); name != "" {
 				n = length
-				p.take(Segment{File, name, line[i : i+n]})
+				p.addSegment(Segment{KindFile, name, line[i : i+n]})
 				break
 			}
-			p.plain.WriteByte('@')
+			p.pendingText.WriteByte('@')
 		case r == '`':
-			n = frontmatter.CodeSpan(line[i:])
-			p.plain.WriteString(line[i : i+n])
+			n = frontmatter.CodeSpanLen(line[i:])
+			p.pendingText.WriteString(line[i : i+n])
 		default:
-			p.plain.WriteString(line[i : i+size])
+			p.pendingText.WriteString(line[i : i+size])
 		}
 		p.before, _ = utf8.DecodeLastRuneInString(line[:i+n])
 		i += n
 	}
 }
 
-// fileAt parses @path or @"path with blanks" at the start of s.
-func fileAt(s string) (name string, length int) {
+// parseFile parses @path or @"path with blanks" at the start of s.
+func parseFile(s string) (name string, length int) {
 	rest := s[1:]
 	if inner, ok := strings.CutPrefix(rest, `"`); ok {
 		if name, _, ok = strings.Cut(inner, `"`); ok && strings.TrimSpace(name) != "" {
@@ -143,29 +143,29 @@ func fileAt(s string) (name string, length int) {
 		rest = rest[:end]
 	}
 	name = strings.TrimRight(rest, ".:!?*")
-	if strings.IndexFunc(name, func(r rune) bool { return word(r) || r == '$' }) < 0 {
+	if strings.IndexFunc(name, func(r rune) bool { return isWordRune(r) || r == '$' }) < 0 {
 		return "", 0
 	}
 	return name, 1 + len(name)
 }
 
-// joined reports whether a sign after before is part of a word, as in an email address, or is escaped
+// isJoined reports whether a sign after before is part of a word, as in an email address, or is escaped
 // by a backslash. Chinese needs no space before the sign.
-func joined(before rune) bool {
-	return before == '\\' || before < utf8.RuneSelf && word(before)
+func isJoined(before rune) bool {
+	return before == '\\' || before < utf8.RuneSelf && isWordRune(before)
 }
 
-func word(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
+func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
 
-// arguments are the arguments of a command.
-type arguments struct {
+// commandArgs are the arguments of a command.
+type commandArgs struct {
 	all  string
 	each []string
 	used bool // a placeholder was found
 }
 
-// put replaces the placeholders in s, but not in the inserted text.
-func (a *arguments) put(s string) string {
+// replacePlaceholders replaces the placeholders in s, but not in the inserted text.
+func (a *commandArgs) replacePlaceholders(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); {
 		rest := s[i:]
@@ -174,7 +174,7 @@ func (a *arguments) put(s string) string {
 			i += 2
 			continue
 		}
-		if value, n := a.at(rest); n > 0 {
+		if value, n := a.parsePlaceholder(rest); n > 0 {
 			b.WriteString(value)
 			a.used = true
 			i += n
@@ -186,15 +186,15 @@ func (a *arguments) put(s string) string {
 	return b.String()
 }
 
-// placeholder stands for all arguments.
-const placeholder = "$ARGUMENTS"
+// argsPlaceholder stands for all arguments.
+const argsPlaceholder = "$ARGUMENTS"
 
-// at parses a placeholder at the start of s and returns its value
+// parsePlaceholder parses a placeholder at the start of s and returns its value
 // and length. An amount of money such as $100 is not one.
-func (a *arguments) at(s string) (value string, n int) {
-	if after, ok := strings.CutPrefix(s, placeholder); ok {
-		if next, _ := utf8.DecodeRuneInString(after); next != '_' && !(next < utf8.RuneSelf && word(next)) {
-			return a.all, len(placeholder)
+func (a *commandArgs) parsePlaceholder(s string) (value string, n int) {
+	if after, ok := strings.CutPrefix(s, argsPlaceholder); ok {
+		if next, _ := utf8.DecodeRuneInString(after); next != '_' && !(next < utf8.RuneSelf && isWordRune(next)) {
+			return a.all, len(argsPlaceholder)
 		}
 	}
 	if s == "" || s[0] != '$' {
@@ -212,8 +212,8 @@ func (a *arguments) at(s string) (value string, n int) {
 	return value, n
 }
 
-// fields splits s at spaces, except inside quotes. Unclosed quotes are ordinary characters.
-func fields(s string) []string {
+// splitFields splits s at spaces, except inside quotes. Unclosed quotes are ordinary characters.
+func splitFields(s string) []string {
 	var list []string
 	var b strings.Builder
 	open := false // b is a field, perhaps an empty one

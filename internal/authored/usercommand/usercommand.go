@@ -3,7 +3,7 @@
 //
 // It runs nothing and reads only its own files: it returns a command's shell commands and files to the
 // caller as [Segment]s. The caller gets their results with the usual approvals and inserts them with
-// [Fill]. Only the author of the file can request them; arguments and results are plain text.
+// [Join]. Only the author of the file can request them; arguments and results are plain text.
 package usercommand
 
 import (
@@ -35,9 +35,9 @@ type (
 // Command is the header of a command.
 type Command struct {
 	Name         string // without the slash: "a:b"
-	Short        string // Name without its plugin; empty if it has none
+	ShortName    string // Name without its plugin; empty if it has none
 	Description  string
-	Hint         string // describes its arguments
+	ArgsHint     string // describes its arguments
 	AllowedTools []string
 	Model        string
 	Path         string // for display
@@ -56,10 +56,10 @@ type Catalogue struct {
 
 // New returns the catalogue of roots in order of precedence. It reads nothing yet.
 func New(roots ...Root) *Catalogue {
-	return &Catalogue{frontmatter.NewCatalogue(func() found {
-		var all found
+	return &Catalogue{frontmatter.NewCatalogue(func() scanResult {
+		var all scanResult
 		for _, root := range roots {
-			for _, file := range files(&all, root) {
+			for _, file := range listFiles(&all, root) {
 				readHeader(&all, root, file)
 			}
 		}
@@ -68,7 +68,7 @@ func New(roots ...Root) *Catalogue {
 	})}
 }
 
-type found = frontmatter.Found[Command]
+type scanResult = frontmatter.ScanResult[Command]
 
 // Find returns the command with that name, with or without its slash.
 func (c *Catalogue) Find(name string) (Command, bool) {
@@ -94,10 +94,10 @@ func (c *Catalogue) Expand(name, args string) (Command, []Segment, error) {
 	return cmd, Expand(f.Body, args), nil
 }
 
-// files lists the Markdown files below root. A missing root is no problem.
-func files(all *found, root Root) []string {
-	if root.Only != nil {
-		return root.Only
+// listFiles lists the Markdown files below root. A missing root is no problem.
+func listFiles(all *scanResult, root Root) []string {
+	if root.OnlyNames != nil {
+		return root.OnlyNames
 	}
 	var names []string
 	entries := 0
@@ -131,10 +131,10 @@ func files(all *found, root Root) []string {
 }
 
 // readHeader adds the command in a file, if it is one.
-func readHeader(all *found, root Root, file string) {
+func readHeader(all *scanResult, root Root, file string) {
 	where := root.Path + "/" + file
 	name := strings.ReplaceAll(strings.TrimSuffix(file, path.Ext(file)), "/", ":")
-	if !validName(name) {
+	if !isValidName(name) {
 		all.Warn(where, "skipped: %q cannot be typed as a command", name)
 		return
 	}
@@ -150,15 +150,15 @@ func readHeader(all *found, root Root, file string) {
 	if hint.List != nil { // unquoted, "[issue] [priority]" reads as a list
 		hint.Text = "[" + strings.Join(hint.List, ", ") + "]"
 	}
-	full, short := root.Named(name)
+	full, short := root.QualifiedName(name)
 	all.Add(full, Command{
-		Name: full, Short: short, Description: describe(f), Hint: hint.Text, AllowedTools: f.Fields["allowed-tools"].Words(),
+		Name: full, ShortName: short, Description: description(f), ArgsHint: hint.Text, AllowedTools: f.Fields["allowed-tools"].Items(),
 		Model: f.Text("model"), Path: where, root: root, file: file,
 	})
 }
 
-// describe returns the description, or else the first line of the body.
-func describe(f frontmatter.File) string {
+// description returns the description, or else the first line of the body.
+func description(f frontmatter.File) string {
 	if d := strings.TrimSpace(f.Text("description")); d != "" {
 		return d
 	}
@@ -171,8 +171,8 @@ func describe(f frontmatter.File) string {
 	return string(runes)
 }
 
-// validName reports whether a command can be typed by this name.
-func validName(name string) bool {
+// isValidName reports whether a command can be typed by this name.
+func isValidName(name string) bool {
 	for part := range strings.SplitSeq(name, ":") {
 		if part == "" || strings.IndexFunc(part, func(r rune) bool {
 			return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.", r)

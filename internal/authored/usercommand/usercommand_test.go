@@ -36,7 +36,7 @@ func TestList(t *testing.T) {
 		"修复.md":        file("x"),
 	}
 	user := fstest.MapFS{"fix.md": file("the user's"), "mine.md": file("mine")}
-	c := New(Root{Path: ".coder/commands", Files: project}, Root{Path: "~/.coder/commands", Files: user}, Root{Path: "none", Files: repofile.Below(filepath.Join(t.TempDir(), "none"))})
+	c := New(Root{Path: ".coder/commands", Files: project}, Root{Path: "~/.coder/commands", Files: user}, Root{Path: "none", Files: repofile.NewRoot(filepath.Join(t.TempDir(), "none"))})
 	commands, warnings := c.List()
 	if got := names(commands); got != "fix git:a:b git:sync half mine 修复" {
 		t.Errorf("commands are %s", got)
@@ -49,7 +49,7 @@ func TestList(t *testing.T) {
 		t.Errorf("warnings are %v", warnings)
 	}
 	fix, ok := c.Find("/fix")
-	if !ok || fix.Description != "fix it" || fix.Hint != "[issue]" || fix.Model != "small" || len(fix.AllowedTools) != 2 || fix.Path != ".coder/commands/fix.md" {
+	if !ok || fix.Description != "fix it" || fix.ArgsHint != "[issue]" || fix.Model != "small" || len(fix.AllowedTools) != 2 || fix.Path != ".coder/commands/fix.md" {
 		t.Errorf("%+v", fix)
 	}
 	if sync, _ := c.Find("git:sync"); sync.Description != "Bring the branch up to date" {
@@ -61,14 +61,14 @@ func TestExpandByName(t *testing.T) {
 	files := fstest.MapFS{"a/b.md": file("---\ndescription: d\n---\n\nDo $ARGUMENTS.\n")}
 	c := New(Root{Path: "r", Files: files})
 	_, segments, err := c.Expand("/a:b", " this ")
-	if got := Fill(segments, nil); err != nil || got != "Do this." {
+	if got := Join(segments, nil); err != nil || got != "Do this." {
 		t.Errorf("%q, %v", got, err)
 	}
 	if _, _, err := c.Expand("nope", ""); !errors.Is(err, ErrNotFound) {
 		t.Errorf("%v", err)
 	}
 	files["a/b.md"] = file("Changed.")
-	if _, segments, _ := c.Expand("a:b", ""); Fill(segments, nil) != "Changed." {
+	if _, segments, _ := c.Expand("a:b", ""); Join(segments, nil) != "Changed." {
 		t.Errorf("an old body: %v", segments)
 	}
 	files["a/b.md"] = file(strings.Repeat("x", maxBytes+1))
@@ -97,7 +97,7 @@ func TestLinksOutAreNotFollowed(t *testing.T) {
 	if err := os.Symlink("../secret.md", filepath.Join(root, "out.md")); err != nil {
 		t.Fatal(err)
 	}
-	commands, warnings := New(Root{Path: "r", Files: repofile.Below(root)}).List()
+	commands, warnings := New(Root{Path: "r", Files: repofile.NewRoot(root)}).List()
 	if len(commands) != 0 || len(warnings) != 1 {
 		t.Errorf("%v, %v", commands, warnings)
 	}
@@ -122,7 +122,7 @@ func TestArguments(t *testing.T) {
 		{"$ARGUMENTS。$1", "$1 $ARGUMENTS", "$1 $ARGUMENTS。$1"},
 		{"在$ARGUMENTS中", "甲", "在甲中"},
 	} {
-		if got := Fill(Expand(tt.body, tt.args), nil); got != tt.want {
+		if got := Join(Expand(tt.body, tt.args), nil); got != tt.want {
 			t.Errorf("%q with %q is %q, want %q", tt.body, tt.args, got, tt.want)
 		}
 	}
@@ -132,9 +132,9 @@ func asked(segments []Segment) string {
 	var list []string
 	for _, s := range segments {
 		switch s.Kind {
-		case Shell:
+		case KindShell:
 			list = append(list, "!"+s.Text)
-		case File:
+		case KindFile:
 			list = append(list, "@"+s.Text)
 		}
 	}
@@ -167,16 +167,16 @@ func TestSegments(t *testing.T) {
 
 func TestFill(t *testing.T) {
 	segments := Expand("A !`x $1` B @f C", "1")
-	if got := Fill(segments, nil); got != "A !`x 1` B @f C" {
+	if got := Join(segments, nil); got != "A !`x 1` B @f C" {
 		t.Errorf("unfilled: %q", got)
 	}
 	results := map[int]string{0: "never"}
 	for i, s := range segments {
-		if s.Kind == Shell {
+		if s.Kind == KindShell {
 			results[i] = "out @g !`y` $1"
 		}
 	}
-	if got := Fill(segments, results); got != "A out @g !`y` $1 B @f C" {
+	if got := Join(segments, results); got != "A out @g !`y` $1 B @f C" {
 		t.Errorf("filled: %q", got)
 	}
 }
@@ -192,10 +192,10 @@ func FuzzExpand(f *testing.F) {
 		if a, b := countAsks(bare), countAsks(full); a != b {
 			t.Errorf("the arguments %q change what %q asks for: %d, %d", args, body, a, b)
 		}
-		if !strings.Contains(body, "$") && !strings.HasPrefix(Fill(full, nil), strings.TrimSpace(body)) {
-			t.Errorf("%q became %q", body, Fill(full, nil))
+		if !strings.Contains(body, "$") && !strings.HasPrefix(Join(full, nil), strings.TrimSpace(body)) {
+			t.Errorf("%q became %q", body, Join(full, nil))
 		}
-		if strings.TrimSpace(args) != "" && !strings.Contains(body, "$") && !strings.HasSuffix(Fill(full, nil), strings.TrimSpace(args)) {
+		if strings.TrimSpace(args) != "" && !strings.Contains(body, "$") && !strings.HasSuffix(Join(full, nil), strings.TrimSpace(args)) {
 			t.Errorf("%q lost %q", body, args)
 		}
 	})
@@ -204,7 +204,7 @@ func FuzzExpand(f *testing.F) {
 func countAsks(segments []Segment) int {
 	n := 0
 	for _, s := range segments {
-		if s.Kind != Text {
+		if s.Kind != KindText {
 			n++
 		}
 	}

@@ -2,7 +2,7 @@
 // vocabulary only: no I/O, no goroutines, and no imports beyond the standard library.
 //
 // A Message is immutable: a holder may keep it, share it between goroutines, and compare it with another
-// by the identity of its Parts (see [Same]). To change a message, make a new one.
+// by the identity of its Parts (see [IsSame]). To change a message, make a new one.
 package chat
 
 import (
@@ -72,8 +72,8 @@ type ToolResult struct {
 	Failed bool
 }
 
-// Complaint returns the error sentence of a failed result, or the whole text if it has none.
-func (r ToolResult) Complaint() string {
+// ErrorText returns the error sentence of a failed result, or the whole text if it has none.
+func (r ToolResult) ErrorText() string {
 	var said struct{ Error string }
 	if json.Unmarshal([]byte(r.Text), &said) != nil || said.Error == "" {
 		return r.Text
@@ -87,13 +87,13 @@ func (Image) isPart()      {}
 func (ToolCall) isPart()   {}
 func (ToolResult) isPart() {}
 
-// Say returns a plain-text message.
-func Say(r Role, text string) Message {
+// TextMessage returns a plain-text message.
+func TextMessage(r Role, text string) Message {
 	return Message{Role: r, Parts: []Part{Text(text)}}
 }
 
-// Answer returns the tool message that carries r.
-func Answer(r ToolResult) Message {
+// ToolMessage returns the tool message that carries r.
+func ToolMessage(r ToolResult) Message {
 	return Message{Role: Tool, Parts: []Part{r}}
 }
 
@@ -105,7 +105,7 @@ func (m Message) Text() string {
 		}
 	}
 	var b strings.Builder
-	for t := range Select[Text](m) {
+	for t := range PartsOf[Text](m) {
 		b.WriteString(string(t))
 	}
 	return b.String()
@@ -114,7 +114,7 @@ func (m Message) Text() string {
 // Reasoning joins the reasoning in m.
 func (m Message) Reasoning() string {
 	var b strings.Builder
-	for r := range Select[Reasoning](m) {
+	for r := range PartsOf[Reasoning](m) {
 		b.WriteString(r.Text)
 	}
 	return b.String()
@@ -123,14 +123,14 @@ func (m Message) Reasoning() string {
 // Calls lists the tool calls in m, in the model's order.
 func (m Message) Calls() []ToolCall {
 	var calls []ToolCall
-	for c := range Select[ToolCall](m) {
+	for c := range PartsOf[ToolCall](m) {
 		calls = append(calls, c)
 	}
 	return calls
 }
 
-// Select yields the parts of m that have type P, in order.
-func Select[P Part](m Message) iter.Seq[P] {
+// PartsOf yields the parts of m that have type P, in order.
+func PartsOf[P Part](m Message) iter.Seq[P] {
 	return func(yield func(P) bool) {
 		for _, p := range m.Parts {
 			if p, ok := p.(P); ok && !yield(p) {
@@ -140,9 +140,9 @@ func Select[P Part](m Message) iter.Seq[P] {
 	}
 }
 
-// Same reports whether a and b are the same message, not just equal ones. Its cost does not depend on
+// IsSame reports whether a and b are the same message, not just equal ones. Its cost does not depend on
 // the length of the messages.
-func Same(a, b Message) bool {
+func IsSame(a, b Message) bool {
 	if a.Role != b.Role || len(a.Parts) != len(b.Parts) {
 		return false
 	}
@@ -157,8 +157,8 @@ type Usage struct {
 	Cached    int     `json:"cached,omitzero"`
 	Reasoning int     `json:"reasoning,omitzero"`
 	Cost      float64 `json:"cost,omitzero"`
-	// Written is the number of In tokens written to the provider's cache.
-	Written int `json:"written,omitzero"`
+	// CacheWritten is the number of In tokens written to the provider's cache.
+	CacheWritten int `json:"written,omitzero"`
 	// Unpriced reports that Cost omits something with an unknown price.
 	Unpriced bool `json:"unpriced,omitzero"`
 	// Estimated reports that some counts are coder's estimates, because the provider reported none.
@@ -168,6 +168,6 @@ type Usage struct {
 // Add returns the sum of u and v.
 func (u Usage) Add(v Usage) Usage {
 	return Usage{
-		u.In + v.In, u.Out + v.Out, u.Cached + v.Cached, u.Reasoning + v.Reasoning, u.Cost + v.Cost, u.Written + v.Written, u.Unpriced || v.Unpriced, u.Estimated || v.Estimated,
+		u.In + v.In, u.Out + v.Out, u.Cached + v.Cached, u.Reasoning + v.Reasoning, u.Cost + v.Cost, u.CacheWritten + v.CacheWritten, u.Unpriced || v.Unpriced, u.Estimated || v.Estimated,
 	}
 }

@@ -14,10 +14,10 @@ import (
 var call = chat.ToolCall{ID: "c1", Name: "bash", Args: json.RawMessage(`{ "command": "ls > x" }`)}
 
 var messages = map[string]chat.Message{
-	"system":    chat.Say(chat.System, "be brief"),
-	"user":      chat.Say(chat.User, "<hi> & \"bye\"\n没有\u2028"),
+	"system":    chat.TextMessage(chat.System, "be brief"),
+	"user":      chat.TextMessage(chat.User, "<hi> & \"bye\"\n没有\u2028"),
 	"empty":     {Role: chat.User},
-	"assistant": chat.Say(chat.Assistant, "hello"),
+	"assistant": chat.TextMessage(chat.Assistant, "hello"),
 	"calls": {Role: chat.Assistant, Parts: []chat.Part{
 		chat.Reasoning{Text: "hm", Field: "reasoning_content", Details: json.RawMessage(`[{"signature":"<=="}]`)},
 		chat.Text("I look."), call, chat.ToolCall{ID: "c2", Name: "bash", Args: json.RawMessage("{}"), Broken: `{"comm`, Extra: json.RawMessage(`{"g":1}`)},
@@ -25,9 +25,9 @@ var messages = map[string]chat.Message{
 	"calls only":     {Role: chat.Assistant, Parts: []chat.Part{call}},
 	"thoughts only":  {Role: chat.Assistant, Parts: []chat.Part{chat.Reasoning{Text: "hm"}}},
 	"details only":   {Role: chat.Assistant, Parts: []chat.Part{chat.Reasoning{Details: json.RawMessage(`{}`)}}},
-	"result":         chat.Answer(chat.ToolResult{CallID: "c1", Name: "bash", Text: "a\nb"}),
-	"failed result":  chat.Answer(chat.ToolResult{CallID: "c1", Name: "bash", Text: "no", Failed: true}),
-	"empty result":   chat.Answer(chat.ToolResult{CallID: "c1"}),
+	"result":         chat.ToolMessage(chat.ToolResult{CallID: "c1", Name: "bash", Text: "a\nb"}),
+	"failed result":  chat.ToolMessage(chat.ToolResult{CallID: "c1", Name: "bash", Text: "no", Failed: true}),
+	"empty result":   chat.ToolMessage(chat.ToolResult{CallID: "c1"}),
 	"picture":        {Role: chat.User, Parts: []chat.Part{chat.Text("see"), chat.Image{MediaType: "image/png", Data: []byte{0, 255}}, chat.Text("here")}},
 	"picture result": {Role: chat.Tool, Parts: []chat.Part{chat.ToolResult{CallID: "c1", Name: "read", Text: "a.png"}, chat.Image{MediaType: "image/png", Data: []byte{1}}}},
 }
@@ -69,7 +69,7 @@ func TestWireForm(t *testing.T) {
 func TestStrict(t *testing.T) {
 	known := []string{"role", "content", "reasoning", "tool_calls", "tool_call_id", "name"}
 	for name, m := range messages {
-		b, err := m.Strict()
+		b, err := m.MarshalOpenAI()
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -127,7 +127,7 @@ func TestTextReasoningCalls(t *testing.T) {
 		t.Error("an empty message says something")
 	}
 	n := 0
-	for range chat.Select[chat.Text](m) {
+	for range chat.PartsOf[chat.Text](m) {
 		n++
 		break
 	}
@@ -137,15 +137,15 @@ func TestTextReasoningCalls(t *testing.T) {
 }
 
 func TestSameIsIdentity(t *testing.T) {
-	a, b := chat.Say(chat.User, "x"), chat.Say(chat.User, "x")
+	a, b := chat.TextMessage(chat.User, "x"), chat.TextMessage(chat.User, "x")
 	copied := a
-	if !chat.Same(a, copied) || chat.Same(a, b) {
+	if !chat.IsSame(a, copied) || chat.IsSame(a, b) {
 		t.Error("a message is itself and no other")
 	}
-	if chat.Same(a, chat.Message{Role: chat.User, Parts: append(a.Parts, chat.Text("y"))}) {
+	if chat.IsSame(a, chat.Message{Role: chat.User, Parts: append(a.Parts, chat.Text("y"))}) {
 		t.Error("a longer message is another one")
 	}
-	if chat.Same(a, chat.Message{Role: chat.System, Parts: a.Parts}) {
+	if chat.IsSame(a, chat.Message{Role: chat.System, Parts: a.Parts}) {
 		t.Error("a message said by another is another one")
 	}
 }
@@ -190,7 +190,7 @@ func FuzzMessageJSON(f *testing.F) {
 		if b2, err := again.MarshalJSON(); err != nil || !bytes.Equal(b, b2) {
 			t.Fatalf("%s\nbecame\n%s, %v", b, b2, err)
 		}
-		if s, err := m.Strict(); err != nil || !json.Valid(s) {
+		if s, err := m.MarshalOpenAI(); err != nil || !json.Valid(s) {
 			t.Fatalf("strict: %s, %v", s, err)
 		}
 	})

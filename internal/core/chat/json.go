@@ -60,37 +60,37 @@ type wireLink struct {
 }
 
 // MarshalJSON encodes m so that UnmarshalJSON restores it.
-func (m Message) MarshalJSON() ([]byte, error) { return jsonx.JSON(m.wire()) }
+func (m Message) MarshalJSON() ([]byte, error) { return jsonx.Marshal(m.toWire()) }
 
-// Wire returns the value that MarshalJSON encodes, for callers that embed a large message in another
+// JSONValue returns the value that MarshalJSON encodes, for callers that embed a large message in another
 // value.
-func (m Message) Wire(h *jsonx.Holes) any { return m.wire().with(h) }
+func (m Message) JSONValue(h *jsonx.Holes) any { return m.toWire().withHoles(h) }
 
-// with returns w with holes for its large texts.
-func (w wireMessage) with(h *jsonx.Holes) wireMessage {
+// withHoles returns w with holes for its large texts.
+func (w wireMessage) withHoles(h *jsonx.Holes) wireMessage {
 	if text, ok := w.Content.(string); ok {
-		w.Content = h.Put(text)
+		w.Content = h.Add(text)
 	}
-	w.Reasoning = h.Put(w.Reasoning)
+	w.Reasoning = h.Add(w.Reasoning)
 	return w
 }
 
-// Strict encodes m with the six keys of the OpenAI chat form and no others.
-func (m Message) Strict() (json.RawMessage, error) {
-	w := m.wire()
+// MarshalOpenAI encodes m with the six keys of the OpenAI chat form and no others.
+func (m Message) MarshalOpenAI() (json.RawMessage, error) {
+	w := m.toWire()
 	w.ReasoningField, w.ReasoningDetails, w.Failed = "", nil, false
 	for i := range w.ToolCalls {
 		w.ToolCalls[i].Broken, w.ToolCalls[i].Extra = "", nil
 	}
 	var large jsonx.Holes
-	w = w.with(&large)
+	w = w.withHoles(&large)
 	return large.Append(nil, w)
 }
 
-func (m Message) wire() wireMessage {
+func (m Message) toWire() wireMessage {
 	w := wireMessage{Role: m.Role}
 	var (
-		text   joiner
+		text   textBuilder
 		parts  []wirePart
 		images bool
 	)
@@ -128,11 +128,11 @@ func (m Message) wire() wireMessage {
 	return w
 }
 
-// joiner concatenates parts of a text. A single part, which may be large, is not copied.
-type joiner string
+// textBuilder concatenates parts of a text. A single part, which may be large, is not copied.
+type textBuilder string
 
 // WriteString appends a part.
-func (j *joiner) WriteString(part string) { *j += joiner(part) }
+func (j *textBuilder) WriteString(part string) { *j += textBuilder(part) }
 
 // UnmarshalJSON decodes the output of MarshalJSON.
 func (m *Message) UnmarshalJSON(data []byte) error {
@@ -144,12 +144,12 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 	if w.Reasoning != "" || len(w.ReasoningDetails) > 0 {
 		m.Parts = append(m.Parts, Reasoning{Text: w.Reasoning, Field: w.ReasoningField, Details: w.ReasoningDetails})
 	}
-	parts, err := contentParts(w.Content)
+	parts, err := parseContent(w.Content)
 	if err != nil {
 		return fmt.Errorf("content of %s message: %w", w.Role, err)
 	}
 	if w.Role == Tool {
-		parts = w.result(parts)
+		parts = w.resultParts(parts)
 	}
 	m.Parts = append(m.Parts, parts...)
 	for _, c := range w.ToolCalls {
@@ -160,17 +160,17 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// result returns the content of a tool message: the result, then its pictures.
-func (w wireMessage) result(content []Part) []Part {
+// resultParts returns the content of a tool message: the result, then its pictures.
+func (w wireMessage) resultParts(content []Part) []Part {
 	m := Message{Parts: content}
 	parts := []Part{ToolResult{CallID: w.ToolCallID, Name: w.Name, Text: m.Text(), Failed: w.Failed}}
-	for img := range Select[Image](m) {
+	for img := range PartsOf[Image](m) {
 		parts = append(parts, img)
 	}
 	return parts
 }
 
-func contentParts(content any) ([]Part, error) {
+func parseContent(content any) ([]Part, error) {
 	switch c := content.(type) {
 	case nil:
 		return nil, nil
@@ -182,7 +182,7 @@ func contentParts(content any) ([]Part, error) {
 	case []any:
 		parts := make([]Part, 0, len(c))
 		for _, v := range c {
-			p, err := contentPart(v)
+			p, err := parseContentPart(v)
 			if err != nil {
 				return nil, err
 			}
@@ -193,7 +193,7 @@ func contentParts(content any) ([]Part, error) {
 	return nil, errors.New("neither text nor a list of parts")
 }
 
-func contentPart(v any) (Part, error) {
+func parseContentPart(v any) (Part, error) {
 	m, _ := v.(map[string]any)
 	if link, ok := m["image_url"].(map[string]any); ok {
 		url, _ := link["url"].(string)

@@ -6,35 +6,35 @@ import (
 	"unicode"
 )
 
-// Origin is the source of a piece of input. Only [Typed] text can name hosts.
+// Origin is the source of a piece of input. Only [OriginTyped] text can name hosts.
 type Origin string
 
 // The origins of a piece.
 const (
-	Unknown  Origin = ""
-	Typed    Origin = "typed"    // on the command line, at a terminal, in a page, or by a driving program
-	Pasted   Origin = "pasted"   // several lines at once
-	Line     Origin = "line"     // one line of a pipe used in place of a terminal
-	Stdin    Origin = "stdin"    // everything read from a pipe
-	Linked   Origin = "linked"   // the name of a file added by an editor
-	Attached Origin = "attached" // the content of such a file
-	Composed Origin = "composed" // written by a program from other people's text
+	OriginUnknown  Origin = ""
+	OriginTyped    Origin = "typed"    // on the command line, at a terminal, in a page, or by a driving program
+	OriginPasted   Origin = "pasted"   // several lines at once
+	OriginLine     Origin = "line"     // one line of a pipe used in place of a terminal
+	OriginStdin    Origin = "stdin"    // everything read from a pipe
+	OriginLinked   Origin = "linked"   // the name of a file added by an editor
+	OriginAttached Origin = "attached" // the content of such a file
+	OriginComposed Origin = "composed" // written by a program from other people's text
 )
 
-// Piece is a part of an input with one origin.
-type Piece struct {
+// TextPiece is a part of an input with one origin.
+type TextPiece struct {
 	Origin Origin
 	Text   string
 }
 
-// Words is an input as pieces, in order.
-type Words []Piece
+// UserText is an input as pieces, in order.
+type UserText []TextPiece
 
-// From returns text as words with origin o.
-func From(o Origin, text string) Words { return Words{{o, text}} }
+// NewUserText returns text as words with origin o.
+func NewUserText(o Origin, text string) UserText { return UserText{{o, text}} }
 
 // Text returns the whole input.
-func (w Words) Text() string {
+func (w UserText) Text() string {
 	var all strings.Builder
 	for _, p := range w {
 		all.WriteString(p.Text)
@@ -42,23 +42,25 @@ func (w Words) Text() string {
 	return all.String()
 }
 
-// Commands reports whether the input may be a command. Input that begins with text the user only passed
+// CanBeCommand reports whether the input may be a command. Input that begins with text the user only passed
 // on (such as a paste) may not.
-func (w Words) Commands() bool {
+func (w UserText) CanBeCommand() bool {
 	w = w.Trim()
-	return len(w) == 0 || w[0].Origin == Unknown || w[0].Origin == Typed || w[0].Origin == Line
+	return len(w) == 0 || w[0].Origin == OriginUnknown || w[0].Origin == OriginTyped || w[0].Origin == OriginLine
 }
 
-// Naming returns the text in which file names count: everything except attached and composed pieces.
-func (w Words) Naming() string {
-	return w.without(func(o Origin) bool { return o == Attached || o == Composed })
+// MentionText returns the text in which file names count: everything except attached and composed pieces.
+func (w UserText) MentionText() string {
+	return w.textWithout(func(o Origin) bool { return o == OriginAttached || o == OriginComposed })
 }
 
-// Own returns the text in which names of files outside the workspace count: the typed pieces.
-func (w Words) Own() string { return w.without(func(o Origin) bool { return o != Typed }) }
+// TypedText returns the text in which names of files outside the workspace count: the typed pieces.
+func (w UserText) TypedText() string {
+	return w.textWithout(func(o Origin) bool { return o != OriginTyped })
+}
 
-// without returns the text with a line end in place of each piece whose origin drop accepts.
-func (w Words) without(drop func(Origin) bool) string {
+// textWithout returns the text with a line end in place of each piece whose origin drop accepts.
+func (w UserText) textWithout(drop func(Origin) bool) string {
 	w = slices.Clone(w)
 	for i, p := range w {
 		if drop(p.Origin) {
@@ -69,7 +71,7 @@ func (w Words) without(drop func(Origin) bool) string {
 }
 
 // Trim returns w without the white space around it.
-func (w Words) Trim() Words {
+func (w UserText) Trim() UserText {
 	w = slices.Clone(w)
 	for len(w) > 0 {
 		if w[0].Text = strings.TrimLeftFunc(w[0].Text, unicode.IsSpace); w[0].Text != "" {

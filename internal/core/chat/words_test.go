@@ -8,19 +8,19 @@ import (
 
 func TestOnlyWhatAPersonWroteIsACommand(t *testing.T) {
 	for o, want := range map[chat.Origin]bool{
-		chat.Typed: true, chat.Line: true, chat.Unknown: true,
-		chat.Pasted: false, chat.Stdin: false, chat.Linked: false, chat.Attached: false, chat.Composed: false,
+		chat.OriginTyped: true, chat.OriginLine: true, chat.OriginUnknown: true,
+		chat.OriginPasted: false, chat.OriginStdin: false, chat.OriginLinked: false, chat.OriginAttached: false, chat.OriginComposed: false,
 	} {
-		w := append(chat.From(chat.Typed, " \n"), chat.Piece{Origin: o, Text: "/mode yolo"})
-		if w.Commands() != want || w.Text() != " \n/mode yolo" || w.Trim().Text() != "/mode yolo" {
-			t.Errorf("%q: a command: %v, want %v (%q)", o, w.Commands(), want, w.Trim().Text())
+		w := append(chat.NewUserText(chat.OriginTyped, " \n"), chat.TextPiece{Origin: o, Text: "/mode yolo"})
+		if w.CanBeCommand() != want || w.Text() != " \n/mode yolo" || w.Trim().Text() != "/mode yolo" {
+			t.Errorf("%q: a command: %v, want %v (%q)", o, w.CanBeCommand(), want, w.Trim().Text())
 		}
 	}
 }
 
 func TestNamesInTheTextsOfOthersDoNotCount(t *testing.T) {
-	w := chat.Words{{Origin: chat.Typed, Text: "read @a and "}, {Origin: chat.Linked, Text: "@b"}, {Origin: chat.Attached, Text: "@c"}, {Origin: chat.Composed, Text: "@d"}}
-	if got := w.Naming(); got != "read @a and @b\n\n" || w.Text() != "read @a and @b@c@d" {
+	w := chat.UserText{{Origin: chat.OriginTyped, Text: "read @a and "}, {Origin: chat.OriginLinked, Text: "@b"}, {Origin: chat.OriginAttached, Text: "@c"}, {Origin: chat.OriginComposed, Text: "@d"}}
+	if got := w.MentionText(); got != "read @a and @b\n\n" || w.Text() != "read @a and @b@c@d" {
 		t.Errorf("%q of %q", got, w.Text())
 	}
 }

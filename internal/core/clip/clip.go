@@ -3,8 +3,8 @@ package clip
 
 import "unicode/utf8"
 
-// Text returns s, or its first n bytes and an ellipsis.
-func Text(s string, n int) string {
+// Truncate returns s, or its first n bytes and an ellipsis.
+func Truncate(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

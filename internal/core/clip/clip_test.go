@@ -16,7 +16,7 @@ func TestTextIsCutBetweenRunes(t *testing.T) {
 		{"世界", -5, "…", "", ""},
 		{"", 0, "", "", ""},
 	} {
-		if text, head, tail := Text(tt.s, tt.n), Head(tt.s, tt.n), Tail(tt.s, tt.n); text != tt.text || head != tt.head || tail != tt.tail {
+		if text, head, tail := Truncate(tt.s, tt.n), Head(tt.s, tt.n), Tail(tt.s, tt.n); text != tt.text || head != tt.head || tail != tt.tail {
 			t.Errorf("%q at %d: %q, %q, %q", tt.s, tt.n, text, head, tail)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"coder/internal/core/lazy"
 )
 
-// Counted returns a unified diff with its numbers of added and deleted lines.
-func Counted(unified string) Diff {
+// NewDiff returns a unified diff with its numbers of added and deleted lines.
+func NewDiff(unified string) Diff {
 	d := Diff{Unified: unified}
 	for sign := range DiffLines(unified) {
 		switch sign {
@@ -22,15 +22,15 @@ func Counted(unified string) Diff {
 	return d
 }
 
-var hunkHead = lazy.Regexp(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ *`)
+var hunkHeaderPattern = lazy.Regexp(`^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@ *`)
 
 // HunkHead returns the first line numbers of a hunk before and after the change, and the text behind them in its header.
 func HunkHead(line string) (before, after int, rest string, ok bool) {
-	m := hunkHead().FindStringSubmatch(line)
+	m := hunkHeaderPattern().FindStringSubmatch(line)
 	if m == nil {
 		return 0, 0, "", false
 	}
-	return length(m[1]), length(m[3]), line[len(m[0]):], true
+	return parseHunkLen(m[1]), parseHunkLen(m[3]), line[len(m[0]):], true
 }
 
 // DiffLines yields the lines of a unified diff: added lines with '+', deleted ones with '-', context
@@ -43,8 +43,8 @@ func DiffLines(unified string) iter.Seq2[byte, string] {
 			var sign byte
 			switch {
 			case before <= 0 && after <= 0:
-				if m := hunkHead().FindStringSubmatch(line); m != nil {
-					before, after = length(m[2]), length(m[4])
+				if m := hunkHeaderPattern().FindStringSubmatch(line); m != nil {
+					before, after = parseHunkLen(m[2]), parseHunkLen(m[4])
 				}
 			case line[0] == '+':
 				sign, after = '+', after-1
@@ -63,13 +63,13 @@ func DiffLines(unified string) iter.Seq2[byte, string] {
 // Hunk is a part of a diff that can be applied or omitted: a run of lines, or the whole change of a file
 // that is moved, changes mode, or has no lines.
 type Hunk struct {
-	Head string // the file's header lines, unless Body includes them
-	Body string
-	Line int // the diff line at which its body begins, from 0
+	FileHeader string // the file's header lines, unless Body includes them
+	Body       string
+	Line       int // the diff line at which its body begins, from 0
 }
 
-// Hunks splits a unified diff of text files in the form that coder writes.
-func Hunks(unified string) (all []Hunk) {
+// SplitHunks splits a unified diff of text files in the form that coder writes.
+func SplitHunks(unified string) (all []Hunk) {
 	var at, n int   // current position in bytes and lines
 	var file int    // start of the current file
 	var head string // header lines of the current file
@@ -87,7 +87,7 @@ func Hunks(unified string) (all []Hunk) {
 			end()
 			all = append(all, Hunk{Line: n})
 			body, git = at, line
-		case strings.HasPrefix(line, "--- ") && !names(git, unified[at:]):
+		case strings.HasPrefix(line, "--- ") && !matchFileNames(git, unified[at:]):
 			end()
 			file, head, git = at, "", ""
 		case strings.HasPrefix(line, "@@ ") && git == "":
@@ -95,7 +95,7 @@ func Hunks(unified string) (all []Hunk) {
 			if head == "" {
 				head = unified[file:at]
 			}
-			all = append(all, Hunk{Head: head, Line: n})
+			all = append(all, Hunk{FileHeader: head, Line: n})
 			body = at
 		}
 		at += len(line)
@@ -105,25 +105,25 @@ func Hunks(unified string) (all []Hunk) {
 	return all
 }
 
-// Numbered returns a unified diff with label(n) appended to the first line of hunk n, counted from 1.
-func Numbered(unified string, label func(hunk int) string) string {
+// LabelHunks returns a unified diff with label(n) appended to the first line of hunk n, counted from 1.
+func LabelHunks(unified string, label func(hunk int) string) string {
 	lines := strings.Split(unified, "\n")
-	for i, h := range Hunks(unified) {
+	for i, h := range SplitHunks(unified) {
 		lines[h.Line] += "  " + label(i+1)
 	}
 	return strings.Join(lines, "\n")
 }
 
-// names reports whether the two file names at the start of text match those in git's "diff --git" line.
-func names(git, text string) bool {
+// matchFileNames reports whether the two file names at the start of text match those in git's "diff --git" line.
+func matchFileNames(git, text string) bool {
 	from, rest, _ := strings.Cut(strings.TrimPrefix(text, "--- "), "\n")
 	to, _, _ := strings.Cut(strings.TrimPrefix(rest, "+++ "), "\n")
 	const nothing = "/dev/null"
 	return git != "" && (from == nothing || strings.HasPrefix(git, "diff --git "+from+" ")) && (to == nothing || strings.HasSuffix(git, " "+to+"\n"))
 }
 
-// length parses a number in a hunk header; an omitted length is 1.
-func length(s string) int {
+// parseHunkLen parses a number in a hunk header; an omitted length is 1.
+func parseHunkLen(s string) int {
 	if s == "" {
 		return 1
 	}

@@ -6,9 +6,9 @@ package display
 // limits its size. Blocks are not yet sanitized for a terminal.
 type Block interface{ isBlock() }
 
-// Markdown is the language of a [Code] block with prose of a model, which renderers format rather than
+// LangMarkdown is the language of a [Code] block with prose of a model, which renderers format rather than
 // show verbatim.
-const Markdown = "markdown"
+const LangMarkdown = "markdown"
 
 type (
 	// Text is plain prose, one sentence per line.
@@ -19,39 +19,39 @@ type (
 	Diff struct {
 		Unified        string
 		Added, Deleted int
-		More           int // number of lines omitted at its end
+		OmittedLines   int // number of lines omitted at its end
 	}
 	// Table has an optional header row and cells. Renderers may cut columns to fit.
 	Table struct {
-		Head []Cell
-		Rows [][]Cell
-		// First, if not zero, is the width of the first column. If a cell is wider, the rest of its row goes on
+		Header []Cell
+		Rows   [][]Cell
+		// FirstWidth, if not zero, is the width of the first column. If a cell is wider, the rest of its row goes on
 		// the next line.
-		First int
+		FirstWidth int
 	}
 	// Checklist is a list of todos.
 	Checklist []Check
-	// End holds the last lines of a truncated output, the output's name, and its total number of lines, or 0
+	// OutputTail holds the last lines of a truncated output, the output's name, and its total number of lines, or 0
 	// if unknown.
-	End struct {
-		From string `json:"from,omitempty"` // stdout or stderr
-		Of   int    `json:"of"`
-		Text string `json:"text"`
+	OutputTail struct {
+		Stream     string `json:"from,omitempty"` // stdout or stderr
+		TotalLines int    `json:"of"`
+		Text       string `json:"text"`
 	}
 
 	// Shell is a command and its result.
 	Shell struct {
-		Command   string `json:"command"`
-		Ran       bool   `json:"ran"` // if false, only Error is set
-		Exit      int    `json:"exit"`
-		Millis    int64  `json:"durationMs"`
-		Truncated bool   `json:"truncated,omitempty"` // the output is incomplete
-		Stdout    string `json:"stdout,omitempty"`
-		Stderr    string `json:"stderr,omitempty"`
-		Error     string `json:"error,omitempty"`    // why the command did not run or was stopped
-		Terminal  bool   `json:"terminal,omitempty"` // it used the terminal, so its output was not captured
-		Ends      []End  `json:"ends,omitempty"`     // ends of truncated outputs
-		Log       string `json:"log,omitempty"`      // the file with the full output, if there is one
+		Command      string       `json:"command"`
+		HasRun       bool         `json:"ran"` // if false, only Error is set
+		ExitCode     int          `json:"exit"`
+		DurationMs   int64        `json:"durationMs"`
+		Truncated    bool         `json:"truncated,omitempty"` // the output is incomplete
+		Stdout       string       `json:"stdout,omitempty"`
+		Stderr       string       `json:"stderr,omitempty"`
+		Error        string       `json:"error,omitempty"`    // why the command did not run or was stopped
+		UsedTerminal bool         `json:"terminal,omitempty"` // it used the terminal, so its output was not captured
+		Tails        []OutputTail `json:"ends,omitempty"`     // ends of truncated outputs
+		LogPath      string       `json:"log,omitempty"`      // the file with the full output, if there is one
 	}
 )
 
@@ -66,9 +66,9 @@ type State string
 
 // The states.
 const (
-	Pending    State = "pending"
-	InProgress State = "in_progress"
-	Completed  State = "completed"
+	StatePending    State = "pending"
+	StateInProgress State = "in_progress"
+	StateCompleted  State = "completed"
 )
 
 // Cell is a field of a [Table]: data, or coder's own English Words, which may be translated.
@@ -77,13 +77,13 @@ type Cell struct {
 	Words bool
 }
 
-// Words returns cells with translatable text.
-func Words(texts ...string) []Cell { return cells(texts, true) }
+// TextCells returns cells with translatable text.
+func TextCells(texts ...string) []Cell { return newCells(texts, true) }
 
-// Data returns cells that are never translated.
-func Data(texts ...string) []Cell { return cells(texts, false) }
+// DataCells returns cells that are never translated.
+func DataCells(texts ...string) []Cell { return newCells(texts, false) }
 
-func cells(texts []string, words bool) []Cell {
+func newCells(texts []string, words bool) []Cell {
 	row := make([]Cell, len(texts))
 	for i, text := range texts {
 		row[i] = Cell{text, words}

@@ -17,8 +17,8 @@ import (
 func TestBlocksAreTheSameAfterJSON(t *testing.T) {
 	want := display.Blocks{
 		display.Text("a < b"), display.Code{Lang: "sh", Source: "ls"}, display.Diff{Unified: "+a\n", Added: 1, Deleted: 2},
-		display.Table{Head: display.Words("name", ""), Rows: [][]display.Cell{display.Data("x", "y"), display.Words("more")}, First: 3},
-		display.Checklist{{State: display.InProgress, Text: "it"}}, display.Shell{Command: "ls", Ran: true, Exit: 2, Millis: 3, Stdout: "o", Stderr: "e", Error: "w", Truncated: true},
+		display.Table{Header: display.TextCells("name", ""), Rows: [][]display.Cell{display.DataCells("x", "y"), display.TextCells("more")}, FirstWidth: 3},
+		display.Checklist{{State: display.StateInProgress, Text: "it"}}, display.Shell{Command: "ls", HasRun: true, ExitCode: 2, DurationMs: 3, Stdout: "o", Stderr: "e", Error: "w", Truncated: true},
 		display.Shell{Command: "rm", Error: "denied"},
 	}
 	text, err := json.Marshal(want)
@@ -40,17 +40,17 @@ func TestBlocksAreTheSameAfterJSON(t *testing.T) {
 func TestBlocksAsText(t *testing.T) {
 	blocks := display.Blocks{
 		display.Text("all:"),
-		display.Table{Head: display.Words("name", "state"), Rows: [][]display.Cell{{{Text: "state"}, {Text: "new", Words: true}}, display.Data("x"), display.Data("long name", "")}},
+		display.Table{Header: display.TextCells("name", "state"), Rows: [][]display.Cell{{{Text: "state"}, {Text: "new", Words: true}}, display.DataCells("x"), display.DataCells("long name", "")}},
 		display.Text(""),
-		display.Table{First: 6, Rows: [][]display.Cell{display.Data("/a", "one"), display.Data("/a [bc]", "two"), display.Data("/abcd", "three")}},
-		display.Checklist{{State: display.Completed, Text: "a"}, {State: display.InProgress, Text: "b"}, {State: "odd", Text: "c"}},
-		display.Counted("@@ -1 +1 @@\n-- a\n+b"),
+		display.Table{FirstWidth: 6, Rows: [][]display.Cell{display.DataCells("/a", "one"), display.DataCells("/a [bc]", "two"), display.DataCells("/abcd", "three")}},
+		display.Checklist{{State: display.StateCompleted, Text: "a"}, {State: display.StateInProgress, Text: "b"}, {State: "odd", Text: "c"}},
+		display.NewDiff("@@ -1 +1 @@\n-- a\n+b"),
 	}
 	const want = "all:\nname   state\nstate  new\nx\nlong name\n\n/a    one\n/a [bc]\n      two\n/abcd three\n☑ a\n◐ b\n☐ c\n@@ -1 +1 @@\n-- a\n+b"
-	if got := blocks.Plain(); got != want {
+	if got := blocks.PlainText(); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
-	got := blocks.Translated(strings.ToUpper, utf8.RuneCountInString)
+	got := blocks.Translate(strings.ToUpper, utf8.RuneCountInString)
 	if !strings.HasPrefix(got, "ALL:\nNAME   STATE\nstate  NEW\nx\n") {
 		t.Error(got)
 	}
@@ -68,7 +68,7 @@ func TestTablesAreLaidOutAsTabsWould(t *testing.T) {
 			for range 1 + r.IntN(4) {
 				row = append(row, strings.Repeat("é", r.IntN(5)))
 			}
-			table.Rows = append(table.Rows, display.Data(row...))
+			table.Rows = append(table.Rows, display.DataCells(row...))
 			fmt.Fprintln(w, strings.Join(row, "\t"))
 		}
 		_ = w.Flush()
@@ -76,7 +76,7 @@ func TestTablesAreLaidOutAsTabsWould(t *testing.T) {
 		for line := range strings.Lines(b.String()) {
 			want = append(want, strings.TrimRight(line, " \n"))
 		}
-		if got := strings.Split((display.Blocks{table}).Plain(), "\n"); !slices.Equal(got, want) {
+		if got := strings.Split((display.Blocks{table}).PlainText(), "\n"); !slices.Equal(got, want) {
 			t.Fatalf("%q, want %q", got, want)
 		}
 	}
@@ -84,10 +84,10 @@ func TestTablesAreLaidOutAsTabsWould(t *testing.T) {
 
 // The end of an output that was cut in its middle is what it ended with.
 func TestTheEndOfALongOutput(t *testing.T) {
-	s := display.Shell{Ran: true, Truncated: true, Stdout: "1\n2\n3\n[9 characters left out]\n8\n9\n[output truncated]\n", Stderr: "e\n"}.Cut(2)
-	want := []display.End{{From: "stdout", Text: "3\n[9 characters left out]\n8\n9"}}
-	if !slices.Equal(s.Ends, want) || s.Stderr != "e\n" {
-		t.Errorf("ends with %+v, says %q on stderr", s.Ends, s.Stderr)
+	s := display.Shell{HasRun: true, Truncated: true, Stdout: "1\n2\n3\n[9 characters left out]\n8\n9\n[output truncated]\n", Stderr: "e\n"}.Truncate(2)
+	want := []display.OutputTail{{Stream: "stdout", Text: "3\n[9 characters left out]\n8\n9"}}
+	if !slices.Equal(s.Tails, want) || s.Stderr != "e\n" {
+		t.Errorf("ends with %+v, says %q on stderr", s.Tails, s.Stderr)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestTheNameInATitleIsNotTranslated(t *testing.T) {
 		{"undone", "done: no such file", "DONE: NO SUCH FILE"},
 		{"", "failed: exit 1", "FAILED: EXIT 1"},
 	} {
-		if got := display.SayOf(tt.title, tt.text, " - ", loud); got != tt.want {
+		if got := display.TranslateResult(tt.title, tt.text, " - ", loud); got != tt.want {
 			t.Errorf("%q of %q: %q, want %q", tt.text, tt.title, got, tt.want)
 		}
 	}

@@ -9,36 +9,36 @@ import (
 // Blocks are shown one below another. In JSON each block is an object with its kind.
 type Blocks []Block
 
-// wire is the JSON form of a block.
-type wire struct {
-	Kind    string    `json:"kind"`
-	Text    string    `json:"text,omitempty"`
-	Lang    string    `json:"lang,omitempty"`
-	Added   int       `json:"added,omitempty"`
-	Deleted int       `json:"deleted,omitempty"`
-	More    int       `json:"more,omitempty"`
-	Head    []Cell    `json:"head,omitempty"`
-	Rows    [][]Cell  `json:"rows,omitempty"`
-	First   int       `json:"first,omitempty"`
-	Checks  Checklist `json:"checks,omitempty"`
-	Shell   *Shell    `json:"shell,omitempty"`
+// wireBlock is the JSON form of a block.
+type wireBlock struct {
+	Kind         string    `json:"kind"`
+	Text         string    `json:"text,omitempty"`
+	Lang         string    `json:"lang,omitempty"`
+	Added        int       `json:"added,omitempty"`
+	Deleted      int       `json:"deleted,omitempty"`
+	OmittedLines int       `json:"more,omitempty"`
+	Head         []Cell    `json:"head,omitempty"`
+	Rows         [][]Cell  `json:"rows,omitempty"`
+	FirstWidth   int       `json:"first,omitempty"`
+	Checks       Checklist `json:"checks,omitempty"`
+	Shell        *Shell    `json:"shell,omitempty"`
 }
 
-// Wire returns b as it is encoded, or nil if b is nil.
-func Wire(b Block) any {
+// ToWire returns b as it is encoded, or nil if b is nil.
+func ToWire(b Block) any {
 	switch b := b.(type) {
 	case Text:
-		return wire{Kind: "text", Text: string(b)}
+		return wireBlock{Kind: "text", Text: string(b)}
 	case Code:
-		return wire{Kind: "code", Text: b.Source, Lang: b.Lang}
+		return wireBlock{Kind: "code", Text: b.Source, Lang: b.Lang}
 	case Diff:
-		return wire{Kind: "diff", Text: b.Unified, Added: b.Added, Deleted: b.Deleted, More: b.More}
+		return wireBlock{Kind: "diff", Text: b.Unified, Added: b.Added, Deleted: b.Deleted, OmittedLines: b.OmittedLines}
 	case Table:
-		return wire{Kind: "table", Head: b.Head, Rows: b.Rows, First: b.First}
+		return wireBlock{Kind: "table", Head: b.Header, Rows: b.Rows, FirstWidth: b.FirstWidth}
 	case Checklist:
-		return wire{Kind: "checklist", Checks: b}
+		return wireBlock{Kind: "checklist", Checks: b}
 	case Shell:
-		return wire{Kind: "shell", Shell: &b}
+		return wireBlock{Kind: "shell", Shell: &b}
 	}
 	return nil
 }
@@ -47,32 +47,32 @@ func Wire(b Block) any {
 func (bs Blocks) MarshalJSON() ([]byte, error) {
 	all := make([]any, len(bs))
 	for i, b := range bs {
-		all[i] = Wire(b)
+		all[i] = ToWire(b)
 	}
-	return jsonx.JSON(all)
+	return jsonx.Marshal(all)
 }
 
 // UnmarshalJSON decodes the output of MarshalJSON. Of an unknown kind it keeps the text.
 func (bs *Blocks) UnmarshalJSON(data []byte) error {
-	var all []wire
+	var all []wireBlock
 	if err := json.Unmarshal(data, &all); err != nil {
 		return err
 	}
 	*bs = nil
 	for _, w := range all {
-		*bs = append(*bs, w.block())
+		*bs = append(*bs, w.toBlock())
 	}
 	return nil
 }
 
-func (w wire) block() Block {
+func (w wireBlock) toBlock() Block {
 	switch w.Kind {
 	case "code":
 		return Code{Lang: w.Lang, Source: w.Text}
 	case "diff":
-		return Diff{Unified: w.Text, Added: w.Added, Deleted: w.Deleted, More: w.More}
+		return Diff{Unified: w.Text, Added: w.Added, Deleted: w.Deleted, OmittedLines: w.OmittedLines}
 	case "table":
-		return Table{Head: w.Head, Rows: w.Rows, First: w.First}
+		return Table{Header: w.Head, Rows: w.Rows, FirstWidth: w.FirstWidth}
 	case "checklist":
 		return w.Checks
 	case "shell":
@@ -90,9 +90,9 @@ type wireWords struct {
 // MarshalJSON encodes data as a string, and words as an object that marks them as words.
 func (c Cell) MarshalJSON() ([]byte, error) {
 	if c.Words {
-		return jsonx.JSON(wireWords{c.Text})
+		return jsonx.Marshal(wireWords{c.Text})
 	}
-	return jsonx.JSON(c.Text)
+	return jsonx.Marshal(c.Text)
 }
 
 // UnmarshalJSON decodes the output of MarshalJSON.

@@ -8,13 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// Plain returns the blocks as English text, each block on its own line.
-func (bs Blocks) Plain() string {
-	return bs.Translated(func(text string) string { return text }, utf8.RuneCountInString)
+// PlainText returns the blocks as English text, each block on its own line.
+func (bs Blocks) PlainText() string {
+	return bs.Translate(func(text string) string { return text }, utf8.RuneCountInString)
 }
 
-// Translated returns the blocks as text. say translates coder's own words, and width measures columns.
-func (bs Blocks) Translated(say func(string) string, width func(string) int) string {
+// Translate returns the blocks as text. say translates coder's own words, and width measures columns.
+func (bs Blocks) Translate(say func(string) string, width func(string) int) string {
 	var texts []string
 	for _, b := range bs {
 		switch b := b.(type) {
@@ -30,7 +30,7 @@ func (bs Blocks) Translated(say func(string) string, width func(string) int) str
 			}
 		case Checklist:
 			for _, c := range b {
-				texts = append(texts, c.State.Mark()+" "+c.Text)
+				texts = append(texts, c.State.Symbol()+" "+c.Text)
 			}
 		case Shell:
 			parts := []string{"$ " + b.Command, b.Status(), b.Output(say), say(b.Error)}
@@ -40,10 +40,10 @@ func (bs Blocks) Translated(say func(string) string, width func(string) int) str
 	return strings.Join(texts, "\n")
 }
 
-// Joined returns a table as lines of cells separated by sep.
-func (t Table) Joined(sep string) string {
+// JoinCells returns a table as lines of cells separated by sep.
+func (t Table) JoinCells(sep string) string {
 	var b strings.Builder
-	for _, row := range slices.Concat([][]Cell{t.Head}, t.Rows) {
+	for _, row := range slices.Concat([][]Cell{t.Header}, t.Rows) {
 		for i, c := range row {
 			if i > 0 {
 				b.WriteString(sep)
@@ -55,13 +55,13 @@ func (t Table) Joined(sep string) string {
 	return b.String()
 }
 
-// Line is a row of a table, with the column in which each cell begins.
-type Line struct {
+// TableLine is a row of a table, with the column in which each cell begins.
+type TableLine struct {
 	Cells   []string
 	Columns []int
 }
 
-func (l Line) String(width func(string) int) string {
+func (l TableLine) String(width func(string) int) string {
 	var b strings.Builder
 	at := 0
 	for i, cell := range l.Cells {
@@ -71,8 +71,8 @@ func (l Line) String(width func(string) int) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// Duration formats d for people: 3 ms, 1.2 s, 2 min 5 s, 3 h 7 min.
-func Duration(d time.Duration) string {
+// FormatDuration formats d for people: 3 ms, 1.2 s, 2 min 5 s, 3 h 7 min.
+func FormatDuration(d time.Duration) string {
 	switch {
 	case d < time.Second-time.Millisecond/2:
 		return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
@@ -87,9 +87,9 @@ func Duration(d time.Duration) string {
 	return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
 }
 
-// SayOf translates a call's result with say. If the text begins with a name from the title and a colon,
+// TranslateResult translates a call's result with say. If the text begins with a name from the title and a colon,
 // as in "a.txt: no such file", the name stays as it is.
-func SayOf(title, text, colon string, say func(string) string) string {
+func TranslateResult(title, text, colon string, say func(string) string) string {
 	for i := range text {
 		name := text[:i]
 		if strings.HasPrefix(text[i:], ": ") && (name == title || strings.HasSuffix(title, "("+name+")") || strings.HasSuffix(title, " "+name)) {
@@ -99,49 +99,49 @@ func SayOf(title, text, colon string, say func(string) string) string {
 	return say(text)
 }
 
-// Form returns one if n is 1, else many.
-func Form(n int, one, many string) string {
+// Plural returns one if n is 1, else many.
+func Plural(n int, one, many string) string {
 	if n == 1 {
 		return one
 	}
 	return many
 }
 
-// gap is the distance between columns.
-const gap = 2
+// columnGap is the distance between columns.
+const columnGap = 2
 
 // Lines lays a table out in columns as wide as their widest cell. A row's last cell widens no column; a
 // shorter row starts new widths.
-func (t Table) Lines(say func(string) string, width func(string) int) (lines []Line) {
+func (t Table) Lines(say func(string) string, width func(string) int) (lines []TableLine) {
 	rows := t.Rows
-	if len(t.Head) > 0 {
-		rows = slices.Concat([][]Cell{t.Head}, rows)
+	if len(t.Header) > 0 {
+		rows = slices.Concat([][]Cell{t.Header}, rows)
 	}
 	for _, row := range rows {
-		l := Line{Columns: make([]int, len(row))}
+		l := TableLine{Columns: make([]int, len(row))}
 		for _, c := range row {
 			if c.Words {
 				c.Text = say(c.Text)
 			}
 			l.Cells = append(l.Cells, c.Text)
 		}
-		if t.First > 0 && len(row) == 2 {
-			l.Columns[1] = t.First
-			if width(l.Cells[0]) >= t.First {
-				lines = append(lines, Line{l.Cells[:1], l.Columns[:1]})
+		if t.FirstWidth > 0 && len(row) == 2 {
+			l.Columns[1] = t.FirstWidth
+			if width(l.Cells[0]) >= t.FirstWidth {
+				lines = append(lines, TableLine{l.Cells[:1], l.Columns[:1]})
 				l.Cells = []string{"", l.Cells[1]}
 			}
 		}
 		lines = append(lines, l)
 	}
-	if t.First == 0 {
-		Align(lines, width)
+	if t.FirstWidth == 0 {
+		AlignColumns(lines, width)
 	}
 	return lines
 }
 
-// Align sets the columns of lines, each as wide as its widest cell.
-func Align(lines []Line, width func(string) int) {
+// AlignColumns sets the columns of lines, each as wide as its widest cell.
+func AlignColumns(lines []TableLine, width func(string) int) {
 	for column, more := 0, true; more; column++ {
 		more = false
 		for from := 0; from < len(lines); {
@@ -150,7 +150,7 @@ func Align(lines []Line, width func(string) int) {
 				widest = max(widest, width(lines[to].Cells[column]))
 			}
 			for _, l := range lines[from:to] {
-				l.Columns[column+1] = l.Columns[column] + widest + gap
+				l.Columns[column+1] = l.Columns[column] + widest + columnGap
 				more = true
 			}
 			from = max(to, from+1)
@@ -158,12 +158,12 @@ func Align(lines []Line, width func(string) int) {
 	}
 }
 
-// Mark returns the symbol of a state.
-func (s State) Mark() string {
+// Symbol returns the symbol of a state.
+func (s State) Symbol() string {
 	switch s {
-	case Completed:
+	case StateCompleted:
 		return "☑"
-	case InProgress:
+	case StateInProgress:
 		return "◐"
 	}
 	return "☐"
@@ -171,10 +171,10 @@ func (s State) Mark() string {
 
 // Status returns the exit code and duration of a command that ran.
 func (s Shell) Status() string {
-	if !s.Ran {
+	if !s.HasRun {
 		return ""
 	}
-	status := fmt.Sprintf("exit=%d duration=%dms", s.Exit, s.Millis)
+	status := fmt.Sprintf("exit=%d duration=%dms", s.ExitCode, s.DurationMs)
 	if s.Truncated {
 		status += " (truncated)"
 	}
@@ -184,9 +184,9 @@ func (s Shell) Status() string {
 // Output returns the output of a command that ran. say translates coder's own words.
 func (s Shell) Output(say func(string) string) string {
 	switch {
-	case !s.Ran:
+	case !s.HasRun:
 		return ""
-	case s.Terminal:
+	case s.UsedTerminal:
 		return say("(its output went to the terminal and was not captured)")
 	case s.Stdout == "" && s.Stderr == "":
 		return "(no output)"
@@ -198,9 +198,9 @@ func (s Shell) Output(say func(string) string) string {
 	return "stdout:\n" + strings.TrimRight(s.Stdout, "\n") + "\nstderr:\n" + strings.TrimRight(s.Stderr, "\n")
 }
 
-// Cut returns s with at most the given number of lines of each output, and in Ends the last lines of
+// Truncate returns s with at most the given number of lines of each output, and in Ends the last lines of
 // each output that was cut.
-func (s Shell) Cut(lines int) Shell {
+func (s Shell) Truncate(lines int) Shell {
 	cut := func(from, text, mark string) string {
 		all := strings.Split(strings.TrimRight(text, "\n"), "\n")
 		if len(all) <= lines {
@@ -213,7 +213,7 @@ func (s Shell) Cut(lines int) Shell {
 				last = all[:n]
 			}
 		}
-		s.Ends = append(s.Ends, End{from, of, strings.Join(last[max(lines, len(last)-endLines):], "\n")})
+		s.Tails = append(s.Tails, OutputTail{from, of, strings.Join(last[max(lines, len(last)-maxTailLines):], "\n")})
 		return strings.Join(append(all[:lines:lines], mark), "\n")
 	}
 	s.Stdout = cut("stdout", s.Stdout, "...[output truncated for display]")
@@ -221,12 +221,12 @@ func (s Shell) Cut(lines int) Shell {
 	return s
 }
 
-// endLines is the number of lines in an [End].
-const endLines = 5
+// maxTailLines is the number of lines in an [OutputTail].
+const maxTailLines = 5
 
-// Apart returns a name that is not taken, with a number appended where needed, counted from "from":
+// UniqueName returns a name that is not taken, with a number appended where needed, counted from "from":
 // explore, explore 2.
-func Apart(name string, from int, taken func(string) bool) string {
+func UniqueName(name string, from int, taken func(string) bool) string {
 	shown := name
 	for n := from; name != ""; n++ {
 		if shown = name; n > 1 {

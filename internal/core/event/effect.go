@@ -11,7 +11,7 @@ type Effect struct {
 	Kind   EffectKind
 	Target string // a path relative to the workspace, a command line, a URL
 
-	text string // the recorded text, if its kind is unknown
+	unknownText string // the recorded text, if its kind is unknown
 }
 
 // EffectKind is the kind of an effect.
@@ -32,8 +32,8 @@ var effectKinds = []string{"unknown", "exec", "write", "net", "note", "read"}
 func (k EffectKind) String() string { return effectKinds[k] }
 
 func (e Effect) String() string {
-	if e.text != "" {
-		return e.text
+	if e.unknownText != "" {
+		return e.unknownText
 	}
 	return e.Kind.String() + " " + e.Target
 }
@@ -49,14 +49,14 @@ func (e *Effect) UnmarshalText(data []byte) error {
 	if i := slices.Index(effectKinds, kind); i >= 0 && spaced {
 		e.Kind = EffectKind(i)
 	} else {
-		e.text = string(data)
+		e.unknownText = string(data)
 	}
 	return nil
 }
 
-// Harmless reports whether a call with these effects is harmless however often it runs: it only reads,
+// AreHarmless reports whether a call with these effects is harmless however often it runs: it only reads,
 // or writes coder's own notes.
-func Harmless(effects []Effect) bool {
+func AreHarmless(effects []Effect) bool {
 	return len(effects) > 0 && !slices.ContainsFunc(effects, func(e Effect) bool { return e.Kind != EffectRead && e.Kind != EffectNote })
 }
 
@@ -70,9 +70,9 @@ func Targets(effects []Effect) (all []string) {
 	return all
 }
 
-// OwnTitle reports whether a call's title is coder's own text, and not a name from the model or the
+// IsOwnTitle reports whether a call's title is coder's own text, and not a name from the model or the
 // user.
-func OwnTitle(tool, title string, effects []Effect) bool {
+func IsOwnTitle(tool, title string, effects []Effect) bool {
 	switch tool {
 	case "todoread", "jobs_list":
 		return true
@@ -82,9 +82,9 @@ func OwnTitle(tool, title string, effects []Effect) bool {
 	return slices.Contains(effects, Effect{Kind: EffectNote, Target: "todo list"})
 }
 
-// Untouched reports whether a call left the files that it names unchanged: the record says so, or the
+// IsUntouched reports whether a call left the files that it names unchanged: the record says so, or the
 // call failed and recorded no changes.
-func Untouched(asked ToolCallRequested, done ToolCallCompleted) bool {
+func IsUntouched(asked ToolCallRequested, done ToolCallCompleted) bool {
 	return len(done.Changes) == 0 && (done.IsError || len(asked.Before) > 0)
 }
 
@@ -97,25 +97,25 @@ func JoinEffects(effects []Effect, sep string) string {
 	return strings.Join(texts, sep)
 }
 
-// told are the verbs for each kind of effect, followed by the target.
-var told = []string{"may do anything:", "executes", "writes", "reaches", "notes", "reads"}
+// effectVerbs are the verbs for each kind of effect, followed by the target.
+var effectVerbs = []string{"may do anything:", "executes", "writes", "reaches", "notes", "reads"}
 
-// ownNotes are the named parts of coder's own memory. A skill may have the same name.
-var ownNotes = map[string]string{"todo list": "the todo list", "question": "a question", "plan": "the plan", "subtask": "a subtask", "background jobs": "the background jobs"}
+// noteNames are the named parts of coder's own memory. A skill may have the same name.
+var noteNames = map[string]string{"todo list": "the todo list", "question": "a question", "plan": "the plan", "subtask": "a subtask", "background jobs": "the background jobs"}
 
-// Touches describes the effects of the call, translated by say.
-func (e ToolCallRequested) Touches(say func(string) string) string {
+// DescribeEffects describes the effects of the call, translated by say.
+func (e ToolCallRequested) DescribeEffects(say func(string) string) string {
 	texts := make([]string, len(e.Effects))
 	for i, effect := range e.Effects {
-		if effect.text != "" {
-			texts[i] = effect.text
+		if effect.unknownText != "" {
+			texts[i] = effect.unknownText
 			continue
 		}
 		target := effect.Target
-		if own := ownNotes[target]; own != "" && effect.Kind == EffectNote && e.Tool != "skill" {
+		if own := noteNames[target]; own != "" && effect.Kind == EffectNote && e.Tool != "skill" {
 			target = say(own)
 		}
-		texts[i] = say(told[effect.Kind]) + " " + target
+		texts[i] = say(effectVerbs[effect.Kind]) + " " + target
 	}
 	return strings.Join(texts, "; ")
 }

@@ -29,7 +29,7 @@ func TestEffectsOnRecordStayAsTheyWere(t *testing.T) {
 		if got.Kind != want.Kind || got.Target != want.Target {
 			t.Errorf("%s is read as %v of %q", text, got.Kind, got.Target)
 		}
-		if again := jsonx.Must(got); string(again) != text {
+		if again := jsonx.MustMarshal(got); string(again) != text {
 			t.Errorf("%s is written again as %s", text, again)
 		}
 	}
@@ -46,11 +46,11 @@ func TestWhatACallTouchesIsToldInWords(t *testing.T) {
 	call := event.ToolCallRequested{Tool: "x", Effects: []event.Effect{
 		{Kind: event.EffectRead, Target: "plan"}, {Kind: event.EffectNote, Target: "plan"}, other,
 	}}
-	if got, want := call.Touches(say), "<reads> plan; <notes> <the plan>; teleport to x"; got != want {
+	if got, want := call.DescribeEffects(say), "<reads> plan; <notes> <the plan>; teleport to x"; got != want {
 		t.Errorf("told as %q, want %q", got, want)
 	}
 	call = event.ToolCallRequested{Tool: "skill", Effects: []event.Effect{{Kind: event.EffectNote, Target: "plan"}}}
-	if got, want := call.Touches(say), "<notes> plan"; got != want {
+	if got, want := call.DescribeEffects(say), "<notes> plan"; got != want {
 		t.Errorf("told as %q, want %q", got, want)
 	}
 }

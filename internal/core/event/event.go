@@ -24,30 +24,30 @@ type Event interface{ isEvent() }
 // approval showed.
 type (
 	TaskCreated struct {
-		TaskID   string   `json:"taskId"`
-		Title    string   `json:"title"`
-		Intent   string   `json:"intent"`
-		Priority Priority `json:"priority"`
-		AgentID  string   `json:"agentId"`
-		ParentID string   `json:"parentTaskId,omitempty"`
-		CallID   string   `json:"toolCallId,omitempty"` // the parent's call that started it
-		Author   string   `json:"authorActorId"`
-		Run      *Run     `json:"run,omitempty"` // nil if empty
+		TaskID   string      `json:"taskId"`
+		Title    string      `json:"title"`
+		Intent   string      `json:"intent"`
+		Priority Priority    `json:"priority"`
+		AgentID  string      `json:"agentId"`
+		ParentID string      `json:"parentTaskId,omitempty"`
+		CallID   string      `json:"toolCallId,omitempty"` // the parent's call that started it
+		Author   string      `json:"authorActorId"`
+		Run      *RunOptions `json:"run,omitempty"` // nil if empty
 	}
-	// Run holds what a turn ran with that is in no settings file. It grants nothing.
-	Run struct {
-		Window     int    `json:"window,omitempty"` // tokens, as reported by the server
-		Config     string `json:"config,omitempty"` // the settings file given explicitly
-		Allowed    string `json:"allowedTools,omitempty"`
-		Disallowed string `json:"disallowedTools,omitempty"`
-		System     string `json:"systemPrompt,omitempty"` // replaces the default system prompt
-		Appended   string `json:"appendSystemPrompt,omitempty"`
+	// RunOptions holds what a turn ran with that is in no settings file. It grants nothing.
+	RunOptions struct {
+		Window             int    `json:"window,omitempty"` // tokens, as reported by the server
+		ConfigFile         string `json:"config,omitempty"` // the settings file given explicitly
+		AllowedTools       string `json:"allowedTools,omitempty"`
+		DisallowedTools    string `json:"disallowedTools,omitempty"`
+		SystemPrompt       string `json:"systemPrompt,omitempty"` // replaces the default system prompt
+		AppendSystemPrompt string `json:"appendSystemPrompt,omitempty"`
 	}
 	TaskStarted struct {
-		TaskID  string `json:"taskId"`
-		AgentID string `json:"agentId"`
-		Author  string `json:"authorActorId"`
-		Run     *Run   `json:"run,omitempty"` // of the process that continued the task, if different
+		TaskID  string      `json:"taskId"`
+		AgentID string      `json:"agentId"`
+		Author  string      `json:"authorActorId"`
+		Run     *RunOptions `json:"run,omitempty"` // of the process that continued the task, if different
 	}
 	TaskCompleted struct {
 		TaskID  string `json:"taskId"`
@@ -55,12 +55,12 @@ type (
 		Author  string `json:"authorActorId"`
 	}
 	TaskFailed struct {
-		TaskID string `json:"taskId"`
-		Reason string `json:"reason"`
-		Code   string `json:"code,omitempty"`  // kind of provider failure, if the provider failed
-		Says   string `json:"says,omitempty"`  // the error of the failed model request
-		Steps  int    `json:"steps,omitempty"` // the step limit, if the turn reached it
-		Author string `json:"authorActorId"`
+		TaskID    string `json:"taskId"`
+		Reason    string `json:"reason"`
+		Code      string `json:"code,omitempty"`  // kind of provider failure, if the provider failed
+		ErrorText string `json:"says,omitempty"`  // the error of the failed model request
+		Steps     int    `json:"steps,omitempty"` // the step limit, if the turn reached it
+		Author    string `json:"authorActorId"`
 	}
 	TaskCanceled struct {
 		TaskID string `json:"taskId"`
@@ -76,9 +76,9 @@ type Priority string
 
 // The priorities of a task.
 const (
-	Foreground Priority = "foreground"
-	Normal     Priority = "normal"
-	Background Priority = "background"
+	PriorityForeground Priority = "foreground"
+	PriorityNormal     Priority = "normal"
+	PriorityBackground Priority = "background"
 )
 
 // Audit events: the agent's calls and their results. Every requested call is completed exactly once,
@@ -97,12 +97,12 @@ type (
 		Reasons   []string        `json:"reasons,omitempty"`
 		DecidedBy string          `json:"decidedBy,omitempty"` // an actor
 		Title     string          `json:"title,omitempty"`     // what the person is shown of it
-		// Confined describes how the operating system confines the call.
-		Confined string `json:"sandbox,omitempty"`
-		// Keyless reports that the call was refused because its keys are not on record.
-		Keyless bool `json:"keyless,omitempty"`
-		// Unasked records what the flags of the run allowed without approval.
-		Unasked Unasked `json:"unasked,omitempty"`
+		// Sandbox describes how the operating system confines the call.
+		Sandbox string `json:"sandbox,omitempty"`
+		// KeysMissing reports that the call was refused because its keys are not on record.
+		KeysMissing bool `json:"keyless,omitempty"`
+		// AutoAllowed records what the flags of the run allowed without approval.
+		AutoAllowed AutoAllowance `json:"unasked,omitempty"`
 		// Before holds the files that the call would overwrite, saved so that it can be undone. Tree names the
 		// saved state of all files, for a call with unknown targets.
 		Before []FileState `json:"before,omitempty"`
@@ -112,31 +112,31 @@ type (
 		Repository string `json:"repository,omitempty"`
 	}
 	ToolCallCompleted struct {
-		CallID     string          `json:"toolCallId"`
-		Tool       string          `json:"toolName"`
-		Author     string          `json:"authorActorId"`
-		TaskID     string          `json:"taskId"`
-		Output     json.RawMessage `json:"output"` // a JSON object
-		IsError    bool            `json:"isError"`
-		Unknown    bool            `json:"unknown,omitempty"` // its outcome is unknown
-		DurationMs int64           `json:"durationMs"`
-		Timestamp  int64           `json:"timestamp"`
-		Summary    string          `json:"summary,omitempty"` // what the person is shown of it
+		CallID         string          `json:"toolCallId"`
+		Tool           string          `json:"toolName"`
+		Author         string          `json:"authorActorId"`
+		TaskID         string          `json:"taskId"`
+		Output         json.RawMessage `json:"output"` // a JSON object
+		IsError        bool            `json:"isError"`
+		OutcomeUnknown bool            `json:"unknown,omitempty"` // its outcome is unknown
+		DurationMs     int64           `json:"durationMs"`
+		Timestamp      int64           `json:"timestamp"`
+		Summary        string          `json:"summary,omitempty"` // what the person is shown of it
 		// Changes are the call's changes to files.
 		Changes []FileChange `json:"changes,omitempty"`
-		// Saw is what the model knows about files from this call. The hash is the content's SHA-256, whether or
+		// SeenFiles is what the model knows about files from this call. The hash is the content's SHA-256, whether or
 		// not the content is saved.
-		Saw []FileState `json:"saw,omitempty"`
+		SeenFiles []FileState `json:"saw,omitempty"`
 	}
 )
 
-// Unasked is what a run allows without approval.
-type Unasked string
+// AutoAllowance is what a run allows without approval.
+type AutoAllowance string
 
 // The values of Unasked: waivable approvals, or risks as well.
 const (
-	WaivableUnasked Unasked = "waivable"
-	RisksUnasked    Unasked = "risks"
+	AllowanceWaivable AutoAllowance = "waivable"
+	AllowanceRisks    AutoAllowance = "risks"
 )
 
 // Verdict is the decision on a call.
@@ -144,17 +144,17 @@ type Verdict string
 
 // The verdicts on a call.
 const (
-	Allowed   Verdict = "allow"
-	Denied    Verdict = "deny"
-	Cancelled Verdict = "cancelled" // the turn ended before the call could run
-	Invalid   Verdict = "invalid"   // the call could not be prepared
-	Unsure    Verdict = "unknown"   // unknown, because records are missing
+	VerdictAllowed   Verdict = "allow"
+	VerdictDenied    Verdict = "deny"
+	VerdictCancelled Verdict = "cancelled" // the turn ended before the call could run
+	VerdictInvalid   Verdict = "invalid"   // the call could not be prepared
+	VerdictUnsure    Verdict = "unknown"   // unknown, because records are missing
 )
 
-// Ruling returns the verdict on the call and who decided, such as "allow (user)". It names nobody for a
+// VerdictText returns the verdict on the call and who decided, such as "allow (user)". It names nobody for a
 // call that the turn's end canceled or that could not be prepared.
-func (e ToolCallRequested) Ruling() string {
-	nobody := e.DecidedBy == "" || e.DecidedBy == ActorPolicy && (e.Verdict == Cancelled || e.Verdict == Invalid)
+func (e ToolCallRequested) VerdictText() string {
+	nobody := e.DecidedBy == "" || e.DecidedBy == ActorPolicy && (e.Verdict == VerdictCancelled || e.Verdict == VerdictInvalid)
 	if nobody {
 		return string(e.Verdict)
 	}
@@ -164,12 +164,12 @@ func (e ToolCallRequested) Ruling() string {
 // FileState is a file at one moment. Hash names its content in the content store; an empty Hash means
 // that the file did not exist. Content too large to save has Size and Mode, and Lost set.
 type FileState struct {
-	Path string `json:"path"`
-	Hash string `json:"hash,omitempty"`
-	Mode uint32 `json:"mode,omitempty"` // permission bits
-	Link string `json:"link,omitempty"` // target of a symbolic link
-	Size int64  `json:"size,omitempty"`
-	Lost bool   `json:"lost,omitempty"`
+	Path        string `json:"path"`
+	Hash        string `json:"hash,omitempty"`
+	Mode        uint32 `json:"mode,omitempty"` // permission bits
+	Link        string `json:"link,omitempty"` // target of a symbolic link
+	Size        int64  `json:"size,omitempty"`
+	ContentLost bool   `json:"lost,omitempty"`
 }
 
 // FileChange is the change of one file.
@@ -189,8 +189,8 @@ const (
 	DoubtUnseen Doubt = "unseen" // the program that made it was not observed
 )
 
-// Folder reports whether the change created or removed a folder, not a file.
-func (c FileChange) Folder() bool {
+// IsFolder reports whether the change created or removed a folder, not a file.
+func (c FileChange) IsFolder() bool {
 	kind := c.Before.Hash + c.After.Hash
 	return kind == "dir" || kind == "dirdir"
 }
@@ -201,21 +201,21 @@ type (
 		Message chat.Message `json:"message"`
 		// Reminders are sent to the model after the message's own text, but the user did not write them.
 		Reminders string `json:"reminders,omitempty"`
-		// Reminded names the reminders that are not repeated. A name that begins with [ModeReminder] is repeated
+		// ReminderNames names the reminders that are not repeated. A name that begins with [ModeReminderPrefix] is repeated
 		// when its mode is entered again.
-		Reminded    []string    `json:"reminded,omitempty"`
-		Interrupted bool        `json:"interrupted,omitempty"` // the message is incomplete
-		Model       string      `json:"model,omitempty"`
-		Usage       *chat.Usage `json:"usage,omitempty"`
-		Stop        string      `json:"stop,omitempty"`   // why the model stopped
-		Window      int         `json:"window,omitempty"` // the server's window in tokens, if reported with this reply
+		ReminderNames []string    `json:"reminded,omitempty"`
+		Interrupted   bool        `json:"interrupted,omitempty"` // the message is incomplete
+		Model         string      `json:"model,omitempty"`
+		Usage         *chat.Usage `json:"usage,omitempty"`
+		StopReason    string      `json:"stop,omitempty"`   // why the model stopped
+		Window        int         `json:"window,omitempty"` // the server's window in tokens, if reported with this reply
 		// Tools counts, for a system message, the tokens that describe each advertised tool, by coder's own
 		// count.
 		Tools map[string]int `json:"tools,omitempty"`
 		// Blocks are shown to the user in place of the message.
 		Blocks display.Blocks `json:"blocks,omitempty"`
-		// Sent is the request of a reply.
-		Sent *chat.Sent `json:"sent,omitempty"`
+		// Request is the request of a reply.
+		Request *chat.SentRequest `json:"sent,omitempty"`
 	}
 	// TodosChanged is the model's whole new todo list.
 	TodosChanged struct {
@@ -234,7 +234,7 @@ type (
 		Keep         int            `json:"keep,omitempty"`
 		TokensBefore int            `json:"tokensBefore,omitempty"`
 		TokensAfter  int            `json:"tokensAfter,omitempty"`
-		Done         string         `json:"done,omitempty"`   // what coder did, for the user
+		Description  string         `json:"done,omitempty"`   // what coder did, for the user
 		Window       int            `json:"window,omitempty"` // the server's window in tokens, if its refusal reported one
 	}
 	// ContextRestored undoes the last ContextReplaced.
@@ -244,18 +244,18 @@ type (
 	// ContextRewound rewinds the conversation to before the message with Seq To. Nothing is deleted; Undo
 	// reverts the last rewind.
 	ContextRewound struct {
-		To       uint64 `json:"to,omitempty"`
-		Messages int    `json:"messages"`         // how many messages are hidden, or visible again
-		Turns    int    `json:"turns,omitempty"`  // how many turns it undid
-		Undone   int    `json:"undone,omitempty"` // how many turns could then be redone, including these
-		Undo     bool   `json:"undo,omitempty"`
+		ToSeq         uint64 `json:"to,omitempty"`
+		Messages      int    `json:"messages"`         // how many messages are hidden, or visible again
+		Turns         int    `json:"turns,omitempty"`  // how many turns it undid
+		RedoableTurns int    `json:"undone,omitempty"` // how many turns could then be redone, including these
+		IsUndo        bool   `json:"undo,omitempty"`
 	}
 	// Spent is usage beside the saved replies: of a summary, an incomplete reply, or one without reported
 	// usage.
 	Spent struct {
-		Model string     `json:"model"`
-		Usage chat.Usage `json:"usage"`
-		For   SpentFor   `json:"for"`
+		Model  string      `json:"model"`
+		Usage  chat.Usage  `json:"usage"`
+		Reason UsageReason `json:"for"`
 	}
 	// LocalAdded is one of coder's own commands and its output: saved with the conversation, never sent to
 	// the model.
@@ -267,76 +267,76 @@ type (
 	}
 )
 
-// Shown returns the blocks to show for a command's output.
-func (e LocalAdded) Shown() display.Blocks {
+// DisplayBlocks returns the blocks to show for a command's output.
+func (e LocalAdded) DisplayBlocks() display.Blocks {
 	if e.Blocks == nil {
 		return display.Blocks{display.Text(e.Output)}
 	}
 	return e.Blocks
 }
 
-// ModeReminder is the prefix of reminder names that explain a mode.
-const ModeReminder = "mode:"
+// ModeReminderPrefix is the prefix of reminder names that explain a mode.
+const ModeReminderPrefix = "mode:"
 
-// RulesReminder is the prefix of reminder names for rule files; the path follows.
-const RulesReminder = "rules:"
+// RulesReminderPrefix is the prefix of reminder names for rule files; the path follows.
+const RulesReminderPrefix = "rules:"
 
-// JobReminder is the prefix of reminder names for the results of background commands; the
+// JobReminderPrefix is the prefix of reminder names for the results of background commands; the
 // command's name follows.
-const JobReminder = "job:"
+const JobReminderPrefix = "job:"
 
 // ReplaceReason is why a context was replaced.
 type ReplaceReason string
 
 // The reasons to replace a context.
 const (
-	Compacted    ReplaceReason = "compacted"
-	ModeSwitched ReplaceReason = "mode_changed"
+	ReplaceCompacted    ReplaceReason = "compacted"
+	ReplaceModeSwitched ReplaceReason = "mode_changed"
 )
 
-// Used returns the usage that e reports, if any. Totals of a session, a turn or a task add up these and
+// UsageOf returns the usage that e reports, if any. Totals of a session, a turn or a task add up these and
 // nothing else.
-func Used(e Event) (model string, u chat.Usage, ok bool) {
+func UsageOf(e Event) (model string, u chat.Usage, ok bool) {
 	switch e := e.(type) {
 	case MessageAdded:
 		if e.Usage != nil {
 			return e.Model, *e.Usage, true
 		}
 	case Spent:
-		e.Usage.Estimated = e.For == ForCutOff || e.For == ForUnreported
+		e.Usage.Estimated = e.Reason == UsageForPartialReply || e.Reason == UsageForUnreported
 		return e.Model, e.Usage, true
 	}
 	return "", chat.Usage{}, false
 }
 
-// Interruption begins the message, in the user's role, that reports an interruption to the model.
-const Interruption = "[Request interrupted by user"
+// InterruptionPrefix begins the message, in the user's role, that reports an interruption to the model.
+const InterruptionPrefix = "[Request interrupted by user"
 
-// ByPerson reports whether the user wrote the message r, as opposed to coder in the user's role or an
+// IsUserMessage reports whether the user wrote the message r, as opposed to coder in the user's role or an
 // interruption.
-func ByPerson(r Record) bool {
+func IsUserMessage(r Record) bool {
 	e, ok := r.Event.(MessageAdded)
-	return ok && r.Actor == ActorUser && e.Message.Role == chat.User && !strings.HasPrefix(e.Message.Text(), Interruption)
+	return ok && r.Actor == ActorUser && e.Message.Role == chat.User && !strings.HasPrefix(e.Message.Text(), InterruptionPrefix)
 }
 
-// Command returns what the user typed if the intent is its expansion, as with /init, or "" if the user
+// TypedCommand returns what the user typed if the intent is its expansion, as with /init, or "" if the user
 // typed the intent.
-func (e TaskCreated) Command() string {
+func (e TaskCreated) TypedCommand() string {
 	if !strings.HasPrefix(e.Title, "/") || strings.HasPrefix(strings.TrimSpace(e.Intent), "/") || strings.HasSuffix(e.Title, "…") {
 		return ""
 	}
 	return e.Title
 }
 
-// SpentFor is the reason for a Spent event.
-type SpentFor string
+// UsageReason is the reason for a Spent event.
+type UsageReason string
 
 // The reasons for usage beside saved replies. The last two are estimates.
 const (
-	ForSummary    SpentFor = "summary"
-	ForServer     SpentFor = "mcp_server" // an MCP server requested a reply from the model
-	ForCutOff     SpentFor = "cut_off"
-	ForUnreported SpentFor = "unreported"
+	UsageForSummary      UsageReason = "summary"
+	UsageForMCPServer    UsageReason = "mcp_server" // an MCP server requested a reply from the model
+	UsageForPartialReply UsageReason = "cut_off"
+	UsageForUnreported   UsageReason = "unreported"
 )
 
 // Todo is one item of the model's todo list.
@@ -378,16 +378,16 @@ type (
 	ReasoningDelta struct{ Text string }
 	// Retrying reports that the reply so far is void and coder will request it again.
 	Retrying struct {
-		Attempt, Of int
-		Wait        time.Duration
-		Why         string
+		Attempt, MaxAttempts int
+		Wait                 time.Duration
+		Reason               string
 	}
 	// Waiting reports that no part of a reply has arrived yet, and why.
 	Waiting struct {
-		Why      WaitReason
-		Waited   time.Duration
-		Read, Of int       // prefill progress in tokens; zero if unknown
-		Until    time.Time // zero if unknown
+		Reason                  WaitReason
+		Waited                  time.Duration
+		ReadTokens, TotalTokens int       // prefill progress in tokens; zero if unknown
+		Until                   time.Time // zero if unknown
 	}
 	ToolStarted struct {
 		CallID, Tool, Title string
@@ -402,10 +402,10 @@ type (
 	}
 	ToolFinished struct {
 		CallID, Tool, Title, Summary string
-		Show                         display.Block
+		Content                      display.Block
 		Result                       chat.ToolResult
 		Failed, Denied               bool
-		Took                         time.Duration
+		Duration                     time.Duration
 	}
 	ContextUsed struct{ Used, Max, Prompt int }
 	Interrupted struct{ Text string }
@@ -431,9 +431,9 @@ type Level string
 
 // The levels of a notice.
 const (
-	Info  Level = "info"
-	Warn  Level = "warn"
-	Error Level = "error"
+	LevelInfo  Level = "info"
+	LevelWarn  Level = "warn"
+	LevelError Level = "error"
 )
 
 func (TaskCreated) isEvent()          {}

@@ -94,14 +94,14 @@ func eventTypes(t *testing.T) (names []string) {
 }
 
 func TestTransientEventsAreNotKept(t *testing.T) {
-	for _, e := range append(transients, nil, event.Unknown{Type: "X", Version: 1}, event.Unknown{Log: 9, Type: "X", Version: 1}, event.Unknown{Log: event.Audit}) {
-		if u, ok := e.(event.Unknown); !ok && event.LogOf(e) != event.Transient {
+	for _, e := range append(transients, nil, event.Unknown{Type: "X", Version: 1}, event.Unknown{Log: 9, Type: "X", Version: 1}, event.Unknown{Log: event.LogAudit}) {
+		if u, ok := e.(event.Unknown); !ok && event.LogOf(e) != event.LogNone {
 			t.Errorf("%T belongs to a log", u)
 		}
 		if b, err := event.Encode(event.Record{Seq: 1, Event: e}); err == nil {
 			t.Errorf("%T was encoded as %s", e, b)
 		}
-		if event.Decisive(e) {
+		if event.IsIrreversible(e) {
 			t.Errorf("%T is decisive", e)
 		}
 	}
@@ -110,8 +110,8 @@ func TestTransientEventsAreNotKept(t *testing.T) {
 func TestDurableEventsHaveALogANameAndAVersion(t *testing.T) {
 	names := make(map[string]bool)
 	for _, e := range eventtest.Samples() {
-		name, version := event.Name(e)
-		if event.LogOf(e) == event.Transient || name == "" || version < 1 {
+		name, version := event.WireName(e)
+		if event.LogOf(e) == event.LogNone || name == "" || version < 1 {
 			t.Errorf("%T: log %v, name %q, version %d", e, event.LogOf(e), name, version)
 		}
 		key := fmt.Sprint(name, version)
@@ -131,9 +131,9 @@ func TestDecisive(t *testing.T) {
 		{event.TaskCompleted{}, true}, {event.TaskFailed{}, true}, {event.TaskCanceled{}, true},
 		{event.TaskCreated{}, false}, {event.TaskStarted{}, false},
 		{event.ToolCallRequested{}, true}, {event.ToolCallRequested{ReadOnly: true}, false}, {event.ToolCallCompleted{}, false},
-		{event.MessageAdded{}, false}, {event.LocalAdded{}, false}, {event.Unknown{Log: event.Domain}, false},
+		{event.MessageAdded{}, false}, {event.LocalAdded{}, false}, {event.Unknown{Log: event.LogDomain}, false},
 	} {
-		if got := event.Decisive(c.e); got != c.want {
+		if got := event.IsIrreversible(c.e); got != c.want {
 			t.Errorf("Decisive(%T) = %v", c.e, got)
 		}
 	}
@@ -189,7 +189,7 @@ func roundTrip(t *testing.T, r event.Record, prev string, checked bool) {
 	if gotPrev != prev {
 		t.Errorf("prev is %q, want %q", gotPrev, prev)
 	}
-	if seq, err := event.Peek(b); seq != r.Seq || err != nil {
+	if seq, err := event.PeekSeq(b); seq != r.Seq || err != nil {
 		t.Errorf("peek: %d, %v, want %d", seq, err, r.Seq)
 	}
 	line := bytes.Clone(b)
@@ -207,7 +207,7 @@ func roundTrip(t *testing.T, r event.Record, prev string, checked bool) {
 func TestDamagedChecksAreNoRecords(t *testing.T) {
 	r := eventtest.Records("s1", 4, event.TaskStarted{TaskID: "t1"})[0]
 	line := written(t, r, "", true)
-	body, _, ok := event.CutSum(line)
+	body, _, ok := event.SplitSum(line)
 	if !ok {
 		t.Fatalf("no check in %s", line)
 	}
@@ -215,10 +215,10 @@ func TestDamagedChecksAreNoRecords(t *testing.T) {
 		for bit := range 8 {
 			b := bytes.Clone(line)
 			b[i] ^= 1 << bit
-			if _, _, checked := event.CutSum(b); checked {
+			if _, _, checked := event.SplitSum(b); checked {
 				continue // the check is another one; whether it holds is not for us to say
 			}
-			if seq, err := event.Peek(b); err == nil {
+			if seq, err := event.PeekSeq(b); err == nil {
 				t.Errorf("%s was taken for record %d", b, seq)
 			}
 		}
@@ -232,7 +232,7 @@ func TestWireForm(t *testing.T) {
 			continue
 		}
 		line, err := event.Encode(eventtest.Records("s1", 4, e)[0])
-		if want := `,"payload":` + string(jsonx.Must(e)) + "}"; err != nil || !strings.HasSuffix(string(line), want) {
+		if want := `,"payload":` + string(jsonx.MustMarshal(e)) + "}"; err != nil || !strings.HasSuffix(string(line), want) {
 			t.Errorf("%s, %v, want the end\n%s", line, err, want)
 		}
 	}
@@ -254,7 +254,7 @@ func TestDecodeOtherLayouts(t *testing.T) {
 		`{"seq":3,"type":"LocalAdded","v":1,"sessionId":"s","streamId":"t","createdAt":"2025-01-02T03:04:05Z","payload":{"input":"x"},"added":"later","sum":"0123456789-_ABCDEFGHIJKLMNOPQRST"}`,
 		`{"seq":3,"type":"Local\u0041dded","v":1,"sessionId":"s","streamId":"t","createdAt":"2025-01-02T03:04:05Z","payload":{"input":"\u0078"}}`,
 	} {
-		got, _, err := event.Decode([]byte(line), event.Conversation)
+		got, _, err := event.Decode([]byte(line), event.LogConversation)
 		if err != nil {
 			t.Errorf("%s: %v", line, err)
 		} else if err := eventtest.Same([]event.Record{got}, []event.Record{want}); err != nil {
@@ -273,13 +273,13 @@ func TestOtherVersionsAreKeptAsTheyAre(t *testing.T) {
 		{`"type":"TaskPaused","v":1`, `null`},
 	} {
 		line := `{"seq":3,` + c.kind + `,"sessionId":"s","streamId":"t","createdAt":"2025-01-02T03:04:05Z","payload":` + c.payload + `}`
-		r, _, err := event.Decode([]byte(line), event.Audit)
+		r, _, err := event.Decode([]byte(line), event.LogAudit)
 		if err != nil {
 			t.Errorf("%s: %v", line, err)
 			continue
 		}
 		u, ok := r.Event.(event.Unknown)
-		if !ok || string(u.Payload) != c.payload || u.Log != event.Audit {
+		if !ok || string(u.Payload) != c.payload || u.Log != event.LogAudit {
 			t.Errorf("%s: %#v", line, r.Event)
 		}
 		again, err := event.Encode(r)
@@ -291,7 +291,7 @@ func TestOtherVersionsAreKeptAsTheyAre(t *testing.T) {
 
 func TestNotARecord(t *testing.T) {
 	ok := `{"seq":1,"type":"T","v":1,"sessionId":"s","streamId":"t","createdAt":"2025-01-02T03:04:05Z","payload":{}}`
-	if _, err := event.Peek([]byte(ok)); err != nil {
+	if _, err := event.PeekSeq([]byte(ok)); err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range []string{
@@ -303,10 +303,10 @@ func TestNotARecord(t *testing.T) {
 		strings.Replace(ok, `{}}`, `}`, 1), strings.Replace(ok, `{}}`, `{]}`, 1), strings.Replace(ok, `,"payload":{}`, ``, 1),
 		strings.Replace(ok, `"v":1`, `"v":01`, 1), strings.Replace(ok, `"v":1`, `"v":"1"`, 1),
 	} {
-		if r, _, err := event.Decode([]byte(line), event.Domain); err == nil {
+		if r, _, err := event.Decode([]byte(line), event.LogDomain); err == nil {
 			t.Errorf("%q is record %+v", line, r)
 		}
-		if seq, err := event.Peek([]byte(line)); err == nil {
+		if seq, err := event.PeekSeq([]byte(line)); err == nil {
 			t.Errorf("%q is record %d", line, seq)
 		}
 	}
@@ -315,7 +315,7 @@ func TestNotARecord(t *testing.T) {
 func TestEncodeRefusesWhatIsNotJSON(t *testing.T) {
 	for _, r := range []event.Record{
 		{Seq: 1, Event: event.ToolCallRequested{Input: json.RawMessage("{")}},
-		{Seq: 1, Event: event.Unknown{Log: event.Audit, Type: "X", Payload: json.RawMessage("{")}},
+		{Seq: 1, Event: event.Unknown{Log: event.LogAudit, Type: "X", Payload: json.RawMessage("{")}},
 		{Seq: 1, Event: event.LocalAdded{}, Time: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)},
 	} {
 		if b, err := event.Encode(r); err == nil {
@@ -351,9 +351,9 @@ func FuzzRecordCodec(f *testing.F) {
 	f.Add([]byte(`{"payload":{},"type":"T","seq":1,"SEQ":2}`), uint8(1))
 	f.Add([]byte(`{"seq":1,"type":"T","v":1,"sessionId":"","streamId":"","createdAt":"2025-01-02T03:04:05Z","payload":1,"seq":2}`), uint8(2))
 	f.Fuzz(func(t *testing.T, data []byte, l uint8) {
-		log := event.Logs[int(l)%len(event.Logs)]
+		log := event.AllLogs[int(l)%len(event.AllLogs)]
 		r, _, err := event.Decode(data, log)
-		seq, peekErr := event.Peek(data)
+		seq, peekErr := event.PeekSeq(data)
 		if (err == nil) != (peekErr == nil) || seq != r.Seq {
 			t.Fatalf("Decode: %d, %v; Peek: %d, %v", r.Seq, err, seq, peekErr)
 		}
@@ -378,8 +378,8 @@ func FuzzRecordCodec(f *testing.F) {
 }
 
 func TestWhatNobodyToldIsAnEstimate(t *testing.T) {
-	for why, want := range map[event.SpentFor]bool{event.ForSummary: false, event.ForServer: false, event.ForCutOff: true, event.ForUnreported: true} {
-		_, u, ok := event.Used(event.Spent{Model: "m", Usage: chat.Usage{In: 2, Out: 1}, For: why})
+	for why, want := range map[event.UsageReason]bool{event.UsageForSummary: false, event.UsageForMCPServer: false, event.UsageForPartialReply: true, event.UsageForUnreported: true} {
+		_, u, ok := event.UsageOf(event.Spent{Model: "m", Usage: chat.Usage{In: 2, Out: 1}, Reason: why})
 		if sum := (chat.Usage{In: 1}).Add(u); !ok || sum.Estimated != want || sum.In != 3 {
 			t.Errorf("%s: %+v, want an estimate: %t", why, sum, want)
 		}

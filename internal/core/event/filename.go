@@ -17,7 +17,7 @@ import (
 func (s FileState) MarshalJSON() ([]byte, error) {
 	type plain FileState
 	s.Path, s.Link = RecordedName(s.Path), RecordedName(s.Link)
-	return jsonx.JSON(plain(s))
+	return jsonx.Marshal(plain(s))
 }
 
 // UnmarshalJSON decodes the output of MarshalJSON.
@@ -35,17 +35,17 @@ func RecordedName(name string) string {
 	return replaceBytes(name, func(b byte) string { return "\x00" + hex.EncodeToString([]byte{b}) })
 }
 
-// ShownName returns a file's name on one line, for people and JSON: invalid UTF-8 and control characters
+// DisplayName returns a file's name on one line, for people and JSON: invalid UTF-8 and control characters
 // become \x and two digits.
-func ShownName(name string) string {
+func DisplayName(name string) string {
 	shown := func(b byte) string { return fmt.Sprintf(`\x%02x`, b) }
 	name = replaceBytes(name, shown)
-	if !strings.ContainsFunc(name, control) {
+	if !strings.ContainsFunc(name, isControl) {
 		return name
 	}
 	var b strings.Builder
 	for _, r := range name {
-		if control(r) {
+		if isControl(r) {
 			b.WriteString(shown(byte(r)))
 		} else {
 			b.WriteRune(r)
@@ -54,7 +54,7 @@ func ShownName(name string) string {
 	return b.String()
 }
 
-func control(r rune) bool { return r < ' ' || r == 0x7f }
+func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
 // replaceBytes replaces bytes of a name that are not valid UTF-8.
 func replaceBytes(name string, by func(byte) string) string {

@@ -23,11 +23,11 @@ func TestNamesOfFilesAreBytes(t *testing.T) {
 		if err := json.Unmarshal(data, &back); err != nil || back.Before != s || back.After.Path != s.Path || back.Doubt != event.DoubtOther {
 			t.Fatalf("%q came back as %+v: %v", data, back, err)
 		}
-		if !utf8.ValidString(event.ShownName(s.Path)) {
-			t.Fatalf("shown as %q", event.ShownName(s.Path))
+		if !utf8.ValidString(event.DisplayName(s.Path)) {
+			t.Fatalf("shown as %q", event.DisplayName(s.Path))
 		}
 	})
-	if got := event.ShownName("a\xff b\xfeü\nc\x1b"); got != `a\xff b\xfeü\x0ac\x1b` {
+	if got := event.DisplayName("a\xff b\xfeü\nc\x1b"); got != `a\xff b\xfeü\x0ac\x1b` {
 		t.Errorf("shown as %q", got)
 	}
 }

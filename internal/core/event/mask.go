@@ -16,26 +16,26 @@ type Masker interface {
 	Value(string) string
 }
 
-// Masked returns e without what m masks, in every field, including fields added later. It does not
+// Mask returns e without what m masks, in every field, including fields added later. It does not
 // change pictures, file states, which must be exact to be restored, or data that a provider signed or
 // encrypted. Masked reasoning loses its signature.
-func Masked(e Event, m Masker) Event {
-	if v, changed := mask(reflect.ValueOf(e), m); changed {
+func Mask(e Event, m Masker) Event {
+	if v, changed := maskValue(reflect.ValueOf(e), m); changed {
 		return v.Interface().(Event)
 	}
 	return e
 }
 
-// MaskedMessage returns a message without what m masks.
-func MaskedMessage(msg chat.Message, m Masker) chat.Message {
-	if v, changed := mask(reflect.ValueOf(msg), m); changed {
+// MaskMessage returns a message without what m masks.
+func MaskMessage(msg chat.Message, m Masker) chat.Message {
+	if v, changed := maskValue(reflect.ValueOf(msg), m); changed {
 		return v.Interface().(chat.Message)
 	}
 	return msg
 }
 
-// mask returns v without what m masks, and whether it changed. It does not modify what v refers to.
-func mask(v reflect.Value, m Masker) (reflect.Value, bool) {
+// maskValue returns v without what m masks, and whether it changed. It does not modify what v refers to.
+func maskValue(v reflect.Value, m Masker) (reflect.Value, bool) {
 	switch v.Kind() {
 	case reflect.String:
 		text := v.String()
@@ -44,13 +44,13 @@ func mask(v reflect.Value, m Masker) (reflect.Value, bool) {
 		}
 	case reflect.Interface:
 		if !v.IsNil() {
-			return mask(v.Elem(), m)
+			return maskValue(v.Elem(), m)
 		}
 	case reflect.Pointer:
 		if v.IsNil() {
 			break
 		}
-		if clean, changed := mask(v.Elem(), m); changed {
+		if clean, changed := maskValue(v.Elem(), m); changed {
 			to := reflect.New(v.Type().Elem())
 			to.Elem().Set(clean)
 			return to, true
@@ -80,7 +80,7 @@ func maskSlice(v reflect.Value, m Masker) (reflect.Value, bool) {
 	}
 	var out reflect.Value
 	for i := range v.Len() {
-		clean, changed := mask(v.Index(i), m)
+		clean, changed := maskValue(v.Index(i), m)
 		if !changed {
 			continue
 		}
@@ -100,8 +100,8 @@ func maskMap(v reflect.Value, m Masker) (reflect.Value, bool) {
 	out := reflect.MakeMapWithSize(v.Type(), v.Len())
 	changed := false
 	for it := v.MapRange(); it.Next(); {
-		key, other := mask(it.Key(), m)
-		value, also := mask(it.Value(), m)
+		key, other := maskValue(it.Key(), m)
+		value, also := maskValue(it.Value(), m)
 		out.SetMapIndex(key, value)
 		changed = changed || other || also
 	}
@@ -112,15 +112,15 @@ func maskStruct(v reflect.Value, m Masker) (reflect.Value, bool) {
 	switch v.Type() {
 	case fileStateType, imageType:
 		return v, false
-	case effectType, reasoningType, callType, resultType:
-		return maskKnown(v, m)
+	case effectType, reasoningType, toolCallType, toolResultType:
+		return maskSpecial(v, m)
 	}
 	var out reflect.Value
 	for i := range v.NumField() {
 		if v.Type().Field(i).PkgPath != "" {
 			continue
 		}
-		clean, changed := mask(v.Field(i), m)
+		clean, changed := maskValue(v.Field(i), m)
 		if !changed {
 			continue
 		}
@@ -136,8 +136,8 @@ func maskStruct(v reflect.Value, m Masker) (reflect.Value, bool) {
 	return v, false
 }
 
-// maskKnown masks types that need special handling.
-func maskKnown(v reflect.Value, m Masker) (reflect.Value, bool) {
+// maskSpecial masks types that need special handling.
+func maskSpecial(v reflect.Value, m Masker) (reflect.Value, bool) {
 	switch was := v.Interface().(type) {
 	case Effect:
 		if text := was.String(); m.Text(text) != text {
@@ -146,7 +146,7 @@ func maskKnown(v reflect.Value, m Masker) (reflect.Value, bool) {
 		}
 	case chat.Reasoning:
 		text, details := m.Text(was.Text), m.JSON(was.Details)
-		if text != was.Text || len(details) > 0 && &details[0] != &was.Details[0] && !opaque(was.Details, details) {
+		if text != was.Text || len(details) > 0 && &details[0] != &was.Details[0] && !differsOnlyInOpaque(was.Details, details) {
 			return reflect.ValueOf(chat.Reasoning{Text: text, Field: was.Field}), true
 		}
 	case chat.ToolCall:
@@ -163,17 +163,17 @@ func maskKnown(v reflect.Value, m Masker) (reflect.Value, bool) {
 	return v, false
 }
 
-// opaque reports whether two JSON texts differ only in what a provider signed or encrypted, which is
+// differsOnlyInOpaque reports whether two JSON texts differ only in what a provider signed or encrypted, which is
 // random text.
-func opaque(a, b json.RawMessage) bool {
+func differsOnlyInOpaque(a, b json.RawMessage) bool {
 	var was, is any
 	if json.Unmarshal(a, &was) != nil || json.Unmarshal(b, &is) != nil {
 		return false
 	}
-	return reflect.DeepEqual(withoutOpaque(was), withoutOpaque(is))
+	return reflect.DeepEqual(dropOpaque(was), dropOpaque(is))
 }
 
-func withoutOpaque(v any) any {
+func dropOpaque(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for name := range v {
@@ -181,29 +181,29 @@ func withoutOpaque(v any) any {
 			case "signature", "data", "encrypted_content", "thought_signature", "thoughtSignature", "id":
 				delete(v, name)
 			default:
-				v[name] = withoutOpaque(v[name])
+				v[name] = dropOpaque(v[name])
 			}
 		}
 	case []any:
 		for i := range v {
-			v[i] = withoutOpaque(v[i])
+			v[i] = dropOpaque(v[i])
 		}
 	}
 	return v
 }
 
 var (
-	rawType       = reflect.TypeFor[json.RawMessage]()
-	fileStateType = reflect.TypeFor[FileState]()
-	effectType    = reflect.TypeFor[Effect]()
-	imageType     = reflect.TypeFor[chat.Image]()
-	reasoningType = reflect.TypeFor[chat.Reasoning]()
-	callType      = reflect.TypeFor[chat.ToolCall]()
-	resultType    = reflect.TypeFor[chat.ToolResult]()
+	rawType        = reflect.TypeFor[json.RawMessage]()
+	fileStateType  = reflect.TypeFor[FileState]()
+	effectType     = reflect.TypeFor[Effect]()
+	imageType      = reflect.TypeFor[chat.Image]()
+	reasoningType  = reflect.TypeFor[chat.Reasoning]()
+	toolCallType   = reflect.TypeFor[chat.ToolCall]()
+	toolResultType = reflect.TypeFor[chat.ToolResult]()
 )
 
-// WithStates is e with what f makes of each state of a file that a call found first, or changed.
-func WithStates(e Event, f func(FileState) FileState) Event {
+// MapFileStates is e with what f makes of each state of a file that a call found first, or changed.
+func MapFileStates(e Event, f func(FileState) FileState) Event {
 	switch e := e.(type) {
 	case ToolCallRequested:
 		e.Before = slices.Clone(e.Before)

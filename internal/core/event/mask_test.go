@@ -20,7 +20,7 @@ const (
 
 // Every text of every kind of event is masked, also of those that are added later.
 func TestEveryFieldIsMasked(t *testing.T) {
-	c := secret.Conceal([]string{key})
+	c := secret.NewConcealer([]string{key})
 	for _, e := range []event.Event{
 		event.TaskCreated{}, event.TaskStarted{}, event.TaskCompleted{}, event.TaskFailed{}, event.TaskCanceled{}, event.InteractionRequested{}, event.InteractionResponded{},
 		event.ToolCallRequested{}, event.ToolCallCompleted{}, event.MessageAdded{}, event.LocalAdded{}, event.Spent{}, event.TodosChanged{}, event.ModeChanged{},
@@ -31,15 +31,15 @@ func TestEveryFieldIsMasked(t *testing.T) {
 		fill(v, 0)
 		full := v.Interface().(event.Event)
 		before, _ := json.Marshal(full)
-		got, err := json.Marshal(event.Masked(full, c))
-		if err != nil || strings.Contains(string(got), key) || strings.Contains(string(got), "ghp_0123456789") || !secret.Marked(got) {
+		got, err := json.Marshal(event.Mask(full, c))
+		if err != nil || strings.Contains(string(got), key) || strings.Contains(string(got), "ghp_0123456789") || !secret.HasMask(got) {
 			t.Errorf("%T: %v: %s", e, err, got)
 		}
 		if after, _ := json.Marshal(full); string(after) != string(before) {
 			t.Errorf("%T: what was given was changed", e)
 		}
 		plain := reflect.New(reflect.TypeOf(e)).Elem().Interface().(event.Event)
-		if !reflect.DeepEqual(event.Masked(plain, c), plain) {
+		if !reflect.DeepEqual(event.Mask(plain, c), plain) {
 			t.Errorf("%T without a key became another", e)
 		}
 	}
@@ -83,19 +83,19 @@ func fill(v reflect.Value, depth int) {
 
 // What a provider signed comes back as it was, or not at all.
 func TestSignedThinking(t *testing.T) {
-	c := secret.Conceal([]string{key})
+	c := secret.NewConcealer([]string{key})
 	signed := json.RawMessage(`[{"type":"thinking","length":5,"signature":"x-sk-0123456789abcdef0123456789=="}]`)
 	for name, p := range map[string]struct{ was, want chat.Part }{
 		"nothing in it":           {chat.Reasoning{Text: "think", Field: "anthropic", Details: signed}, chat.Reasoning{Text: "think", Field: "anthropic", Details: signed}},
-		"a key in the words":      {chat.Reasoning{Text: "use " + key, Field: "anthropic", Details: signed}, chat.Reasoning{Text: "use " + secret.Concealed, Field: "anthropic"}},
+		"a key in the words":      {chat.Reasoning{Text: "use " + key, Field: "anthropic", Details: signed}, chat.Reasoning{Text: "use " + secret.KeyMask, Field: "anthropic"}},
 		"a key beside the words":  {chat.Reasoning{Field: "r", Details: json.RawMessage(`[{"text":"` + key + `"}]`)}, chat.Reasoning{Field: "r"}},
 		"what belongs to a call":  {chat.ToolCall{ID: "1", Args: json.RawMessage(`{}`), Extra: signed}, chat.ToolCall{ID: "1", Args: json.RawMessage(`{}`), Extra: signed}},
-		"a key in the arguments":  {chat.ToolCall{ID: "1", Args: json.RawMessage(`{"a":"` + key + `"}`), Extra: signed}, chat.ToolCall{ID: "1", Args: json.RawMessage(`{"a":"` + secret.Concealed + `"}`), Extra: signed}},
+		"a key in the arguments":  {chat.ToolCall{ID: "1", Args: json.RawMessage(`{"a":"` + key + `"}`), Extra: signed}, chat.ToolCall{ID: "1", Args: json.RawMessage(`{"a":"` + secret.KeyMask + `"}`), Extra: signed}},
 		"a picture":               {chat.Image{MediaType: "image/png", Data: []byte(key)}, chat.Image{MediaType: "image/png", Data: []byte(key)}},
 		"arguments that are none": {chat.ToolCall{Args: json.RawMessage(`{}`), Broken: `{"a":"` + another}, chat.ToolCall{Args: json.RawMessage(`{}`), Broken: `{"a":"ghp_01…[masked]`}},
 	} {
 		was := event.MessageAdded{Message: chat.Message{Role: chat.Assistant, Parts: []chat.Part{p.was}}}
-		if got := event.Masked(was, c).(event.MessageAdded).Message.Parts[0]; !reflect.DeepEqual(got, p.want) {
+		if got := event.Mask(was, c).(event.MessageAdded).Message.Parts[0]; !reflect.DeepEqual(got, p.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, p.want)
 		}
 	}
@@ -103,28 +103,28 @@ func TestSignedThinking(t *testing.T) {
 
 func TestAMessageWithoutAKeyIsTheSameMessage(t *testing.T) {
 	m := chat.Message{Role: chat.Assistant, Parts: []chat.Part{chat.Text("a"), chat.ToolCall{ID: "1", Args: json.RawMessage(`{"x":1}`)}}}
-	got := event.Masked(event.MessageAdded{Message: m}, secret.Shapes()).(event.MessageAdded).Message
-	if !chat.Same(got, m) {
+	got := event.Mask(event.MessageAdded{Message: m}, secret.ShapeConcealer()).(event.MessageAdded).Message
+	if !chat.IsSame(got, m) {
 		t.Error("it is another")
 	}
 }
 
 func TestTheStateOfFilesStaysTrue(t *testing.T) {
 	e := event.ToolCallCompleted{Changes: []event.FileChange{{After: event.FileState{Path: "a/" + another, Hash: "h"}}}}
-	if !reflect.DeepEqual(event.Masked(e, secret.Shapes()), e) {
+	if !reflect.DeepEqual(event.Mask(e, secret.ShapeConcealer()), e) {
 		t.Error("it was changed")
 	}
 	var q event.Event = event.InteractionRequested{Request: uip.Request{Display: uip.Display{Content: display.Diff{Unified: "+" + another}}}}
-	if d := event.Masked(q, secret.Shapes()).(event.InteractionRequested).Display.Content.(display.Diff); d.Unified != "+ghp_01…[masked]" {
+	if d := event.Mask(q, secret.ShapeConcealer()).(event.InteractionRequested).Display.Content.(display.Diff); d.Unified != "+ghp_01…[masked]" {
 		t.Errorf("%+v", d)
 	}
 }
 
 func BenchmarkMasked(b *testing.B) {
-	c := secret.Conceal([]string{key})
-	e := event.MessageAdded{Message: chat.Answer(chat.ToolResult{CallID: "c", Name: "bash", Text: `{"stdout":"` + strings.Repeat("ok  coder/internal/x 0.01s\\n", 150) + `"}`})}
+	c := secret.NewConcealer([]string{key})
+	e := event.MessageAdded{Message: chat.ToolMessage(chat.ToolResult{CallID: "c", Name: "bash", Text: `{"stdout":"` + strings.Repeat("ok  coder/internal/x 0.01s\\n", 150) + `"}`})}
 	b.ReportAllocs()
 	for b.Loop() {
-		event.Masked(e, c)
+		event.Mask(e, c)
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"coder/internal/core/jsonx"
 )
 
-// envelope is the approximate size of a line without its payload.
-const envelope = 512
+// envelopeSize is the approximate size of a line without its payload.
+const envelopeSize = 512
 
-// append encodes l as encoding/json would, up to its payload.
-func (l line) append(b []byte) ([]byte, error) {
+// appendJSON encodes l as encoding/json would, up to its payload.
+func (l recordLine) appendJSON(b []byte) ([]byte, error) {
 	b = strconv.AppendUint(append(b, `{"seq":`...), l.Seq, 10)
 	b = appendString(append(b, `,"type":`...), l.Type)
 	b = strconv.AppendInt(append(b, `,"v":`...), int64(l.Version), 10)
@@ -37,7 +37,7 @@ func (l line) append(b []byte) ([]byte, error) {
 func appendString(b []byte, s string) []byte {
 	for i := range len(s) {
 		if !isPlain(s[i]) {
-			return append(b, jsonx.Must(s)...)
+			return append(b, jsonx.MustMarshal(s)...)
 		}
 	}
 	return append(append(append(b, '"'), s...), '"')
@@ -46,55 +46,55 @@ func appendString(b []byte, s string) []byte {
 // isPlain reports whether c needs no escape in a JSON string.
 func isPlain(c byte) bool { return c >= ' ' && c <= '~' && c != '"' && c != '\\' }
 
-var errNoRecord = errors.New("not a record: no seq, no type or no payload")
+var errNotRecord = errors.New("not a record: no seq, no type or no payload")
 
-// parse decodes the envelope of a record in any layout. A line without a checksum contains only its
+// parseLine decodes the envelope of a record in any layout. A line without a checksum contains only its
 // known fields; anything else is a damaged checksum.
-func parse(data []byte) (line, error) {
-	var l line
+func parseLine(data []byte) (recordLine, error) {
+	var l recordLine
 	d := json.NewDecoder(bytes.NewReader(data))
-	if _, _, checked := CutSum(data); !checked {
+	if _, _, checked := SplitSum(data); !checked {
 		d.DisallowUnknownFields()
 	}
 	if err := d.Decode(&l); err != nil {
-		return line{}, err
+		return recordLine{}, err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return line{}, errNoRecord
+		return recordLine{}, errNotRecord
 	}
 	if l.Seq == 0 || l.Type == "" || len(l.Payload) == 0 {
-		return line{}, errNoRecord
+		return recordLine{}, errNotRecord
 	}
 	return l, nil
 }
 
-// parseOurs decodes a line in Encode's layout, in one short pass over everything before the payload. If
+// parseCanonical decodes a line in Encode's layout, in one short pass over everything before the payload. If
 // the payload it returns, a part of data, is JSON, the result equals that of parse; otherwise the caller
 // must use parse.
-func parseOurs(data []byte) (line, bool) {
-	var l line
-	c := cursor{rest: data}
-	l.Seq = c.skip(`{"seq":`).number()
-	l.Type = string(c.skip(`,"type":`).plain())
-	l.Version = int(c.skip(`,"v":`).number())
-	l.Session = string(c.skip(`,"sessionId":`).plain())
-	l.Task = string(c.skip(`,"streamId":`).plain())
-	if c.has(`,"actor":`) {
-		l.Actor = string(c.skip(`,"actor":`).plain())
+func parseCanonical(data []byte) (recordLine, bool) {
+	var l recordLine
+	c := jsonCursor{rest: data}
+	l.Seq = c.expect(`{"seq":`).parseNumber()
+	l.Type = string(c.expect(`,"type":`).parsePlainString())
+	l.Version = int(c.expect(`,"v":`).parseNumber())
+	l.Session = string(c.expect(`,"sessionId":`).parsePlainString())
+	l.Task = string(c.expect(`,"streamId":`).parsePlainString())
+	if c.accept(`,"actor":`) {
+		l.Actor = string(c.expect(`,"actor":`).parsePlainString())
 	}
-	when := c.skip(`,"createdAt":`).plain()
-	if c.has(`,"seal":`) {
-		l.Seal = string(c.skip(`,"seal":`).plain())
+	when := c.expect(`,"createdAt":`).parsePlainString()
+	if c.accept(`,"seal":`) {
+		l.Seal = string(c.expect(`,"seal":`).parsePlainString())
 	}
-	c.skip(`,"payload":`)
-	if c.odd || l.Seq == 0 || l.Type == "" || l.Time.UnmarshalText(when) != nil {
-		return line{}, false
+	c.expect(`,"payload":`)
+	if c.failed || l.Seq == 0 || l.Type == "" || l.Time.UnmarshalText(when) != nil {
+		return recordLine{}, false
 	}
 	payload, closed := bytes.CutSuffix(c.rest, []byte("}"))
-	if body, _, ok := CutSum(c.rest); ok {
+	if body, _, ok := SplitSum(c.rest); ok {
 		payload = body
 	}
-	l.Payload, l.Prev = cutPrev(payload)
+	l.Payload, l.Prev = splitPrev(payload)
 	return l, closed && len(l.Payload) > 0
 }
 
@@ -109,23 +109,23 @@ func AppendSum(body []byte, sum [SumLen]byte) []byte {
 	return append(append(append(body, sumKey...), sum[:]...), `"}`...)
 }
 
-// CutSum splits a line that ends with a checksum into the checked part and the checksum.
-func CutSum(line []byte) (body, sum []byte, ok bool) {
+// SplitSum splits a line that ends with a checksum into the checked part and the checksum.
+func SplitSum(line []byte) (body, sum []byte, ok bool) {
 	at := len(line) - len(sumKey) - SumLen - len(`"}`)
 	if at < 0 || string(line[at:at+len(sumKey)]) != sumKey || string(line[len(line)-2:]) != `"}` {
 		return line, nil, false
 	}
 	sum = line[at+len(sumKey) : len(line)-2]
 	for _, c := range sum {
-		if !inSum[c] {
+		if !isSumByte[c] {
 			return line, nil, false
 		}
 	}
 	return line[:at], sum, true
 }
 
-// inSum is the set of letters in a checksum.
-var inSum = func() (set [256]bool) {
+// isSumByte is the set of letters in a checksum.
+var isSumByte = func() (set [256]bool) {
 	for _, c := range []byte("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_") {
 		set[c] = true
 	}
@@ -137,8 +137,8 @@ const (
 	hashLen = 64 // hex digits of a SHA-256
 )
 
-// cutPrev splits `…,"prev":"<hash>"` off the end of b.
-func cutPrev(b []byte) (payload []byte, prev string) {
+// splitPrev splits `…,"prev":"<hash>"` off the end of b.
+func splitPrev(b []byte) (payload []byte, prev string) {
 	at := len(b) - len(prevKey) - hashLen - 1
 	if at < 0 || !bytes.HasPrefix(b[at:], []byte(prevKey)) || b[len(b)-1] != '"' {
 		return b, ""
@@ -152,43 +152,43 @@ func cutPrev(b []byte) (payload []byte, prev string) {
 	return b[:at], string(hash)
 }
 
-// A cursor parses the simplest JSON from the front of rest. At the first unusual byte it becomes odd and
+// A jsonCursor parses the simplest JSON from the front of rest. At the first unusual byte it becomes odd and
 // stays so.
-type cursor struct {
-	rest []byte
-	odd  bool
+type jsonCursor struct {
+	rest   []byte
+	failed bool
 }
 
-func (c *cursor) has(s string) bool { return bytes.HasPrefix(c.rest, []byte(s)) }
+func (c *jsonCursor) accept(s string) bool { return bytes.HasPrefix(c.rest, []byte(s)) }
 
-func (c *cursor) skip(s string) *cursor {
-	if !c.has(s) {
-		c.odd = true
+func (c *jsonCursor) expect(s string) *jsonCursor {
+	if !c.accept(s) {
+		c.failed = true
 		return c
 	}
 	c.rest = c.rest[len(s):]
 	return c
 }
 
-// number parses a positive decimal that fits an int on every platform.
-func (c *cursor) number() uint64 {
+// parseNumber parses a positive decimal that fits an int on every platform.
+func (c *jsonCursor) parseNumber() uint64 {
 	n := 0
 	for n < len(c.rest) && c.rest[n] >= '0' && c.rest[n] <= '9' {
 		n++
 	}
 	v, err := strconv.ParseUint(string(c.rest[:n]), 10, 31)
 	if err != nil || c.rest[0] == '0' {
-		c.odd = true
+		c.failed = true
 		return 0
 	}
 	c.rest = c.rest[n:]
 	return v
 }
 
-// plain parses a string of printable ASCII without escapes.
-func (c *cursor) plain() []byte {
-	if !c.has(`"`) {
-		c.odd = true
+// parsePlainString parses a string of printable ASCII without escapes.
+func (c *jsonCursor) parsePlainString() []byte {
+	if !c.accept(`"`) {
+		c.failed = true
 		return nil
 	}
 	for i := 1; i < len(c.rest); i++ {
@@ -198,10 +198,10 @@ func (c *cursor) plain() []byte {
 			c.rest = c.rest[i+1:]
 			return s
 		case !isPlain(b):
-			c.odd = true
+			c.failed = true
 			return nil
 		}
 	}
-	c.odd = true
+	c.failed = true
 	return nil
 }

@@ -55,8 +55,8 @@ func (e *NotShownError) Error() string { return e.Err.Error() }
 
 func (e *NotShownError) Unwrap() error { return e.Err }
 
-// Kept reports whether the record was saved although Emit returned err.
-func Kept(err error) bool {
+// IsSaved reports whether the record was saved although Emit returned err.
+func IsSaved(err error) bool {
 	var unseen *NotShownError
 	return err == nil || errors.As(err, &unseen)
 }
@@ -91,7 +91,7 @@ type Store interface {
 
 	// Append adds records of one claimed session in one step: all of them or none. Their Seqs follow last,
 	// one by one; if last is not the Seq of the session's newest record, Append returns [ErrConflict]. When
-	// Append returns nil, the records survive a crash of the process, and if one of them is [Decisive], also
+	// Append returns nil, the records survive a crash of the process, and if one of them is [IsIrreversible], also
 	// one of the machine.
 	Append(ctx context.Context, last uint64, rs ...Record) error
 
@@ -103,8 +103,8 @@ type Store interface {
 // ErrConflict reports that another writer appended first.
 var ErrConflict = errors.New("session moved on")
 
-// Consecutive reports whether rs are records of one session numbered directly after last.
-func Consecutive(last uint64, rs []Record) bool {
+// AreConsecutive reports whether rs are records of one session numbered directly after last.
+func AreConsecutive(last uint64, rs []Record) bool {
 	for i, r := range rs {
 		if r.Session != rs[0].Session || r.Seq != last+1+uint64(i) {
 			return false
@@ -113,13 +113,13 @@ func Consecutive(last uint64, rs []Record) bool {
 	return true
 }
 
-// UnkeptError reports that a [Deed] cannot be recorded now and so must not run. Other records may still
+// NotRecordableError reports that a [ChangesWorld] cannot be recorded now and so must not run. Other records may still
 // be accepted.
-type UnkeptError struct{ Err error }
+type NotRecordableError struct{ Err error }
 
-func (e *UnkeptError) Error() string { return fmt.Sprintf("it cannot be recorded: %s", e.Err) }
+func (e *NotRecordableError) Error() string { return fmt.Sprintf("it cannot be recorded: %s", e.Err) }
 
-func (e *UnkeptError) Unwrap() error { return e.Err }
+func (e *NotRecordableError) Unwrap() error { return e.Err }
 
 // ClaimedError reports that another process is writing the session.
 type ClaimedError struct {
@@ -131,24 +131,24 @@ func (e *ClaimedError) Error() string {
 	return fmt.Sprintf("session %s is in use by %s", e.Session, e.Holder)
 }
 
-// NewerError reports a session that only a newer version may write to.
-type NewerError struct {
-	Session       string
-	Format, Known int    // the session's format, and the newest that this program writes
-	Writer        string // the version that wrote it last; "" if the session does not say
+// NewerFormatError reports a session that only a newer version may write to.
+type NewerFormatError struct {
+	Session                 string
+	Format, SupportedFormat int    // the session's format, and the newest that this program writes
+	Writer                  string // the version that wrote it last; "" if the session does not say
 }
 
-func (e *NewerError) Error() string {
+func (e *NewerFormatError) Error() string {
 	by := "a newer version of coder"
 	if e.Writer != "" {
 		by = "coder " + e.Writer
 	}
-	return fmt.Sprintf("session %s was written by %s, in format %d; this version writes format %d and would damage it: continue it with %[2]s", e.Session, by, e.Format, e.Known)
+	return fmt.Sprintf("session %s was written by %s, in format %d; this version writes format %d and would damage it: continue it with %[2]s", e.Session, by, e.Format, e.SupportedFormat)
 }
 
-// names maps each durable type to a stable wire name and version. A version increases when an old reader
+// durableTypes maps each durable type to a stable wire name and version. A version increases when an old reader
 // would misread the payload; older payloads are upgraded when read.
-var names = []struct {
+var durableTypes = []struct {
 	name    string
 	version int
 	zero    Event
@@ -172,13 +172,13 @@ var names = []struct {
 	{"ContextRewound", 1, ContextRewound{}},
 }
 
-// Name returns the wire name and version of a durable event.
-func Name(e Event) (string, int) {
+// WireName returns the wire name and version of a durable event.
+func WireName(e Event) (string, int) {
 	if u, ok := e.(Unknown); ok {
 		return u.Type, u.Version
 	}
 	t := reflect.TypeOf(e)
-	for _, n := range names {
+	for _, n := range durableTypes {
 		if reflect.TypeOf(n.zero) == t {
 			return n.name, n.version
 		}
@@ -186,8 +186,8 @@ func Name(e Event) (string, int) {
 	return "", 0
 }
 
-// line is an encoded record: one JSON object on one line.
-type line struct {
+// recordLine is an encoded record: one JSON object on one line.
+type recordLine struct {
 	Seq     uint64          `json:"seq"`
 	Type    string          `json:"type"`
 	Version int             `json:"v"`
@@ -212,12 +212,12 @@ func Encode(r Record) ([]byte, error) {
 
 // EncodeAround encodes r with marks for its large texts, which large gets.
 func EncodeAround(r Record, large *jsonx.Holes) ([]byte, error) {
-	name, version := Name(r.Event)
-	if log := LogOf(r.Event); name == "" || log < Domain || log > Conversation {
+	name, version := WireName(r.Event)
+	if log := LogOf(r.Event); name == "" || log < LogDomain || log > LogConversation {
 		return nil, fmt.Errorf("%T is not saved", r.Event)
 	}
-	l := line{r.Seq, name, version, r.Session, r.Task, r.Actor, r.Time.UTC(), r.Seal, nil, ""}
-	data, err := l.append(make([]byte, 0, envelope))
+	l := recordLine{r.Seq, name, version, r.Session, r.Task, r.Actor, r.Time.UTC(), r.Seal, nil, ""}
+	data, err := l.appendJSON(make([]byte, 0, envelopeSize))
 	if err == nil {
 		data, err = appendPayload(data, r.Event, large)
 	}
@@ -234,7 +234,7 @@ func appendPayload(b []byte, e Event, large *jsonx.Holes) ([]byte, error) {
 		return jsonx.Append(b, struct {
 			Message any `json:"message"`
 			*MessageAdded
-		}{e.Message.Wire(large), &e})
+		}{e.Message.JSONValue(large), &e})
 	case Unknown:
 		if e.Payload == nil {
 			return append(b, "null"...), nil
@@ -248,51 +248,51 @@ func appendPayload(b []byte, e Event, large *jsonx.Holes) ([]byte, error) {
 
 // Decode decodes the output of Encode, with or without a checksum; log is the log that contained it.
 // prev is the hash of the previous line, which lines of an earlier format carry. An unknown type or
-// version, or a payload that does not fit its type, becomes [Unknown]. Only data that is not a record is
-// an error, exactly where [Peek] returns one. The Record does not refer to data.
+// version, or a payload that does not fit its type, becomes [OutcomeUnknown]. Only data that is not a record is
+// an error, exactly where [PeekSeq] returns one. The Record does not refer to data.
 func Decode(data []byte, log Log) (r Record, prev string, err error) {
-	if l, ok := parseOurs(data); ok {
+	if l, ok := parseCanonical(data); ok {
 		if e, ok := decodePayload(l, log); ok {
-			return l.record(e), l.Prev, nil
+			return l.toRecord(e), l.Prev, nil
 		}
 	}
-	l, err := parse(data)
+	l, err := parseLine(data)
 	if err != nil {
 		return Record{}, "", err
 	}
 	e, _ := decodePayload(l, log) // parse has checked that the payload is JSON
-	return l.record(e), l.Prev, nil
+	return l.toRecord(e), l.Prev, nil
 }
 
-// Peek returns the Seq of the record in data, or an error where Decode would return one, at a fraction
+// PeekSeq returns the Seq of the record in data, or an error where Decode would return one, at a fraction
 // of the cost.
-func Peek(data []byte) (uint64, error) {
-	if l, ok := parseOurs(data); ok && json.Valid(l.Payload) {
+func PeekSeq(data []byte) (uint64, error) {
+	if l, ok := parseCanonical(data); ok && json.Valid(l.Payload) {
 		return l.Seq, nil
 	}
-	l, err := parse(data)
+	l, err := parseLine(data)
 	return l.Seq, err
 }
 
-// Number returns the Seq of the record in data, or zero if data holds none. It does not check the
+// SeqOf returns the Seq of the record in data, or zero if data holds none. It does not check the
 // record, so data must be as Encode wrote it.
-func Number(data []byte) uint64 {
-	c := cursor{rest: data}
-	seq := c.skip(`{"seq":`).number()
-	if _, _, ours := CutSum(data); ours && !c.odd {
+func SeqOf(data []byte) uint64 {
+	c := jsonCursor{rest: data}
+	seq := c.expect(`{"seq":`).parseNumber()
+	if _, _, ours := SplitSum(data); ours && !c.failed {
 		return seq
 	}
-	seq, _ = Peek(data)
+	seq, _ = PeekSeq(data)
 	return seq
 }
 
-func (l line) record(e Event) Record {
+func (l recordLine) toRecord(e Event) Record {
 	return Record{Seq: l.Seq, Time: l.Time, Session: l.Session, Task: l.Task, Actor: l.Actor, Event: e, Seal: l.Seal}
 }
 
 // decodePayload reports false if the payload is not JSON.
-func decodePayload(l line, log Log) (Event, bool) {
-	for _, n := range names {
+func decodePayload(l recordLine, log Log) (Event, bool) {
+	for _, n := range durableTypes {
 		if n.name != l.Type || n.version != l.Version {
 			continue
 		}
@@ -307,8 +307,8 @@ func decodePayload(l line, log Log) (Event, bool) {
 	return Unknown{Log: log, Type: l.Type, Version: l.Version, Payload: bytes.Clone(l.Payload)}, true
 }
 
-// Reply is what a model said, if that is what an event is.
-func Reply(e Event) (MessageAdded, bool) {
+// AsReply is what a model said, if that is what an event is.
+func AsReply(e Event) (MessageAdded, bool) {
 	m, ok := e.(MessageAdded)
 	return m, ok && m.Message.Role == chat.Assistant && m.Model != ""
 }

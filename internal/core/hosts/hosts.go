@@ -11,35 +11,35 @@ import (
 	"strings"
 )
 
-// Target is a host and port. Its host has the canonical spelling that [Clean] returns.
+// Target is a host and port. Its host has the canonical spelling that [Canonical] returns.
 type Target struct{ Host, Port string }
 
 // String omits the usual web ports, which every pattern without a port includes.
 func (t Target) String() string {
-	if usual(t.Port) {
+	if isDefaultPort(t.Port) {
 		return t.Host
 	}
 	return net.JoinHostPort(t.Host, t.Port)
 }
 
-// usual reports whether port is a default web port.
-func usual(port string) bool { return port == "80" || port == "443" }
+// isDefaultPort reports whether port is a default web port.
+func isDefaultPort(port string) bool { return port == "80" || port == "443" }
 
 // NewTarget parses "host:port" as a client spells it; port is the default.
 func NewTarget(address, port string) (Target, error) {
-	host, own, err := split(address)
+	host, own, err := splitPort(address)
 	if err != nil {
 		return Target{}, err
 	}
 	if own != "" {
 		port = own
 	}
-	host, err = Clean(host)
+	host, err = Canonical(host)
 	return Target{host, port}, err
 }
 
-// split separates a host from its port, which may be empty.
-func split(address string) (host, port string, err error) {
+// splitPort separates a host from its port, which may be empty.
+func splitPort(address string) (host, port string, err error) {
 	bare, ipv6 := strings.CutPrefix(address, "[")
 	if !ipv6 && strings.Count(address, ":") != 1 {
 		return address, "", nil // a name, or an IPv6 address without brackets
@@ -57,13 +57,13 @@ func split(address string) (host, port string, err error) {
 	return host, port, nil
 }
 
-// maxName is the longest name that DNS allows.
-const maxName = 253
+// maxNameLen is the longest name that DNS allows.
+const maxNameLen = 253
 
-// Clean returns the canonical spelling of a host: lower case, without the final dot, an address in its
+// Canonical returns the canonical spelling of a host: lower case, without the final dot, an address in its
 // usual form. It rejects what two programs could read differently: addresses in decimal, octal or
 // hexadecimal numbers, zones, a user name before the host.
-func Clean(host string) (string, error) {
+func Canonical(host string) (string, error) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		if a.Zone() != "" {
 			return "", errors.New("an address with a zone is not a network host")
@@ -71,7 +71,7 @@ func Clean(host string) (string, error) {
 		return a.Unmap().String(), nil
 	}
 	name := strings.ToLower(strings.TrimSuffix(host, "."))
-	if name == "" || len(name) > maxName {
+	if name == "" || len(name) > maxNameLen {
 		return "", errors.New("it is not a valid host name")
 	}
 	labels := strings.Split(name, ".")
@@ -104,9 +104,9 @@ func isNumber(label string) bool {
 
 // Pattern is one host, or all hosts below a domain, with one port or the usual web ports.
 type Pattern struct {
-	host  string // a name, an address, or the parent domain
-	below bool
-	port  string // empty means the usual ports
+	host       string // a name, an address, or the parent domain
+	subdomains bool
+	port       string // empty means the usual ports
 }
 
 // Parse parses a pattern: "example.org", "*.example.org", "example.org:8080".
@@ -115,22 +115,22 @@ func Parse(text string) (p Pattern, err error) {
 		rest, _, _ = strings.Cut(rest, "/")
 		return p, fmt.Errorf("leave out %s://, write %q", scheme, rest)
 	}
-	host, port, err := split(text)
+	host, port, err := splitPort(text)
 	if err != nil {
 		return p, err
 	}
 	p.port = port
-	p.host, p.below = strings.CutPrefix(host, "*.")
+	p.host, p.subdomains = strings.CutPrefix(host, "*.")
 	switch {
 	case host == "*":
 		return p, errors.New("use true instead of a list to allow every host")
 	case strings.Contains(p.host, "*"):
 		return p, errors.New("a star is allowed only before the first dot, as in *.example.org")
 	}
-	if p.host, err = Clean(p.host); err != nil {
+	if p.host, err = Canonical(p.host); err != nil {
 		return p, err
 	}
-	if _, err := netip.ParseAddr(p.host); err == nil && p.below {
+	if _, err := netip.ParseAddr(p.host); err == nil && p.subdomains {
 		return p, errors.New("an address has no subdomains")
 	}
 	return p, nil
@@ -139,7 +139,7 @@ func Parse(text string) (p Pattern, err error) {
 // String returns the pattern in the form that Parse reads.
 func (p Pattern) String() string {
 	host := p.host
-	if p.below {
+	if p.subdomains {
 		host = "*." + host
 	}
 	if p.port == "" {
@@ -150,11 +150,11 @@ func (p Pattern) String() string {
 
 // Matches reports whether the pattern matches t.
 func (p Pattern) Matches(t Target) bool {
-	return p.has(t.Host) && (p.port == t.Port || p.port == "" && usual(t.Port))
+	return p.matchesHost(t.Host) && (p.port == t.Port || p.port == "" && isDefaultPort(t.Port))
 }
 
-func (p Pattern) has(host string) bool {
-	return host == p.host && !p.below || p.below && strings.HasSuffix(host, "."+p.host)
+func (p Pattern) matchesHost(host string) bool {
+	return host == p.host && !p.subdomains || p.subdomains && strings.HasSuffix(host, "."+p.host)
 }
 
 // IsAddress reports whether the pattern is an address rather than a name.
@@ -163,20 +163,20 @@ func (p Pattern) IsAddress() bool {
 	return err == nil
 }
 
-// And returns the intersection of two patterns, if there is one.
-func (p Pattern) And(q Pattern) (Pattern, bool) {
+// Intersect returns the intersection of two patterns, if there is one.
+func (p Pattern) Intersect(q Pattern) (Pattern, bool) {
 	narrow, wide := p, q
-	if p.below && (!q.below || strings.HasSuffix(q.host, "."+p.host)) {
+	if p.subdomains && (!q.subdomains || strings.HasSuffix(q.host, "."+p.host)) {
 		narrow, wide = q, p
 	}
-	if !wide.has(narrow.host) && (narrow.host != wide.host || narrow.below != wide.below) {
+	if !wide.matchesHost(narrow.host) && (narrow.host != wide.host || narrow.subdomains != wide.subdomains) {
 		return Pattern{}, false
 	}
 	switch {
 	case p.port == q.port:
-	case p.port == "" && usual(q.port):
+	case p.port == "" && isDefaultPort(q.port):
 		narrow.port = q.port
-	case q.port == "" && usual(p.port):
+	case q.port == "" && isDefaultPort(p.port):
 		narrow.port = p.port
 	default:
 		return Pattern{}, false

@@ -18,7 +18,7 @@ func TestEveryHostHasOneSpelling(t *testing.T) {
 		"example.org/x": "", "example.org#x": "", "example.org?x": "", "a b": "", "a\x00b": "", "a\tb": "", "a%2eb": "", "-a.example": "", "a-.example": "",
 		"[::1]": "", "*.example.org": "", "1。2": "", "a\\b": "", strings.Repeat("a", 64): "", strings.Repeat("a.", 127) + "bb": "",
 	} {
-		if got, err := hosts.Clean(spelt); got != want || (err == nil) != (want != "") {
+		if got, err := hosts.Canonical(spelt); got != want || (err == nil) != (want != "") {
 			t.Errorf("%q is %q, want %q: %v", spelt, got, want, err)
 		}
 	}
@@ -84,7 +84,7 @@ func TestWhatTwoPatternsShare(t *testing.T) {
 		for _, pair := range [][2]string{{c.a, c.b}, {c.b, c.a}} {
 			p, _ := hosts.Parse(pair[0])
 			q, _ := hosts.Parse(pair[1])
-			got, ok := p.And(q)
+			got, ok := p.Intersect(q)
 			if ok != (c.want != "") || ok && got.String() != c.want {
 				t.Errorf("%s and %s: %v, want %s", pair[0], pair[1], got, c.want)
 			}

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// longText is the length from which a text gets a hole.
-const longText = 64 << 10
+// minHoleLen is the length from which a text gets a hole.
+const minHoleLen = 64 << 10
 
 // Holes writes the large texts of a value straight into a line, where an encoder would hold a second
 // copy of the value. The zero value is ready to use.
@@ -20,9 +20,9 @@ type Holes struct {
 	texts []string
 }
 
-// Put returns a placeholder for text in the value: the text itself, or a mark if it is large.
-func (h *Holes) Put(text string) string {
-	if len(text) < longText {
+// Add returns a placeholder for text in the value: the text itself, or a mark if it is large.
+func (h *Holes) Add(text string) string {
+	if len(text) < minHoleLen {
 		return text
 	}
 	if h.mark == "" {
@@ -47,7 +47,7 @@ func (h *Holes) Append(b []byte, v any) ([]byte, error) {
 	if !h.Large() {
 		return Append(b, v)
 	}
-	around, err := JSON(v)
+	around, err := Marshal(v)
 	if err != nil {
 		return nil, err
 	}
@@ -110,9 +110,9 @@ func (h *Holes) Fill(w io.Writer, encoded []byte) error {
 	return err
 }
 
-// escape returns the JSON escape for the start of text and how many bytes it covers, or "" if none is
+// escapePrefix returns the JSON escape for the start of text and how many bytes it covers, or "" if none is
 // needed.
-func escape(text string) (as string, n int) {
+func escapePrefix(text string) (as string, n int) {
 	const hex = "0123456789abcdef"
 	c := text[0]
 	if c >= utf8.RuneSelf {
@@ -137,7 +137,7 @@ func escape(text string) (as string, n int) {
 func quotedLen(text string) int {
 	size := len(text) + len(`""`)
 	for len(text) > 0 {
-		as, n := escape(text)
+		as, n := escapePrefix(text)
 		if as != "" {
 			size += len(as) - n
 		}
@@ -170,7 +170,7 @@ func writeQuoted(w io.Writer, text string) error {
 func appendEscaped(b []byte, text string) []byte {
 	from := 0
 	for i := 0; i < len(text); {
-		as, n := escape(text[i:])
+		as, n := escapePrefix(text[i:])
 		if as != "" {
 			b = append(append(b, text[from:i]...), as...)
 			from = i + n

@@ -21,7 +21,7 @@ func checkHoles(t *testing.T, text, other string) {
 		t.Fatal(err)
 	}
 	var h jsonx.Holes
-	v := holed{"a", h.Put(text), h.Put(other)}
+	v := holed{"a", h.Add(text), h.Add(other)}
 	got, err := h.Append([]byte("line:"), v)
 	if err != nil {
 		t.Fatal(err)

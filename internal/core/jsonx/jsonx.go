@@ -8,12 +8,12 @@ import (
 	"slices"
 )
 
-// JSON encodes v without a trailing newline.
-func JSON(v any) (json.RawMessage, error) { return Append(nil, v) }
+// Marshal encodes v without a trailing newline.
+func Marshal(v any) (json.RawMessage, error) { return Append(nil, v) }
 
 // Append appends the JSON of v to b.
 func Append(b []byte, v any) ([]byte, error) {
-	enc := json.NewEncoder((*appender)(&b))
+	enc := json.NewEncoder((*byteWriter)(&b))
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
 		return nil, err
@@ -21,40 +21,40 @@ func Append(b []byte, v any) ([]byte, error) {
 	return bytes.TrimSuffix(b, []byte("\n")), nil
 }
 
-// appender collects what is written to it. It copies a large text once, even if more follows.
-type appender []byte
+// byteWriter collects what is written to it. It copies a large text once, even if more follows.
+type byteWriter []byte
 
-func (a *appender) Write(p []byte) (int, error) {
+func (a *byteWriter) Write(p []byte) (int, error) {
 	*a = append(slices.Grow(*a, len(p)+len(p)/64), p...)
 	return len(p), nil
 }
 
-// Must encodes values that always encode: strings, numbers, booleans, and maps, slices and structs of
+// MustMarshal encodes values that always encode: strings, numbers, booleans, and maps, slices and structs of
 // these. It panics on anything else.
-func Must(v any) json.RawMessage {
-	b, err := JSON(v)
+func MustMarshal(v any) json.RawMessage {
+	b, err := Marshal(v)
 	if err != nil {
 		panic(err)
 	}
 	return b
 }
 
-// List is a list of strings. In JSON a single string may stand for a list of one.
-type List []string
+// StringList is a list of strings. In JSON a single string may stand for a list of one.
+type StringList []string
 
 // UnmarshalJSON accepts either form.
-func (l *List) UnmarshalJSON(text []byte) error {
+func (l *StringList) UnmarshalJSON(text []byte) error {
 	var one string
 	if json.Unmarshal(text, &one) == nil {
-		*l = List{one}
+		*l = StringList{one}
 		return nil
 	}
 	return json.Unmarshal(text, (*[]string)(l))
 }
 
-// Strings applies f to every string in a JSON text, including member names. It rewrites only what f
+// MapStrings applies f to every string in a JSON text, including member names. It rewrites only what f
 // changes; without changes it returns the given text.
-func Strings(text []byte, f func(string) string) []byte {
+func MapStrings(text []byte, f func(string) string) []byte {
 	var b bytes.Buffer
 	from := 0
 	for i := 0; i < len(text); i++ {
@@ -75,7 +75,7 @@ func Strings(text []byte, f func(string) string) []byte {
 		if json.Unmarshal(text[i:end+1], &s) == nil {
 			if other := f(s); other != s {
 				b.Write(text[from:i])
-				b.Write(Must(other))
+				b.Write(MustMarshal(other))
 				from = end + 1
 			}
 		}

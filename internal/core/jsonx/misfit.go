@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// Misfit explains to the user why their JSON does not fit a struct: err is the decoder's error, and into
+// ExplainMismatch explains to the user why their JSON does not fit a struct: err is the decoder's error, and into
 // is the decoding target.
-func Misfit(err error, into any) error {
+func ExplainMismatch(err error, into any) error {
 	if quoted, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		key, _ := strconv.Unquote(quoted)
-		return fmt.Errorf("unknown key %q; use one of: %s", key, strings.Join(keys(into), ", "))
+		return fmt.Errorf("unknown key %q; use one of: %s", key, strings.Join(jsonKeys(into), ", "))
 	}
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
@@ -24,15 +24,15 @@ func Misfit(err error, into any) error {
 	if found == "" {
 		found = wrong.Value
 	}
-	why := fmt.Errorf("expected %s, found %s", wanted(wrong.Type), found)
+	why := fmt.Errorf("expected %s, found %s", expectedForm(wrong.Type), found)
 	if wrong.Field != "" {
 		why = fmt.Errorf("%s: %w", wrong.Field, why)
 	}
 	return why
 }
 
-// keys returns the JSON keys of a struct or a pointer to one.
-func keys(into any) (all []string) {
+// jsonKeys returns the JSON keys of a struct or a pointer to one.
+func jsonKeys(into any) (all []string) {
 	t := reflect.TypeOf(into)
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -45,8 +45,8 @@ func keys(into any) (all []string) {
 	return all
 }
 
-// wanted returns the JSON form of a type.
-func wanted(t reflect.Type) string {
+// expectedForm returns the JSON form of a type.
+func expectedForm(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:
 		return "true or false"
@@ -57,7 +57,7 @@ func wanted(t reflect.Type) string {
 	case reflect.Struct, reflect.Map:
 		return "an object"
 	case reflect.Pointer:
-		return wanted(t.Elem())
+		return expectedForm(t.Elem())
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		return "a whole number"
 	case reflect.Float32, reflect.Float64:

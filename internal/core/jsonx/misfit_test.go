@@ -35,7 +35,7 @@ func TestWhatDoesNotFitIsToldInWords(t *testing.T) {
 		if err == nil {
 			t.Fatalf("%s fits", written)
 		}
-		if got := jsonx.Misfit(err, &e).Error(); got != want {
+		if got := jsonx.ExplainMismatch(err, &e).Error(); got != want {
 			t.Errorf("%s: %q, want %q", written, got, want)
 		}
 	}

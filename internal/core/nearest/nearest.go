@@ -3,8 +3,8 @@ package nearest
 
 import "strings"
 
-// Of returns the name most similar to word, or "" if none is close.
-func Of(word string, names []string) string {
+// Find returns the name most similar to word, or "" if none is close.
+func Find(word string, names []string) string {
 	best, least := "", max(1, len(word)/3)+1
 	for _, name := range names {
 		if d := Distance(strings.ToLower(word), strings.ToLower(name)); d < least {
@@ -14,14 +14,14 @@ func Of(word string, names []string) string {
 	return best
 }
 
-// longest limits the work of Distance: no file name is longer.
-const longest = 255
+// maxLen limits the work of Distance: no file name is longer.
+const maxLen = 255
 
 // Distance returns the number of insertions, deletions, substitutions and swaps of neighbours that turn
 // a into b. For texts too long to be names it returns their length.
 func Distance(a, b string) int {
 	x, y := []rune(a), []rune(b)
-	if len(x) > longest || len(y) > longest {
+	if len(x) > maxLen || len(y) > maxLen {
 		return max(len(x), len(y))
 	}
 	before, above, row := make([]int, len(y)+1), make([]int, len(y)+1), make([]int, len(y)+1)

@@ -26,10 +26,10 @@ func FuzzOf(f *testing.F) {
 		f.Add(word)
 	}
 	f.Fuzz(func(t *testing.T, word string) {
-		if near := Of(word, names); near != "" && !slices.Contains(names, near) {
+		if near := Find(word, names); near != "" && !slices.Contains(names, near) {
 			t.Errorf("%q gives %q", word, near)
 		}
-		if len(word) <= longest && Distance(word, word) != 0 {
+		if len(word) <= maxLen && Distance(word, word) != 0 {
 			t.Errorf("%q is not itself", word)
 		}
 	})

@@ -26,7 +26,7 @@ func (m Map) Text(s string) string {
 	for i := 0; i < len(s); i++ {
 		for _, from := range longest {
 			to := i + len(from)
-			if len(from) < 2 || !strings.HasPrefix(s[i:], from) || to < len(s) && inName(s[to]) || from[0] != '/' && i > 0 && inName(s[i-1]) {
+			if len(from) < 2 || !strings.HasPrefix(s[i:], from) || to < len(s) && isNameByte(s[to]) || from[0] != '/' && i > 0 && isNameByte(s[i-1]) {
 				continue
 			}
 			b.WriteString(s[next:i])
@@ -38,8 +38,8 @@ func (m Map) Text(s string) string {
 	return b.String() + s[next:]
 }
 
-// inName reports whether c can be part of a name.
-func inName(c byte) bool {
+// isNameByte reports whether c can be part of a name.
+func isNameByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-' || c >= 0x80
 }
 
@@ -49,7 +49,7 @@ func (m Map) JSON(text []byte) []byte {
 	if m.Text(string(text)) == string(text) || json.Unmarshal(text, &v) != nil {
 		return text
 	}
-	return jsonx.Strings(text, m.Text)
+	return jsonx.MapStrings(text, m.Text)
 }
 
 // Value is what may be JSON with the paths replaced.

@@ -10,23 +10,23 @@ import (
 // letters that pass for others. A letter of another script counts as such next to ASCII letters, or if
 // nothing else in its line is of that script.
 func Reveal(s string) string {
-	if strings.IndexFunc(s, func(r rune) bool { return r >= 0x7f || Hazard(r) }) < 0 {
+	if strings.IndexFunc(s, func(r rune) bool { return r >= 0x7f || IsHazard(r) }) < 0 {
 		return s
 	}
 	var b strings.Builder
 	for line := range strings.SplitAfterSeq(Text(s), "\n") {
-		reveal(&b, line)
+		revealLine(&b, line)
 	}
 	return b.String()
 }
 
-func reveal(b *strings.Builder, line string) {
+func revealLine(b *strings.Builder, line string) {
 	foreign := strings.ContainsFunc(line, func(r rune) bool {
-		return r > 0x24f && unicode.IsLetter(r) && !looksLatin(r) && !passes(r) && !unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
+		return r > 0x24f && unicode.IsLetter(r) && !isLatinLookalike(r) && !isLookalike(r) && !unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
 	})
 	prev := rune(' ')
 	for line != "" {
-		end := strings.IndexFunc(line, func(r rune) bool { return !inWord(r) })
+		end := strings.IndexFunc(line, func(r rune) bool { return !isWordRune(r) })
 		switch {
 		case end < 0:
 			end = len(line)
@@ -38,8 +38,8 @@ func reveal(b *strings.Builder, line string) {
 				}
 				end = len(line)
 				next, _ := utf8.DecodeRuneInString(line[utf8.RuneLen(r):])
-				if hidden(r) || passes(r) || isDash(r) && unicode.IsSpace(prev) && optionLike(prev, next) || r == tilde && !inWord(prev) && !isEastern(next) {
-					b.WriteString(Name(r))
+				if isInvisible(r) || isLookalike(r) || isDash(r) && unicode.IsSpace(prev) && isOptionDash(prev, next) || r == wideTilde && !isWordRune(prev) && !isEastern(next) {
+					b.WriteString(HazardName(r))
 				} else {
 					b.WriteRune(r)
 				}
@@ -51,8 +51,8 @@ func reveal(b *strings.Builder, line string) {
 		word := line[:end]
 		mixed := strings.ContainsFunc(word, func(r rune) bool { return r < 0x80 && unicode.IsLetter(r) })
 		for _, r := range word {
-			if hidden(r) || passes(r) || looksLatin(r) && (mixed || !foreign) {
-				b.WriteString(Name(r))
+			if isInvisible(r) || isLookalike(r) || isLatinLookalike(r) && (mixed || !foreign) {
+				b.WriteString(HazardName(r))
 			} else {
 				b.WriteRune(r)
 			}
@@ -62,14 +62,14 @@ func reveal(b *strings.Builder, line string) {
 	}
 }
 
-// inWord reports whether r is part of a word, including marks and joiners.
-func inWord(r rune) bool {
+// isWordRune reports whether r is part of a word, including marks and joiners.
+func isWordRune(r rune) bool {
 	return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) || unicode.Is(unicode.Cf, r)
 }
 
-// hidden reports whether r is invisible: it has no width, is an unexpected blank, or is drawn over the
+// isInvisible reports whether r is invisible: it has no width, is an unexpected blank, or is drawn over the
 // previous character.
-func hidden(r rune) bool {
+func isInvisible(r rune) bool {
 	switch {
 	case r < 0xa0:
 		return false
@@ -83,20 +83,20 @@ func hidden(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp, unicode.Me)
 }
 
-// passes reports whether r looks like a character of commands and paths, whatever is next to it.
-func passes(r rune) bool {
+// isLookalike reports whether r looks like a character of commands and paths, whatever is next to it.
+func isLookalike(r rune) bool {
 	switch r {
 	case 0x02d0, 0x2010, 0x2011, 0x2012, 0x2043, 0x204f, 0x2216, 0x05c3, 0x0589, 0x2795, 0x2796, 0x2571, 0x2572,
 		0x037e, 0x2024, 0x2044, 0x2215, 0x2236, 0x2223, 0x29f8, 0x29f5, 0xa789, 0xa4f8, 0x01c0, 0x01c3, 0x2758, 0x212a, 0x212b, 0xff04, 0xff06, 0xff0d, 0xff0e, 0xff0f, 0xff3c, 0xff40, 0xff5c:
 		return true
 	}
-	return r >= 0xfe50 && r <= 0xfe6f || r >= 0xff10 && r <= 0xff19 || r >= 0xff21 && r <= 0xff3a || r >= 0xff41 && r <= 0xff5a || r >= 0x1d400 && r <= 0x1d7ff || r >= 0x2160 && r <= 0x217f || r > 0x24f && unicode.IsLetter(r) && !phonetic(r) && !spoken(r) && !isEastern(r)
+	return r >= 0xfe50 && r <= 0xfe6f || r >= 0xff10 && r <= 0xff19 || r >= 0xff21 && r <= 0xff3a || r >= 0xff41 && r <= 0xff5a || r >= 0x1d400 && r <= 0x1d7ff || r >= 0x2160 && r <= 0x217f || r > 0x24f && unicode.IsLetter(r) && !isPhonetic(r) && !isCurrentScript(r) && !isEastern(r)
 }
 
-// looksLatin reports whether r is a letter of another script that looks like a Latin one.
-func looksLatin(r rune) bool { return r > 0x7f && strings.ContainsRune(latinLike, r) }
+// isLatinLookalike reports whether r is a letter of another script that looks like a Latin one.
+func isLatinLookalike(r rune) bool { return r > 0x7f && strings.ContainsRune(latinLookalikes, r) }
 
-const latinLike = "аеорсухіїјѕһԁԛԝӏкАВЕЗКМНОРСТУХІЇЈЅԌԚԜҮүһ" + // Cyrillic
+const latinLookalikes = "аеорсухіїјѕһԁԛԝӏкАВЕЗКМНОРСТУХІЇЈЅԌԚԜҮүһ" + // Cyrillic
 	"ΑΒΕΖΗΙΚΜΝΟΡΤΥΧονρυικα" + // Greek
 	"օոսհզցԱՍՕ" + // Armenian
 	"ᎪᏴᏟᎠᎬᎻᎫᏦᏞᎷᏢᎡᏚᎢᏙᎳᏃ" + // Cherokee

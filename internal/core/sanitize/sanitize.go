@@ -13,7 +13,7 @@ import (
 
 // Text sanitizes s and keeps its lines and tabs. CR LF becomes LF; invalid UTF-8 becomes U+FFFD.
 func Text(s string) string {
-	if strings.IndexFunc(s, Hazard) < 0 {
+	if strings.IndexFunc(s, IsHazard) < 0 {
 		return s
 	}
 	var b strings.Builder
@@ -23,8 +23,8 @@ func Text(s string) string {
 		case r == '\r' && strings.HasPrefix(s[i+1:], "\n"):
 		case r == '\t' || r == '\n':
 			b.WriteRune(r)
-		case Hazard(r):
-			b.WriteString(Name(r))
+		case IsHazard(r):
+			b.WriteString(HazardName(r))
 		default:
 			b.WriteRune(r)
 		}
@@ -37,8 +37,8 @@ func Text(s string) string {
 func Line(s string, limit int) string {
 	s = strings.TrimSpace(s)
 	whole := len(s)
-	if limit > 0 && limit < len(s)/work {
-		s = clip.Head(s, limit*work)
+	if limit > 0 && limit < len(s)/maxBytesPerRune {
+		s = clip.Head(s, limit*maxBytesPerRune)
 	}
 	line := Text(strings.Join(strings.Fields(s), " "))
 	if len(s) == whole && (limit <= 0 || utf8.RuneCountInString(line) <= limit) {
@@ -48,14 +48,14 @@ func Line(s string, limit int) string {
 	return strings.TrimRight(string(runes[:min(limit-1, len(runes))]), " ") + "…"
 }
 
-// work is how many bytes Line examines per rune of its result, so that its cost does not depend on the
+// maxBytesPerRune is how many bytes Line examines per rune of its result, so that its cost does not depend on the
 // length of the text.
-const work = 16
+const maxBytesPerRune = 16
 
-// Hazard reports whether r could fool a terminal or a reader. It includes the replacement character only
+// IsHazard reports whether r could fool a terminal or a reader. It includes the replacement character only
 // so that invalid UTF-8 is rewritten. It excludes joiners: emoji and the scripts of whole languages need
 // them.
-func Hazard(r rune) bool {
+func IsHazard(r rune) bool {
 	switch {
 	case r == '\t' || r == '\n':
 		return false
@@ -73,8 +73,8 @@ func Hazard(r rune) bool {
 	return r == utf8.RuneError
 }
 
-// Name spells out a hazard: ^[ for the escape character, <U+202E> beyond ASCII.
-func Name(r rune) string {
+// HazardName spells out a hazard: ^[ for the escape character, <U+202E> beyond ASCII.
+func HazardName(r rune) string {
 	switch {
 	case r == utf8.RuneError:
 		return string(utf8.RuneError)

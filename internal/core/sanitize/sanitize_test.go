@@ -83,7 +83,7 @@ func FuzzSafe(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string, limit int) {
 		text, line := sanitize.Text(s), sanitize.Line(s, limit)
 		for _, r := range text + line {
-			if r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 || r != utf8.RuneError && sanitize.Hazard(r) && r != '\n' {
+			if r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 || r != utf8.RuneError && sanitize.IsHazard(r) && r != '\n' {
 				t.Fatalf("%q lets %U through", s, r)
 			}
 		}

@@ -12,7 +12,7 @@ func TestWhatOthersSaidIsNotTakenForOurs(t *testing.T) {
 		"canceled": `"canceled"`, "permission denied": `"permission denied"`, "link-local": `"link-local"`,
 		"": "", "Slow down.": "Slow down.", "error 5": "error 5", "no: way": "no: way", "无": "无",
 	} {
-		if got := sanitize.Theirs(text); got != want {
+		if got := sanitize.ForeignText(text); got != want {
 			t.Errorf("%q is told as %s, want %s", text, got, want)
 		}
 	}

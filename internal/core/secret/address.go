@@ -2,18 +2,18 @@ package secret
 
 import "strings"
 
-// addressMark separates the scheme of an address from its authority.
-const addressMark = "://"
+// schemeSeparator separates the scheme of an address from its authority.
+const schemeSeparator = "://"
 
-// longestAddress limits how much of an address is examined, to bound the cost of hostile text.
-const longestAddress = 1 << 10
+// maxAddressLen limits how much of an address is examined, to bound the cost of hostile text.
+const maxAddressLen = 1 << 10
 
-// address matches the part of an address from its scheme to the end of the password: user:password,
+// matchAddress matches the part of an address from its scheme to the end of the password: user:password,
 // before an @ and a host.
-func address(s string) (int, bool) {
-	s = s[:min(len(s), longestAddress)]
-	end := strings.IndexFunc(s, endsAuthority)
-	ended := end >= 0 || len(s) == longestAddress
+func matchAddress(s string) (int, bool) {
+	s = s[:min(len(s), maxAddressLen)]
+	end := strings.IndexFunc(s, isAuthorityEnd)
+	ended := end >= 0 || len(s) == maxAddressLen
 	if end >= 0 {
 		s = s[:end]
 	}
@@ -25,29 +25,29 @@ func address(s string) (int, bool) {
 	if cut := strings.Index(rest, "…"); at < 0 && cut > 0 && strings.Trim(rest[:cut], "0123456789") != "" { // the text was truncated there
 		at, rest = cut, rest[:cut]
 	}
-	if at <= 0 || stands(rest[:at]) || rest[:at] == user && local(strings.TrimPrefix(rest[at:], "@")) {
+	if at <= 0 || isPlaceholder(rest[:at]) || rest[:at] == user && isLocalHost(strings.TrimPrefix(rest[at:], "@")) {
 		return 0, ended
 	}
 	return len(user) + len(":") + at, ended
 }
 
-// endsAuthority reports whether r cannot be part of an address's authority.
-func endsAuthority(r rune) bool { return r <= ' ' || strings.ContainsRune("/?#\\\"'`", r) }
+// isAuthorityEnd reports whether r cannot be part of an address's authority.
+func isAuthorityEnd(r rune) bool { return r <= ' ' || strings.ContainsRune("/?#\\\"'`", r) }
 
-// stands reports whether password is only a placeholder: a variable, a gap in a pattern, or the mark of
+// isPlaceholder reports whether password is only a placeholder: a variable, a gap in a pattern, or the mark of
 // a masked password.
-func stands(password string) bool {
-	return strings.ContainsAny(password[:1], "$%{<*[(") && !strings.HasPrefix(password, "%2") && !strings.HasPrefix(password, "%4") || strings.HasSuffix(password, mark) ||
+func isPlaceholder(password string) bool {
+	return strings.ContainsAny(password[:1], "$%{<*[(") && !strings.HasPrefix(password, "%2") && !strings.HasPrefix(password, "%4") || strings.HasSuffix(password, truncatedMask) ||
 		strings.Trim(password, "xX.") == ""
 }
 
-// local reports whether host is this machine, where a password equal to the user name is not secret.
-func local(host string) bool {
+// isLocalHost reports whether host is this machine, where a password equal to the user name is not secret.
+func isLocalHost(host string) bool {
 	name, _, _ := strings.Cut(host, ":")
 	return name == "localhost" || name == "127.0.0.1"
 }
 
-// beforePassword returns the length of an address up to its password.
-func beforePassword(s string) int {
-	return len(addressMark) + strings.IndexByte(s[len(addressMark):], ':') + 1
+// passwordOffset returns the length of an address up to its password.
+func passwordOffset(s string) int {
+	return len(schemeSeparator) + strings.IndexByte(s[len(schemeSeparator):], ':') + 1
 }

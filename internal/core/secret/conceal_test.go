@@ -12,19 +12,19 @@ import (
 const key = "sk-abc-sk-abc-0123"
 
 func TestKeysAreConcealed(t *testing.T) {
-	c := secret.Conceal([]string{key, key + "-longer", `quo"te\d&key`, ""})
+	c := secret.NewConcealer([]string{key, key + "-longer", `quo"te\d&key`, ""})
 	for in, want := range map[string]string{
 		"":                              "",
 		"no key, sk-abc-sk-abc-01":      "no key, sk-abc-sk-abc-01",
-		key:                             secret.Concealed,
-		"a " + key + " b":               "a " + secret.Concealed + " b",
-		"at the end " + key:             "at the end " + secret.Concealed,
-		"sk-abc-" + key:                 "sk-abc-" + secret.Concealed,
-		key + key:                       secret.Concealed + secret.Concealed,
-		key + "-longer":                 secret.Concealed,
-		key + "-longe":                  secret.Concealed + "-longe",
-		`{"out":"quo\"te\\d&key"}`:      `{"out":"` + secret.Concealed + `"}`,
-		`{"out":"quo\"te\\d\u0026key"}`: `{"out":"` + secret.Concealed + `"}`,
+		key:                             secret.KeyMask,
+		"a " + key + " b":               "a " + secret.KeyMask + " b",
+		"at the end " + key:             "at the end " + secret.KeyMask,
+		"sk-abc-" + key:                 "sk-abc-" + secret.KeyMask,
+		key + key:                       secret.KeyMask + secret.KeyMask,
+		key + "-longer":                 secret.KeyMask,
+		key + "-longe":                  secret.KeyMask + "-longe",
+		`{"out":"quo\"te\\d&key"}`:      `{"out":"` + secret.KeyMask + `"}`,
+		`{"out":"quo\"te\\d\u0026key"}`: `{"out":"` + secret.KeyMask + `"}`,
 	} {
 		if got := c.Text(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
@@ -39,7 +39,7 @@ func TestKeysAreConcealed(t *testing.T) {
 // However it is cut into writes, what comes out is what the whole would be, and
 // what is held back is shorter than a key.
 func TestKeysInPartsAreConcealed(t *testing.T) {
-	c := secret.Conceal([]string{key, key + "-longer", "0123-x"})
+	c := secret.NewConcealer([]string{key, key + "-longer", "0123-x"})
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{key, key + "-longer", "sk-abc-", "s", "0123", "-x", "-long", "\n", "世", "\xff", " "})).Draw(t, "parts"), "")
 		var out strings.Builder
@@ -64,7 +64,7 @@ func TestKeysInPartsAreConcealed(t *testing.T) {
 }
 
 func TestWithoutAKeyEveryByteComesThrough(t *testing.T) {
-	for _, c := range []*secret.Concealer{nil, secret.Conceal(nil), secret.Conceal([]string{key})} {
+	for _, c := range []*secret.Concealer{nil, secret.NewConcealer(nil), secret.NewConcealer([]string{key})} {
 		var out strings.Builder
 		w := c.Writer(&out)
 		text := "\x00\xff sk-abc-sk-ab\r\n世 sk-abc-sk-abc-012"

@@ -35,12 +35,12 @@ func TestTheRulesOfGitleaksAreCovered(t *testing.T) {
 		}
 		covered := false
 		if is["regex"] == "" {
-			covered = Is(strings.Trim(sampleOf(t, is["path"], false), "/"))
+			covered = IsSecretFile(strings.Trim(sampleOf(t, is["path"], false), "/"))
 		} else {
 			text := " " + sampleOf(t, is["regex"], false) + " "
 			name := strings.ToUpper(strings.ReplaceAll(id, "-", "_"))
 			public := strings.HasSuffix(id, "-id") || strings.Contains(id, "-pub") // who somebody is, not what proves it
-			covered = Shapes().Text(text) != text || Variable(name, sampleOf(t, is["regex"], true)) || public
+			covered = ShapeConcealer().Text(text) != text || IsSecretVariable(name, sampleOf(t, is["regex"], true)) || public
 		}
 		if _, known := uncovered[id]; covered == known {
 			t.Errorf("%s: covered is %v", id, covered)
@@ -72,7 +72,7 @@ func sampleOf(t *testing.T, expr string, group bool) string {
 			var all, plain []rune
 			for i := 0; i < len(re.Rune); i += 2 {
 				for r := re.Rune[i]; r <= min(re.Rune[i+1], 'z'); r++ {
-					if all = append(all, r); r < 128 && plainLetters[r] {
+					if all = append(all, r); r < 128 && letterBytes[r] {
 						plain = append(plain, r)
 					}
 				}

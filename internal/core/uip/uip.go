@@ -24,10 +24,10 @@ type Kind string
 
 // The four kinds.
 const (
-	Select    Kind = "Select"    // pick one option of several
-	Confirm   Kind = "Confirm"   // agree or not
-	Input     Kind = "Input"     // type free text
-	Composite Kind = "Composite" // several of the above together
+	KindSelect    Kind = "Select"    // pick one option of several
+	KindConfirm   Kind = "Confirm"   // agree or not
+	KindInput     Kind = "Input"     // type free text
+	KindComposite Kind = "Composite" // several of the above together
 )
 
 // Purpose is the reason for a question.
@@ -35,23 +35,23 @@ type Purpose string
 
 // The five purposes.
 const (
-	ChooseStrategy     Purpose = "choose_strategy"
-	RequestInfo        Purpose = "request_info"
-	ConfirmRiskyAction Purpose = "confirm_risky_action"
-	AssignSubtask      Purpose = "assign_subtask"
-	Generic            Purpose = "generic"
+	PurposeChooseStrategy     Purpose = "choose_strategy"
+	PurposeRequestInfo        Purpose = "request_info"
+	PurposeConfirmRiskyAction Purpose = "confirm_risky_action"
+	PurposeAssignSubtask      Purpose = "assign_subtask"
+	PurposeGeneric            Purpose = "generic"
 )
 
-// Options of a [Confirm] request. Some approves only the hunks of a change named in the input, see
+// Options of a [KindConfirm] request. Some approves only the hunks of a change named in the input, see
 // [Response.Hunks]. The options after it approve and remember: for this session, in this project, for
 // every edit below a folder.
 const (
-	Approve = "approve"
-	Some    = "some"
-	Session = "session"
-	Always  = "always"
-	Below   = "below"
-	Reject  = "reject"
+	OptionApprove     = "approve"
+	OptionSome        = "some"
+	OptionSession     = "session"
+	OptionAlways      = "always"
+	OptionAlwaysBelow = "below"
+	OptionReject      = "reject"
 )
 
 // Request is one question. CallID, if set, binds the answer to a single tool call; an answer is never
@@ -67,7 +67,7 @@ type Request struct {
 	Validation *Validation `json:"validation,omitempty"`
 	// Digest identifies the call that the question is about: its tool, arguments and plan.
 	Digest string `json:"callDigest,omitempty"`
-	// Parts are the questions of a [Composite] request, each with its own id. An option of the whole answers
+	// Parts are the questions of a [KindComposite] request, each with its own id. An option of the whole answers
 	// every part that offers it.
 	Parts []Request `json:"parts,omitempty"`
 	// Args are the arguments of the call that the question is about, for programs that decide by them. The
@@ -75,22 +75,22 @@ type Request struct {
 	Args json.RawMessage `json:"-"`
 }
 
-// OnEnter is the metadata key for the option that an empty answer chooses, if any.
-const OnEnter = "onEnter"
+// MetaOnEnter is the metadata key for the option that an empty answer chooses, if any.
+const MetaOnEnter = "onEnter"
 
-// Metadata keys of a [Select] request for the options chosen by a yes, by a no, and by any other text,
+// Metadata keys of a [KindSelect] request for the options chosen by a yes, by a no, and by any other text,
 // which becomes a comment.
 const (
-	OnYes   = "onYes"
-	OnNo    = "onNo"
-	OnWords = "onWords"
+	MetaOnYes  = "onYes"
+	MetaOnNo   = "onNo"
+	MetaOnText = "onWords"
 )
 
-// Named, followed by an option's id, is the metadata key for another name of that option.
-const Named = "named."
+// MetaAliasPrefix, followed by an option's id, is the metadata key for another name of that option.
+const MetaAliasPrefix = "named."
 
-// Quoted is the metadata key that marks a title as someone's own words, which are shown unchanged.
-const Quoted = "quoted"
+// MetaQuotedTitle is the metadata key that marks a title as someone's own words, which are shown unchanged.
+const MetaQuotedTitle = "quoted"
 
 // The metadata keys of a question that an MCP server asks: the server's name, its form as it sent it
 // (mode, url and requested_schema), and in each part the name of the form's field.
@@ -100,58 +100,58 @@ const (
 	Field  = "mcpField"
 )
 
-// OwnTitle is the metadata key that marks an approval's title as coder's own text, not the name of a
+// MetaOwnTitle is the metadata key that marks an approval's title as coder's own text, not the name of a
 // call.
-const OwnTitle = "ownTitle"
+const MetaOwnTitle = "ownTitle"
 
-// remembers returns the metadata key for what an option would remember; with each appended, the key for
+// metaRememberKey returns the metadata key for what an option would remember; with each appended, the key for
 // its parts.
-func remembers(option string) string {
-	if option == Always {
+func metaRememberKey(option string) string {
+	if option == OptionAlways {
 		return "remembers"
 	}
 	return "remembers." + option
 }
 
-const each = ".each"
+const metaEachSuffix = ".each"
 
-// Remember sets in the display what an option would remember, as a whole and, if there are several
+// SetRemembered sets in the display what an option would remember, as a whole and, if there are several
 // parts, part by part.
-func (r *Request) Remember(option, what string, parts []string) {
-	r.Display.Metadata[remembers(option)] = what
+func (r *Request) SetRemembered(option, what string, parts []string) {
+	r.Display.Metadata[metaRememberKey(option)] = what
 	if len(parts) > 1 {
-		r.Display.Metadata[remembers(option)+each] = string(jsonx.Must(parts))
+		r.Display.Metadata[metaRememberKey(option)+metaEachSuffix] = string(jsonx.MustMarshal(parts))
 	}
 }
 
 // Remembered returns what an option would remember, in parts if they are recorded.
 func (r Request) Remembered(option string) (parts []string) {
-	what := r.Display.Metadata[remembers(option)]
-	if what == "" || json.Unmarshal([]byte(r.Display.Metadata[remembers(option)+each]), &parts) == nil && len(parts) > 0 {
+	what := r.Display.Metadata[metaRememberKey(option)]
+	if what == "" || json.Unmarshal([]byte(r.Display.Metadata[metaRememberKey(option)+metaEachSuffix]), &parts) == nil && len(parts) > 0 {
 		return parts
 	}
 	return []string{what}
 }
 
-// Hunks is the metadata key for the number of hunks in the content, a diff, if the request offers
-// [Some]: see [display.Hunks].
-const Hunks = "hunks"
+// MetaHunks is the metadata key for the number of hunks in the content, a diff, if the request offers
+// [OptionSome]: see [display.SplitHunks].
+const MetaHunks = "hunks"
 
-// Keyed is the metadata key of a question about a call with keys in its arguments. Keys are not saved to
+// MetaHasKeys is the metadata key of a question about a call with keys in its arguments. Keys are not saved to
 // disk, so only the asking process can run the call.
-const Keyed = "keyed"
+const MetaHasKeys = "keyed"
 
 // Hints on how to avoid a question, for automatic checks and for the user's own commands.
 const (
-	TrustAside = "in a trusted folder (/trust yes) checks run without approval"
-	BangAside  = "your own command: approval.bang = direct runs it without approval"
+	TrustHint = "in a trusted folder (/trust yes) checks run without approval"
+	BangHint  = "your own command: approval.bang = direct runs it without approval"
 )
 
 // CallID returns the id of the tool call that the answer is bound to, or "".
 func (r Request) CallID() string { return r.Display.Metadata["toolCallId"] }
 
-// ForCall returns r bound to a tool call.
-func (r Request) ForCall(id string) Request {
+// BindToCall returns r bound to a tool call.
+func (r Request) BindToCall(id string) Request {
 	meta := map[string]string{"toolCallId": id}
 	for k, v := range r.Display.Metadata {
 		if k != "toolCallId" {
@@ -162,28 +162,28 @@ func (r Request) ForCall(id string) Request {
 	return r
 }
 
-// Under returns r with the ids of asked, part by part.
-func (r Request) Under(asked Request) Request {
+// WithIDsOf returns r with the ids of asked, part by part.
+func (r Request) WithIDsOf(asked Request) Request {
 	r.ID, r.Parts = asked.ID, slices.Clone(r.Parts)
 	for i := range min(len(r.Parts), len(asked.Parts)) {
-		r.Parts[i] = r.Parts[i].Under(asked.Parts[i])
+		r.Parts[i] = r.Parts[i].WithIDsOf(asked.Parts[i])
 	}
 	return r
 }
 
-// Same reports whether r and other ask the same, apart from ids.
-func (r Request) Same(other Request) bool {
-	return bytes.Equal(r.Under(other).Canonical(), other.Canonical())
+// IsSame reports whether r and other ask the same, apart from ids.
+func (r Request) IsSame(other Request) bool {
+	return bytes.Equal(r.WithIDsOf(other).Canonical(), other.Canonical())
 }
 
 // Canonical returns r in a form that saving and reading does not change.
 func (r Request) Canonical() []byte {
-	text := jsonx.Must(r)
+	text := jsonx.MustMarshal(r)
 	var kept Request
 	if json.Unmarshal(text, &kept) != nil {
 		return text
 	}
-	return jsonx.Must(kept)
+	return jsonx.MustMarshal(kept)
 }
 
 // Display is what the user sees.
@@ -210,16 +210,16 @@ type Style string
 
 // The three styles.
 const (
-	Primary Style = "primary"
-	Danger  Style = "danger"
-	Plain   Style = "default"
+	StylePrimary Style = "primary"
+	StyleDanger  Style = "danger"
+	StylePlain   Style = "default"
 )
 
 // Validation restricts typed input.
 type Validation struct {
-	Regex    string `json:"regex,omitempty"`
-	Says     string `json:"says,omitempty"` // the same for people, such as "a number"
-	Required bool   `json:"required,omitempty"`
+	Regex       string `json:"regex,omitempty"`
+	Description string `json:"says,omitempty"` // the same for people, such as "a number"
+	Required    bool   `json:"required,omitempty"`
 }
 
 // Response answers the Request with the same ID.
@@ -233,32 +233,32 @@ type Response struct {
 	// Dismissed reports that the user declined to answer. An approval cannot be dismissed: it is given or
 	// not.
 	Dismissed bool `json:"dismissed,omitempty"`
-	// Parts answer the parts of a [Composite] request, in any order.
+	// Parts answer the parts of a [KindComposite] request, in any order.
 	Parts []Response `json:"parts,omitempty"`
-	// Via, if set, is the program that answered for the user: one that drives the session.
-	Via string `json:"via,omitempty"`
+	// AnsweredBy, if set, is the program that answered for the user: one that drives the session.
+	AnsweredBy string `json:"via,omitempty"`
 	// Args, if set in an approval, replace the arguments of the call, which is then judged again.
 	Args json.RawMessage `json:"updatedInput,omitempty"`
 	// Stop, in a refusal, ends the turn.
 	Stop bool `json:"interrupt,omitempty"`
 }
 
-// Part returns the answer to one part of a composite request: its own, or the one for the whole.
-func (a Response) Part(q Request) Response {
+// PartAnswer returns the answer to one part of a composite request: its own, or the one for the whole.
+func (a Response) PartAnswer(q Request) Response {
 	for _, p := range a.Parts {
 		if p.ID == q.ID {
-			p.TaskID, p.Author, p.Via = q.TaskID, a.Author, a.Via
+			p.TaskID, p.Author, p.AnsweredBy = q.TaskID, a.Author, a.AnsweredBy
 			return p
 		}
 	}
 	option := a.Option
-	if option == Below && !q.offers(option) {
-		option = Session // for what the folder covers
+	if option == OptionAlwaysBelow && !q.hasOption(option) {
+		option = OptionSession // for what the folder covers
 	}
-	if (option == Session || option == Always) && !q.offers(option) {
-		option = Approve // yes to all, remembered where possible
+	if (option == OptionSession || option == OptionAlways) && !q.hasOption(option) {
+		option = OptionApprove // yes to all, remembered where possible
 	}
-	return Response{ID: q.ID, TaskID: q.TaskID, Author: a.Author, Option: option, Input: a.Input, Comment: a.Comment, Via: a.Via, Stop: a.Stop}
+	return Response{ID: q.ID, TaskID: q.TaskID, Author: a.Author, Option: option, Input: a.Input, Comment: a.Comment, AnsweredBy: a.AnsweredBy, Stop: a.Stop}
 }
 
 // Hunks returns the hunks named in the input, out of n: numbers from 1 and ranges such as 2-4, without
@@ -287,11 +287,11 @@ func (a Response) Hunks(n int) (all []int, err error) {
 	return all, nil
 }
 
-// RefusedBy returns the response that refuses r and allows nothing.
-func (r Request) RefusedBy(author, why string) Response {
+// Refusal returns the response that refuses r and allows nothing.
+func (r Request) Refusal(author, why string) Response {
 	a := Response{ID: r.ID, TaskID: r.TaskID, Author: author, Comment: why}
-	if r.Kind == Confirm || r.Purpose == ConfirmRiskyAction {
-		a.Option = Reject
+	if r.Kind == KindConfirm || r.Purpose == PurposeConfirmRiskyAction {
+		a.Option = OptionReject
 	}
 	return a
 }
@@ -305,65 +305,65 @@ type Interactor interface {
 	Ask(ctx context.Context, q Request) (Response, error)
 }
 
-// ErrParked reports that another process may answer later: the question stays open and the work waits on
+// ErrAnswerPending reports that another process may answer later: the question stays open and the work waits on
 // record.
-var ErrParked = errors.New("waiting for an answer")
+var ErrAnswerPending = errors.New("waiting for an answer")
 
-// nobody is the author of an answer given because nobody could be asked.
-const nobody = "nobody"
+// authorNobody is the author of an answer given because nobody could be asked.
+const authorNobody = "nobody"
 
 // NoAnswer returns the response to q if nobody can be asked. It allows nothing.
-func NoAnswer(q Request) Response { return q.RefusedBy(nobody, "nobody to ask") }
+func NoAnswer(q Request) Response { return q.Refusal(authorNobody, "nobody to ask") }
 
-// Unanswered reports whether a is a [NoAnswer] response.
-func (a Response) Unanswered() bool { return a.Author == nobody }
+// IsUnanswered reports whether a is a [NoAnswer] response.
+func (a Response) IsUnanswered() bool { return a.Author == authorNobody }
 
-// Waiting is an [ErrParked] with its question.
-type Waiting struct{ Request Request }
+// PendingError is an [ErrAnswerPending] with its question.
+type PendingError struct{ Request Request }
 
-func (w *Waiting) Error() string {
-	return fmt.Sprintf("%v: %s (%s)", ErrParked, w.Request.ID, w.Request.Display.Title)
+func (w *PendingError) Error() string {
+	return fmt.Sprintf("%v: %s (%s)", ErrAnswerPending, w.Request.ID, w.Request.Display.Title)
 }
 
-// Is reports whether target is ErrParked.
-func (w *Waiting) Is(target error) bool { return target == ErrParked }
+// Is reports whether target is ErrAnswerPending.
+func (w *PendingError) Is(target error) bool { return target == ErrAnswerPending }
 
-// Func adapts a function to an Interactor.
-type Func func(context.Context, Request) (Response, error)
+// InteractorFunc adapts a function to an Interactor.
+type InteractorFunc func(context.Context, Request) (Response, error)
 
 // Ask calls f.
-func (f Func) Ask(ctx context.Context, q Request) (Response, error) { return f(ctx, q) }
+func (f InteractorFunc) Ask(ctx context.Context, q Request) (Response, error) { return f(ctx, q) }
 
-// Nobody is the Interactor of non-interactive runs.
-var Nobody Interactor = Func(func(_ context.Context, q Request) (Response, error) { return NoAnswer(q), nil })
+// NoInteractor is the Interactor of non-interactive runs.
+var NoInteractor Interactor = InteractorFunc(func(_ context.Context, q Request) (Response, error) { return NoAnswer(q), nil })
 
-// Parked is the Interactor of runs whose questions are answered later.
-var Parked Interactor = Func(func(context.Context, Request) (Response, error) {
-	return Response{}, ErrParked
+// PendingInteractor is the Interactor of runs whose questions are answered later.
+var PendingInteractor Interactor = InteractorFunc(func(context.Context, Request) (Response, error) {
+	return Response{}, ErrAnswerPending
 })
 
 type contextKey struct{}
 
-// With returns a ctx whose tools ask the interactor who.
-func With(ctx context.Context, who Interactor) context.Context {
+// WithInteractor returns a ctx whose tools ask the interactor who.
+func WithInteractor(ctx context.Context, who Interactor) context.Context {
 	return context.WithValue(ctx, contextKey{}, who)
 }
 
-// From returns the Interactor for a tool running under ctx, or [Nobody].
-func From(ctx context.Context) Interactor {
+// InteractorFrom returns the Interactor for a tool running under ctx, or [NoInteractor].
+func InteractorFrom(ctx context.Context) Interactor {
 	if who, ok := ctx.Value(contextKey{}).(Interactor); ok {
 		return who
 	}
-	return Nobody
+	return NoInteractor
 }
 
-// Worded reports whether the title is coder's own text, to be translated: not the name of a call, nor
+// HasOwnTitle reports whether the title is coder's own text, to be translated: not the name of a call, nor
 // someone's question.
-func (r Request) Worded() bool {
-	return r.Display.Metadata[Quoted] == "" && (r.Purpose != ConfirmRiskyAction || r.Kind == Composite || r.Display.Metadata[OwnTitle] != "")
+func (r Request) HasOwnTitle() bool {
+	return r.Display.Metadata[MetaQuotedTitle] == "" && (r.Purpose != PurposeConfirmRiskyAction || r.Kind == KindComposite || r.Display.Metadata[MetaOwnTitle] != "")
 }
 
-func (r Request) offers(id string) bool {
+func (r Request) hasOption(id string) bool {
 	return slices.ContainsFunc(r.Options, func(o Option) bool { return o.ID == id })
 }
 
@@ -386,19 +386,19 @@ func (d Display) MarshalJSON() ([]byte, error) {
 	switch c := d.Content.(type) {
 	case nil:
 	case display.Text:
-		w.ContentKind, w.Content = "PlainText", jsonx.Must(string(c))
+		w.ContentKind, w.Content = "PlainText", jsonx.MustMarshal(string(c))
 	case display.Code:
 		if c.Lang == "json" && json.Valid([]byte(c.Source)) {
 			w.ContentKind, w.Content = "Json", json.RawMessage(c.Source)
 			break
 		}
-		w.ContentKind, w.Content = "PlainText", jsonx.Must(c.Source)
+		w.ContentKind, w.Content = "PlainText", jsonx.MustMarshal(c.Source)
 	case display.Diff:
-		w.ContentKind, w.Content = "Diff", jsonx.Must(c.Unified)
+		w.ContentKind, w.Content = "Diff", jsonx.MustMarshal(c.Unified)
 	case display.Table:
-		w.ContentKind, w.Content = "Table", jsonx.Must(wireTable{c.Head, c.Rows})
+		w.ContentKind, w.Content = "Table", jsonx.MustMarshal(wireTable{c.Header, c.Rows})
 	}
-	return jsonx.JSON(w)
+	return jsonx.Marshal(w)
 }
 
 // UnmarshalJSON decodes the output of MarshalJSON. A command becomes text.
@@ -407,7 +407,7 @@ func (d *Display) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &w); err != nil {
 		return err
 	}
-	content, err := w.block()
+	content, err := w.toBlock()
 	if err != nil {
 		return fmt.Errorf("content of display: %w", err)
 	}
@@ -415,7 +415,7 @@ func (d *Display) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-func (w wireDisplay) block() (display.Block, error) {
+func (w wireDisplay) toBlock() (display.Block, error) {
 	if len(w.Content) == 0 {
 		return nil, nil
 	}
@@ -425,21 +425,21 @@ func (w wireDisplay) block() (display.Block, error) {
 	case "Table":
 		var t wireTable
 		err := json.Unmarshal(w.Content, &t)
-		return display.Table{Head: t.Head, Rows: t.Rows}, err
+		return display.Table{Header: t.Head, Rows: t.Rows}, err
 	}
 	var s string
 	if err := json.Unmarshal(w.Content, &s); err != nil {
 		return nil, err
 	}
 	if w.ContentKind == "Diff" {
-		return display.Counted(s), nil
+		return display.NewDiff(s), nil
 	}
 	return display.Text(s), nil
 }
 
-// Chosen returns the options that an answer names: its option, or several by number, such as 1 3, 1,3 or
+// ChosenOptions returns the options that an answer names: its option, or several by number, such as 1 3, 1,3 or
 // 1 and 3. An answer that names anything else names none.
-func (r Request) Chosen(given Response) (options []Option) {
+func (r Request) ChosenOptions(given Response) (options []Option) {
 	ids := []string{given.Option}
 	if given.Option == "" {
 		ids = strings.FieldsFunc(given.Input, func(c rune) bool { return strings.ContainsRune(" ,，、;；&+和与\t", c) })

@@ -12,27 +12,27 @@ import (
 )
 
 func TestCheck(t *testing.T) {
-	options := []uip.Option{{ID: uip.Approve}, {ID: uip.Reject}}
-	confirm := uip.Request{ID: "q", TaskID: "t", Kind: uip.Confirm, Options: options}
-	choose := uip.Request{ID: "q", TaskID: "t", Kind: uip.Select, Options: options}
-	typed := uip.Request{ID: "q", TaskID: "t", Kind: uip.Input, Validation: &uip.Validation{Regex: `^\d+$`, Required: true}}
-	free := uip.Request{ID: "q", Kind: uip.Input}
-	several := uip.Request{ID: "q", Kind: uip.Composite, Purpose: uip.RequestInfo, Parts: []uip.Request{{ID: "q.1", Kind: uip.Select, Options: options}, {ID: "q.2", Kind: uip.Input}}}
+	options := []uip.Option{{ID: uip.OptionApprove}, {ID: uip.OptionReject}}
+	confirm := uip.Request{ID: "q", TaskID: "t", Kind: uip.KindConfirm, Options: options}
+	choose := uip.Request{ID: "q", TaskID: "t", Kind: uip.KindSelect, Options: options}
+	typed := uip.Request{ID: "q", TaskID: "t", Kind: uip.KindInput, Validation: &uip.Validation{Regex: `^\d+$`, Required: true}}
+	free := uip.Request{ID: "q", Kind: uip.KindInput}
+	several := uip.Request{ID: "q", Kind: uip.KindComposite, Purpose: uip.PurposeRequestInfo, Parts: []uip.Request{{ID: "q.1", Kind: uip.KindSelect, Options: options}, {ID: "q.2", Kind: uip.KindInput}}}
 	for _, c := range []struct {
 		name string
 		q    uip.Request
 		a    uip.Response
 		why  string // part of the refusal; empty: accepted
 	}{
-		{"approve", confirm, uip.Response{ID: "q", TaskID: "t", Option: uip.Approve}, ""},
-		{"reject with a comment", confirm, uip.Response{ID: "q", Option: uip.Reject, Comment: "no"}, ""},
-		{"another question", confirm, uip.Response{ID: "q2", Option: uip.Approve}, "interaction"},
-		{"no question", confirm, uip.Response{Option: uip.Approve}, "interaction"},
-		{"another task", confirm, uip.Response{ID: "q", TaskID: "t2", Option: uip.Approve}, "task"},
-		{"an option not offered", confirm, uip.Response{ID: "q", Option: uip.Always}, "unknown option"},
+		{"approve", confirm, uip.Response{ID: "q", TaskID: "t", Option: uip.OptionApprove}, ""},
+		{"reject with a comment", confirm, uip.Response{ID: "q", Option: uip.OptionReject, Comment: "no"}, ""},
+		{"another question", confirm, uip.Response{ID: "q2", Option: uip.OptionApprove}, "interaction"},
+		{"no question", confirm, uip.Response{Option: uip.OptionApprove}, "interaction"},
+		{"another task", confirm, uip.Response{ID: "q", TaskID: "t2", Option: uip.OptionApprove}, "task"},
+		{"an option not offered", confirm, uip.Response{ID: "q", Option: uip.OptionAlways}, "unknown option"},
 		{"confirm in words", confirm, uip.Response{ID: "q", Input: "yes"}, "must be chosen"},
 		{"nothing", confirm, uip.Response{ID: "q"}, "must be chosen"},
-		{"pick", choose, uip.Response{ID: "q", Option: uip.Reject}, ""},
+		{"pick", choose, uip.Response{ID: "q", Option: uip.OptionReject}, ""},
 		{"an answer of one's own", choose, uip.Response{ID: "q", Input: "neither"}, ""},
 		{"no pick", choose, uip.Response{ID: "q"}, "must be chosen"},
 		{"number", typed, uip.Response{ID: "q", Input: "12"}, ""},
@@ -41,10 +41,10 @@ func TestCheck(t *testing.T) {
 		{"not required", free, uip.Response{ID: "q"}, ""},
 		{"one of two", several, uip.Response{ID: "q"}, "must be chosen"},
 		{"none of two", several, uip.Response{ID: "q", Dismissed: true}, ""},
-		{"an approval is not dismissed", uip.Request{ID: "q", Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction, Options: options}, uip.Response{ID: "q", Dismissed: true}, "must be chosen"},
+		{"an approval is not dismissed", uip.Request{ID: "q", Kind: uip.KindConfirm, Purpose: uip.PurposeConfirmRiskyAction, Options: options}, uip.Response{ID: "q", Dismissed: true}, "must be chosen"},
 		{"broken rule", uip.Request{ID: "q", Validation: &uip.Validation{Regex: "("}}, uip.Response{ID: "q", Input: "x"}, "rule is invalid"},
 	} {
-		err := uip.Check(c.q, c.a)
+		err := uip.CheckResponse(c.q, c.a)
 		if (err == nil) != (c.why == "") || err != nil && !strings.Contains(err.Error(), c.why) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.why)
 		}
@@ -52,14 +52,14 @@ func TestCheck(t *testing.T) {
 }
 
 func TestNobodyAnswers(t *testing.T) {
-	for kind, option := range map[uip.Kind]string{uip.Confirm: uip.Reject, uip.Select: "", uip.Input: ""} {
-		a, err := uip.Nobody.Ask(t.Context(), uip.Request{ID: "q", TaskID: "t", Kind: kind})
+	for kind, option := range map[uip.Kind]string{uip.KindConfirm: uip.OptionReject, uip.KindSelect: "", uip.KindInput: ""} {
+		a, err := uip.NoInteractor.Ask(t.Context(), uip.Request{ID: "q", TaskID: "t", Kind: kind})
 		want := uip.Response{ID: "q", TaskID: "t", Author: "nobody", Option: option, Comment: "nobody to ask"}
-		if err != nil || !a.Unanswered() || !reflect.DeepEqual(a, want) {
+		if err != nil || !a.IsUnanswered() || !reflect.DeepEqual(a, want) {
 			t.Errorf("%s: %+v, %v; want %+v", kind, a, err, want)
 		}
 	}
-	if (uip.Response{Author: "user"}).Unanswered() {
+	if (uip.Response{Author: "user"}).IsUnanswered() {
 		t.Error("the answer of a user counts as none")
 	}
 }
@@ -94,7 +94,7 @@ func TestDisplayRoundTrip(t *testing.T) {
 		{display.Code{Lang: "json", Source: `{"a":"<"}`}, "Json", display.Code{Lang: "json", Source: `{"a":"<"}`}},
 		{display.Code{Lang: "json", Source: `{"a":`}, "PlainText", display.Text(`{"a":`)},
 		{display.Diff{Unified: diff, Added: 3, Deleted: 2}, "Diff", display.Diff{Unified: diff, Added: 3, Deleted: 2}},
-		{display.Table{Head: display.Data("h"), Rows: [][]display.Cell{display.Data("a<"), display.Words("b")}}, "Table", display.Table{Head: display.Data("h"), Rows: [][]display.Cell{display.Data("a<"), display.Words("b")}}},
+		{display.Table{Header: display.DataCells("h"), Rows: [][]display.Cell{display.DataCells("a<"), display.TextCells("b")}}, "Table", display.Table{Header: display.DataCells("h"), Rows: [][]display.Cell{display.DataCells("a<"), display.TextCells("b")}}},
 	} {
 		want := uip.Display{Title: "t & u", Description: "d", Content: c.back, Metadata: map[string]string{"toolCallId": "c1"}}
 		sent := want
@@ -142,17 +142,17 @@ func TestHunksOfAnAnswer(t *testing.T) {
 		"1": "[1]", "3, 1": "[1 3]", "2-4": "[2 3 4]", "1、2 2": "[1 2]", "4,1-2": "[1 2 4]",
 		"": "", "0": "", "5": "", "2-1": "", "1-9": "", "x": "", "1.5": "", "-1": "", "1-": "", "1 and 2": "", "99999999999999999999": "",
 	} {
-		q := uip.Request{ID: "q", Kind: uip.Confirm, Options: []uip.Option{{ID: uip.Some}}, Display: uip.Display{Metadata: map[string]string{uip.Hunks: "4"}}}
-		a := uip.Response{ID: "q", Option: uip.Some, Input: input}
+		q := uip.Request{ID: "q", Kind: uip.KindConfirm, Options: []uip.Option{{ID: uip.OptionSome}}, Display: uip.Display{Metadata: map[string]string{uip.MetaHunks: "4"}}}
+		a := uip.Response{ID: "q", Option: uip.OptionSome, Input: input}
 		got, err := a.Hunks(4)
 		if (err == nil) != (want != "") || err == nil && fmt.Sprint(got) != want {
 			t.Errorf("%q is %v, %v, want %s", input, got, err, want)
 		}
-		if fits := uip.Check(q, a); (fits == nil) != (want != "") {
+		if fits := uip.CheckResponse(q, a); (fits == nil) != (want != "") {
 			t.Errorf("%q fits: %v", input, fits)
 		}
 		q.Display.Metadata = nil
-		if uip.Check(q, a) == nil {
+		if uip.CheckResponse(q, a) == nil {
 			t.Errorf("%q answers a question without hunks", input)
 		}
 	}

@@ -1,7 +1,7 @@
 // Package atomicfile replaces a file as a whole: a reader, even after a crash, sees the old content or
 // the new, never a part.
 //
-// A killed process leaves its unfinished file beside the target, under a name that begins with [Prefix].
+// A killed process leaves its unfinished file beside the target, under a name that begins with [TempPrefix].
 // A writer locks the directory while it writes, so that [Sweep] can tell files in progress from
 // leftovers.
 package atomicfile
@@ -20,13 +20,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Prefix begins the names of unfinished files.
-const Prefix = ".new-"
+// TempPrefix begins the names of unfinished files.
+const TempPrefix = ".new-"
 
 const (
-	openDir   = os.O_RDONLY | unix.O_DIRECTORY | unix.O_NONBLOCK
-	lockTries = 400 // for a locked directory
-	lockPause = 5 * time.Millisecond
+	openDir      = os.O_RDONLY | unix.O_DIRECTORY | unix.O_NONBLOCK
+	maxLockTries = 400 // for a locked directory
+	lockPause    = 5 * time.Millisecond
 )
 
 // Write replaces the content of the file at path. mode applies to a new file. When Write returns nil,
@@ -35,25 +35,25 @@ func Write(path string, text []byte, mode fs.FileMode) error {
 	return WriteFrom(filepath.Dir(path), path, text, mode)
 }
 
-// Cache is [Write] for a file that can be rebuilt: after a loss of power the file may be old, empty or
+// WriteCache is [Write] for a file that can be rebuilt: after a loss of power the file may be old, empty or
 // missing, and readers must detect that.
-func Cache(path string, text []byte, mode fs.FileMode) error {
-	return write(filepath.Dir(path), path, text, mode, false)
+func WriteCache(path string, text []byte, mode fs.FileMode) error {
+	return writeFile(filepath.Dir(path), path, text, mode, false)
 }
 
 // WriteFrom is [Write] for a path in a directory that is never swept: the unfinished file is in dir, on
 // the same file system.
 func WriteFrom(dir, path string, text []byte, mode fs.FileMode) error {
-	return write(dir, path, text, mode, true)
+	return writeFile(dir, path, text, mode, true)
 }
 
-func write(dir, path string, text []byte, mode fs.FileMode, durable bool) error {
-	release, err := Hold(dir)
+func writeFile(dir, path string, text []byte, mode fs.FileMode, durable bool) error {
+	release, err := HoldDir(dir)
 	if err != nil {
 		return err
 	}
 	defer release()
-	tmp, err := os.CreateTemp(dir, Prefix+"*")
+	tmp, err := os.CreateTemp(dir, TempPrefix+"*")
 	if err != nil {
 		return err
 	}
@@ -70,16 +70,16 @@ func write(dir, path string, text []byte, mode fs.FileMode, durable bool) error 
 	if err := disk.System.Rename(tmp.Name(), path); err != nil || !durable {
 		return err
 	}
-	return disk.SyncFolder(filepath.Dir(path))
+	return disk.SyncDir(filepath.Dir(path))
 }
 
-// Hold protects unfinished files in dir from [Sweep] until release is called or this process ends.
-func Hold(dir string) (release func(), err error) {
+// HoldDir protects unfinished files in dir from [Sweep] until release is called or this process ends.
+func HoldDir(dir string) (release func(), err error) {
 	f, err := os.OpenFile(dir, openDir, 0)
 	if err != nil {
 		return nil, err
 	}
-	HoldOpen(f)
+	HoldOpenDir(f)
 	return func() { _ = f.Close() }, nil
 }
 
@@ -90,8 +90,8 @@ func Lock(dir string) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	for range lockTries {
-		if err = lock(f, unix.LOCK_EX|unix.LOCK_NB); err != unix.EWOULDBLOCK {
+	for range maxLockTries {
+		if err = lockFile(f, unix.LOCK_EX|unix.LOCK_NB); err != unix.EWOULDBLOCK {
 			return func() { _ = f.Close() }, nil // also on file systems without locks
 		}
 		time.Sleep(lockPause)
@@ -99,14 +99,14 @@ func Lock(dir string) (release func(), err error) {
 	return nil, errors.Join(&fs.PathError{Op: "lock", Path: dir, Err: err}, f.Close())
 }
 
-// HoldOpen holds an open directory until it is closed. If locks do not work there, nothing is swept
+// HoldOpenDir holds an open directory until it is closed. If locks do not work there, nothing is swept
 // either.
-func HoldOpen(dir *os.File) { _ = lock(dir, unix.LOCK_SH) }
+func HoldOpenDir(dir *os.File) { _ = lockFile(dir, unix.LOCK_SH) }
 
-// Unheld reports whether nobody else holds an open directory, and if so locks it until it is closed.
-func Unheld(dir *os.File) bool { return lock(dir, unix.LOCK_EX|unix.LOCK_NB) == nil }
+// LockIfUnheld reports whether nobody else holds an open directory, and if so locks it until it is closed.
+func LockIfUnheld(dir *os.File) bool { return lockFile(dir, unix.LOCK_EX|unix.LOCK_NB) == nil }
 
-func lock(f *os.File, how int) error {
+func lockFile(f *os.File, how int) error {
 	for {
 		if err := unix.Flock(int(f.Fd()), how); err != unix.EINTR {
 			return err
@@ -128,11 +128,11 @@ func Sweep(root string, dirs ...string) {
 			continue
 		}
 		var names []string
-		if Unheld(f) {
+		if LockIfUnheld(f) {
 			names, _ = f.Readdirnames(-1)
 		}
 		for _, name := range names {
-			if !strings.HasPrefix(name, Prefix) {
+			if !strings.HasPrefix(name, TempPrefix) {
 				continue // skips Lstat: there may be many names
 			}
 			name = path.Join(dir, name)

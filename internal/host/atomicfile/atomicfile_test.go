@@ -69,7 +69,7 @@ func TestKilledWhileWritingElsewhere(t *testing.T) {
 		_ = child.Process.Kill()
 		_ = child.Wait()
 		for _, name := range names("own") {
-			if left++; !strings.HasPrefix(name, atomicfile.Prefix) {
+			if left++; !strings.HasPrefix(name, atomicfile.TempPrefix) {
 				t.Errorf("%s is left", name)
 			}
 		}
@@ -101,7 +101,7 @@ func TestWhatKilledProcessesLeftIsSwept(t *testing.T) {
 		t.Fatal(err)
 	}
 	touch(root+"/.new-1", busy+"/.new-1", idle+"/.new-1", idle+"/.new-2", idle+"/a.new-1", outside+"/.new-1")
-	release, err := atomicfile.Hold(busy)
+	release, err := atomicfile.HoldDir(busy)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const size = 32 // key size in bytes
+const keySize = 32 // key size in bytes
 
 // Path returns the path of the key in the user's state directory.
 func Path(home string) string { return filepath.Join(home, "key") }
@@ -33,24 +33,24 @@ type Key struct{ secret []byte }
 // Open reads the key below home, or creates it. It rejects a key that others can read, or that is not a
 // regular file of this user.
 func Open(home string) (*Key, error) {
-	k, err := read(Path(home))
+	k, err := readKey(Path(home))
 	if !errors.Is(err, fs.ErrNotExist) {
 		return k, err
 	}
-	if err := create(home); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := createKey(home); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("create the key: %w", err)
 	}
-	return read(Path(home)) // another process may have created it first
+	return readKey(Path(home)) // another process may have created it first
 }
 
-// Temporary returns a key that only this process has: later processes cannot verify its signatures.
-func Temporary() *Key {
-	secret := make([]byte, size)
+// NewTemporary returns a key that only this process has: later processes cannot verify its signatures.
+func NewTemporary() *Key {
+	secret := make([]byte, keySize)
 	rand.Read(secret)
 	return &Key{secret}
 }
 
-func read(path string) (*Key, error) {
+func readKey(path string) (*Key, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open the key: %w", err)
@@ -63,33 +63,33 @@ func read(path string) (*Key, error) {
 	if !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 {
 		return nil, fmt.Errorf("the key %s must be a regular file that only you can read (mode 0600)", path)
 	}
-	secret, err := io.ReadAll(io.LimitReader(f, size+1))
+	secret, err := io.ReadAll(io.LimitReader(f, keySize+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the key: %w", err)
 	}
-	if len(secret) != size {
-		return nil, fmt.Errorf("the key %s is damaged: %d bytes, expected %d", path, len(secret), size)
+	if len(secret) != keySize {
+		return nil, fmt.Errorf("the key %s is damaged: %d bytes, expected %d", path, len(secret), keySize)
 	}
 	return &Key{secret}, nil
 }
 
-// create writes a new key to a temporary file and links it into place, so that no reader sees a part of
+// createKey writes a new key to a temporary file and links it into place, so that no reader sees a part of
 // it and the first of several creators wins.
-func create(home string) error {
+func createKey(home string) error {
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return err
 	}
-	release, err := atomicfile.Hold(home)
+	release, err := atomicfile.HoldDir(home)
 	if err != nil {
 		return err
 	}
 	defer release()
-	f, err := os.CreateTemp(home, atomicfile.Prefix+"*") // 0600
+	f, err := os.CreateTemp(home, atomicfile.TempPrefix+"*") // 0600
 	if err != nil {
 		return err
 	}
 	defer os.Remove(f.Name())
-	_, err = f.Write(Temporary().secret)
+	_, err = f.Write(NewTemporary().secret)
 	disk.Trace("sync", f.Name())
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (k *Key) Sign(purpose string, parts ...[]byte) string {
 	if k == nil {
 		return ""
 	}
-	return hex.EncodeToString(k.sum(purpose, parts))
+	return hex.EncodeToString(k.mac(purpose, parts))
 }
 
 // Verify reports whether Sign returned signature for the same arguments.
@@ -116,10 +116,10 @@ func (k *Key) Verify(signature, purpose string, parts ...[]byte) bool {
 		return false
 	}
 	got, err := hex.DecodeString(signature)
-	return err == nil && hmac.Equal(got, k.sum(purpose, parts))
+	return err == nil && hmac.Equal(got, k.mac(purpose, parts))
 }
 
-func (k *Key) sum(purpose string, parts [][]byte) []byte {
+func (k *Key) mac(purpose string, parts [][]byte) []byte {
 	mac := hmac.New(sha256.New, k.secret)
 	add := func(b []byte) {
 		var n [8]byte

@@ -27,18 +27,18 @@ const (
 
 // Process is a running server.
 type Process struct {
-	cmd    *program.Cmd
-	to     *os.File // standard input of the server
-	from   *os.File // standard output of the server
-	stderr tail
-	ended  chan struct{} // closed when the server has been reaped
-	how    error         // exit error, valid once ended is closed
+	cmd     *program.Cmd
+	stdin   *os.File // standard input of the server
+	stdout  *os.File // standard output of the server
+	stderr  tailBuffer
+	done    chan struct{} // closed when the server has been reaped
+	exitErr error         // exit error, valid once ended is closed
 }
 
 // Start starts a server in dir, in its own session, without a terminal and with env as its whole
 // environment. If confine is not nil, it may change the command or reject it.
 func Start(command []string, dir string, env []string, confine func(*program.Cmd) error) (*Process, error) {
-	if err := startable(command[0], dir); err != nil {
+	if err := checkStartable(command[0], dir); err != nil {
 		return nil, fmt.Errorf("start %s: %w", command[0], err)
 	}
 	stdin, to, err := os.Pipe()
@@ -53,30 +53,30 @@ func Start(command []string, dir string, env []string, confine func(*program.Cmd
 	}
 	defer stdout.Close()
 
-	p := &Process{cmd: program.Confined(command[0], command[1:]...), to: to, from: from, ended: make(chan struct{})}
+	p := &Process{cmd: program.ConfinedCommand(command[0], command[1:]...), stdin: to, stdout: from, done: make(chan struct{})}
 	p.cmd.Dir = dir
 	p.cmd.Env = append([]string{"PWD=" + dir}, env...)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, stdout, &p.stderr
 	p.cmd.WaitDelay = drainGrace
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	dieWithUs(p.cmd.SysProcAttr)
+	killWithParent(p.cmd.SysProcAttr)
 	if confine != nil {
 		err = confine(p.cmd)
 	}
 	if err == nil {
 		started := make(chan error)
 		go func() { // the parent-death signal is sent when the starting thread ends, so keep the thread
-			defer close(p.ended)
+			defer close(p.done)
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			err := p.cmd.Start()
 			started <- err
 			if err == nil {
-				p.how = reap(p.cmd)
+				p.exitErr = reap(p.cmd)
 			}
 		}()
 		if err = <-started; err != nil {
-			<-p.ended
+			<-p.done
 		}
 	}
 	if err != nil {
@@ -87,16 +87,16 @@ func Start(command []string, dir string, env []string, confine func(*program.Cmd
 	return p, nil
 }
 
-// startable explains why a program given by path cannot be started. The sandbox would report it less
+// checkStartable explains why a program given by path cannot be started. The sandbox would report it less
 // clearly.
-func startable(name, dir string) error {
+func checkStartable(name, dir string) error {
 	if !strings.ContainsRune(name, filepath.Separator) {
 		return nil
 	}
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(dir, name)
 	}
-	_, err := program.OnPath(name)
+	_, err := program.LookPath(name)
 	var path *fs.PathError
 	var found *program.Error
 	switch {
@@ -112,44 +112,44 @@ func startable(name, dir string) error {
 func killGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
 
 // Read reads from the server's standard output.
-func (p *Process) Read(b []byte) (int, error) { return p.from.Read(b) }
+func (p *Process) Read(b []byte) (int, error) { return p.stdout.Read(b) }
 
 // Write writes to the server's standard input.
-func (p *Process) Write(b []byte) (int, error) { return p.to.Write(b) }
+func (p *Process) Write(b []byte) (int, error) { return p.stdin.Write(b) }
 
-// End closes the server's standard input, which asks it to exit. If it has not exited within grace, End
+// CloseInput closes the server's standard input, which asks it to exit. If it has not exited within grace, End
 // sends SIGTERM, then SIGKILL. End returns when the server has been reaped.
-func (p *Process) End(grace time.Duration) {
-	_ = p.to.Close()
+func (p *Process) CloseInput(grace time.Duration) {
+	_ = p.stdin.Close()
 	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		select {
-		case <-p.ended:
+		case <-p.done:
 		case <-time.After(grace):
 			_ = p.cmd.Process.Signal(signal) // it may have ended already
 		}
 	}
 	_ = p.Close()
-	<-p.ended
+	<-p.done
 }
 
-// Ended is closed when the server has been reaped.
-func (p *Process) Ended() <-chan struct{} { return p.ended }
+// Done is closed when the server has been reaped.
+func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Close kills the server; reaping it kills the rest of its group.
 func (p *Process) Close() error {
 	_ = p.cmd.Process.Kill() // it may have ended already
-	return errors.Join(p.to.Close(), p.from.Close())
+	return errors.Join(p.stdin.Close(), p.stdout.Close())
 }
 
 // Wait waits until the server has been reaped.
-func (p *Process) Wait() { <-p.ended }
+func (p *Process) Wait() { <-p.done }
 
-// LastWords returns how the server ended and the end of its stderr.
-func (p *Process) LastWords() string {
+// ExitReport returns how the server ended and the end of its stderr.
+func (p *Process) ExitReport() string {
 	var words []string
 	select {
-	case <-p.ended:
-		if exit := (*program.ExitError)(nil); errors.As(p.how, &exit) {
+	case <-p.done:
+		if exit := (*program.ExitError)(nil); errors.As(p.exitErr, &exit) {
 			if ws, ok := exit.Sys().(syscall.WaitStatus); !ok || ws.Signal() != syscall.SIGKILL { // the signal that Close sends
 				words = append(words, exit.Error())
 			}
@@ -162,13 +162,13 @@ func (p *Process) LastWords() string {
 	return strings.Join(words, ": ")
 }
 
-// tail keeps the last maxStderr bytes written to it.
-type tail struct {
+// tailBuffer keeps the last maxStderr bytes written to it.
+type tailBuffer struct {
 	mu   sync.Mutex // guards the field below
 	kept []byte
 }
 
-func (t *tail) Write(b []byte) (int, error) {
+func (t *tailBuffer) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := len(b)
@@ -181,7 +181,7 @@ func (t *tail) Write(b []byte) (int, error) {
 }
 
 // String returns the last lines as valid UTF-8.
-func (t *tail) String() string {
+func (t *tailBuffer) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return strings.TrimSpace(strings.ToValidUTF8(string(t.kept), "\ufffd"))

@@ -8,8 +8,8 @@ import (
 	"coder/internal/host/program"
 )
 
-// dieWithUs makes the kernel kill the server when coder dies unexpectedly.
-func dieWithUs(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
+// killWithParent makes the kernel kill the server when coder dies unexpectedly.
+func killWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
 // reap waits for a server to end, kills the rest of its group and returns how it ended. It kills the
 // group first: until the server is reaped, its process id cannot be reused.

@@ -34,7 +34,7 @@ func TestEnvironmentIsOnlyWhatIsGiven(t *testing.T) {
 func TestTail(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var all []byte
-		var kept tail
+		var kept tailBuffer
 		for _, n := range rapid.SliceOfN(rapid.IntRange(0, 2*maxStderr), 0, 6).Draw(t, "sizes") {
 			b := []byte(strings.Repeat(string(rune('a'+n%26)), n))
 			all = append(all, b...)
@@ -60,9 +60,9 @@ func TestEndIsWaitedFor(t *testing.T) {
 		if strings.HasPrefix(script, "cat") {
 			grace = time.Hour // it needs none
 		}
-		p.End(grace)
-		if <-p.Ended(); strings.HasPrefix(script, "cat") && p.LastWords() != "bye" {
-			t.Errorf("%s: %q", script, p.LastWords())
+		p.CloseInput(grace)
+		if <-p.Done(); strings.HasPrefix(script, "cat") && p.ExitReport() != "bye" {
+			t.Errorf("%s: %q", script, p.ExitReport())
 		}
 	}
 }

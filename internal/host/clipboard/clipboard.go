@@ -39,7 +39,7 @@ const (
 
 // System is a system's clipboard.
 type System struct {
-	Door     program.Door
+	Door     program.Launcher
 	Getenv   func(string) string
 	Terminal func(bytes string) // sends bytes to the person's terminal; nil if there is none
 }

@@ -52,7 +52,7 @@ func BenchmarkQuery(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		x.answer(x.current.Load(), newQuestion("where do we parse the http cookie header"), Query{Limit: 10})
+		x.rank(x.current.Load(), parseQuery("where do we parse the http cookie header"), Query{Limit: 10})
 	}
 }
 

@@ -11,7 +11,7 @@
 //     nothing outside, nothing that looks like a secret.
 //  3. Answers match the current files: a query first detects new, changed and
 //     deleted files, and reads only these again. A recent check is trusted, unless
-//     [Index.Touched] was called since; hits are always in the files they name.
+//     [Index.MarkChanged] was called since; hits are always in the files they name.
 //  4. The index is bounded, whatever the number and content of files;
 //     an answer says when files were omitted.
 package codeindex
@@ -33,7 +33,7 @@ const (
 	defaultMaxBytes   = 200 << 20
 	defaultCheckEvery = time.Second
 	defaultHits       = 10
-	maxFile           = 1 << 20 // largest file read, in bytes
+	maxFileBytes      = 1 << 20 // largest file read, in bytes
 )
 
 // Options configure an Index. The zero Options are valid.
@@ -49,15 +49,15 @@ type Options struct {
 
 // Index is the index of a workspace. It is safe for concurrent use.
 type Index struct {
-	ws   *workspace.Workspace
-	opts Options
+	workspace *workspace.Workspace
+	opts      Options
 
 	current atomic.Pointer[snapshot]
-	touched atomic.Int64 // number of writes to files
+	writes  atomic.Int64 // number of writes to files
 
-	turn    chan struct{} // held while updating the index; guards the fields below
-	checked time.Time     // time of the last check
-	noticed int64         // value of touched at the last check
+	sem           chan struct{} // held while updating the index; guards the fields below
+	lastCheck     time.Time     // time of the last check
+	checkedWrites int64         // value of touched at the last check
 }
 
 // New returns an index of ws. It reads nothing before Search.
@@ -65,19 +65,19 @@ func New(ws *workspace.Workspace, o Options) *Index {
 	o.MaxFiles = cmp.Or(o.MaxFiles, defaultMaxFiles)
 	o.MaxBytes = cmp.Or(o.MaxBytes, defaultMaxBytes)
 	o.CheckEvery = cmp.Or(o.CheckEvery, defaultCheckEvery)
-	x := &Index{ws: ws, opts: o, turn: make(chan struct{}, 1)}
+	x := &Index{workspace: ws, opts: o, sem: make(chan struct{}, 1)}
 	x.current.Store(&snapshot{})
 	return x
 }
 
-// Touched reports that files may have changed, so that the next query checks them.
-func (x *Index) Touched() { x.touched.Add(1) }
+// MarkChanged reports that files may have changed, so that the next query checks them.
+func (x *Index) MarkChanged() { x.writes.Add(1) }
 
 // Query is a search request.
 type Query struct {
-	Text  string
-	Under string // only files in this directory, or this file; "" means all
-	Limit int    // maximum number of hits, ten if zero
+	Text       string
+	PathPrefix string // only files in this directory, or this file; "" means all
+	Limit      int    // maximum number of hits, ten if zero
 }
 
 // Hit is a section that matches a query.
@@ -91,44 +91,44 @@ type Hit struct {
 	Snippet string  // the relevant lines, numbered
 }
 
-// Answer is the result of a query, best hits first.
-type Answer struct {
-	Hits  []Hit
-	Files int  // number of indexed files
-	Cut   bool // files beyond the limits were omitted
+// Result is the result of a query, best hits first.
+type Result struct {
+	Hits      []Hit
+	Files     int  // number of indexed files
+	Truncated bool // files beyond the limits were omitted
 }
 
 // ErrNoWords reports a query without searchable words.
 var ErrNoWords = errors.New("the query has no words to search for")
 
 // Search updates the index and answers q. The first call builds the index.
-func (x *Index) Search(ctx context.Context, q Query) (Answer, error) {
+func (x *Index) Search(ctx context.Context, q Query) (Result, error) {
 	if q.Limit <= 0 {
 		q.Limit = defaultHits
 	}
-	ask := newQuestion(q.Text)
+	ask := parseQuery(q.Text)
 	if len(ask.concepts) == 0 {
-		return Answer{}, ErrNoWords
+		return Result{}, ErrNoWords
 	}
 	if err := x.update(ctx, false); err != nil {
-		return Answer{}, err
+		return Result{}, err
 	}
-	a, stale := x.answer(x.current.Load(), ask, q)
+	a, stale := x.rank(x.current.Load(), ask, q)
 	if stale {
 		if err := x.update(ctx, true); err != nil {
-			return Answer{}, err
+			return Result{}, err
 		}
-		a, _ = x.answer(x.current.Load(), ask, q)
+		a, _ = x.rank(x.current.Load(), ask, q)
 	}
 	return a, ctx.Err()
 }
 
-// answer ranks the sections of s; stale reports that one of the best has changed since.
-func (x *Index) answer(s *snapshot, ask *question, q Query) (a Answer, stale bool) {
-	a = Answer{Files: s.indexed, Cut: s.cut, Hits: []Hit{}}
-	for _, found := range s.rank(ask, q.Under, q.Limit) {
-		data, info, err := x.ws.ReadFile(found.file.path, maxFile)
-		if err != nil || disk.StampOf(info) != found.file.was {
+// rank ranks the sections of s; stale reports that one of the best has changed since.
+func (x *Index) rank(s *snapshot, ask *parsedQuery, q Query) (a Result, stale bool) {
+	a = Result{Files: s.indexed, Truncated: s.isTruncated, Hits: []Hit{}}
+	for _, found := range s.rank(ask, q.PathPrefix, q.Limit) {
+		data, info, err := x.workspace.ReadFile(found.file.path, maxFileBytes)
+		if err != nil || disk.StampOf(info) != found.file.stamp {
 			stale = true
 			continue
 		}

@@ -51,7 +51,7 @@ func put(t testing.TB, name, text string) {
 	}
 }
 
-func search(t testing.TB, x *codeindex.Index, q codeindex.Query) codeindex.Answer {
+func search(t testing.TB, x *codeindex.Index, q codeindex.Query) codeindex.Result {
 	t.Helper()
 	a, err := x.Search(t.Context(), q)
 	if err != nil {
@@ -61,7 +61,7 @@ func search(t testing.TB, x *codeindex.Index, q codeindex.Query) codeindex.Answe
 }
 
 // places are the paths and symbols of the hits.
-func places(a codeindex.Answer) (list []string) {
+func places(a codeindex.Result) (list []string) {
 	for _, h := range a.Hits {
 		list = append(list, strings.TrimSpace(h.Path+" "+h.Symbol))
 	}
@@ -143,10 +143,10 @@ func TestHit(t *testing.T) {
 	x, _ := open(t, codeindex.Options{}, project)
 	a := search(t, x, codeindex.Query{Text: "parse config", Limit: 1})
 	want := codeindex.Hit{
-		Path: "internal/settings/load.go", Line: 13, EndLine: 15, Symbol: "parseConfig", Kind: codeindex.Function,
+		Path: "internal/settings/load.go", Line: 13, EndLine: 15, Symbol: "parseConfig", Kind: codeindex.KindFunction,
 		Snippet: "12: // parseConfig makes a Config of JSON with comments.\n13: func parseConfig(data []byte) (*Config, error) {\n14: \treturn nil, nil\n15: }",
 	}
-	if len(a.Hits) != 1 || a.Files != len(project) || a.Cut {
+	if len(a.Hits) != 1 || a.Files != len(project) || a.Truncated {
 		t.Fatalf("answer %+v", a)
 	}
 	if want.Score = a.Hits[0].Score; a.Hits[0] != want || want.Score <= 0 {
@@ -205,7 +205,7 @@ func TestSearchUnder(t *testing.T) {
 		".":                         "internal/settings/load.go parseConfig",
 		"internal/set":              "", // a name, not a prefix
 	} {
-		got := places(search(t, x, codeindex.Query{Text: "parseConfig", Under: under}))
+		got := places(search(t, x, codeindex.Query{Text: "parseConfig", PathPrefix: under}))
 		if want == "" && len(got) > 0 || want != "" && (len(got) == 0 || got[0] != want) {
 			t.Errorf("under %q: %q, want %q", under, got, want)
 		}
@@ -230,7 +230,7 @@ func TestSearchInAnAddedTree(t *testing.T) {
 	if want := []string{"a.go unicorn", b + "/b.go unicorn"}; !slices.Equal(places(a), want) || a.Hits[0].Score != a.Hits[1].Score {
 		t.Errorf("found %+v, want %q alike", a.Hits, want)
 	}
-	if got := places(search(t, x, codeindex.Query{Text: "unicorn", Under: b})); !slices.Equal(got, []string{b + "/b.go unicorn"}) {
+	if got := places(search(t, x, codeindex.Query{Text: "unicorn", PathPrefix: b})); !slices.Equal(got, []string{b + "/b.go unicorn"}) {
 		t.Errorf("below the added tree: %q", got)
 	}
 }
@@ -360,11 +360,11 @@ func TestALookIsTrustedForAMoment(t *testing.T) {
 func TestWhatIsSurelyWrittenIsSeen(t *testing.T) {
 	clock := func() time.Time { return time.Unix(1000, 0) }
 	x, dir := open(t, codeindex.Options{Now: clock, CheckEvery: time.Hour}, project)
-	x.Touched() // before there is anything
+	x.MarkChanged() // before there is anything
 	search(t, x, codeindex.Query{Text: "config"})
 	for i := range 20 {
 		put(t, filepath.Join(dir, fmt.Sprintf("a/f%d.go", i)), fmt.Sprintf("package a\n\nfunc zebra%d() {}\n", i))
-		x.Touched()
+		x.MarkChanged()
 		word := fmt.Sprintf("zebra%d", i)
 		if got := places(search(t, x, codeindex.Query{Text: word})); len(got) == 0 || !strings.HasSuffix(got[0], word) {
 			t.Fatalf("%q finds %q", word, got)
@@ -409,8 +409,8 @@ func TestBounds(t *testing.T) {
 	}
 	for name, o := range map[string]codeindex.Options{"files": {MaxFiles: 5}, "bytes": {MaxBytes: 5 * int64(len(files["f00.go"]))}} {
 		x, _ := open(t, o, files)
-		if a := search(t, x, codeindex.Query{Text: "unicorn", Limit: 50}); a.Files != 5 || len(a.Hits) != 5 || !a.Cut {
-			t.Errorf("%s: %d files, %d hits, cut %v", name, a.Files, len(a.Hits), a.Cut)
+		if a := search(t, x, codeindex.Query{Text: "unicorn", Limit: 50}); a.Files != 5 || len(a.Hits) != 5 || !a.Truncated {
+			t.Errorf("%s: %d files, %d hits, cut %v", name, a.Files, len(a.Hits), a.Truncated)
 		}
 	}
 }

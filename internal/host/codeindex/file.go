@@ -12,148 +12,148 @@ import (
 
 // Limits per file.
 const (
-	maxLine    = 1000 // bytes of a line that are read
-	maxTerms   = 1000 // terms of a section
-	sniffLen   = 8000 // bytes read to detect binary files
-	longLines  = 300  // average line length of generated code
-	headLen    = 2000 // bytes searched for a "generated" notice
-	nameWeight = 8    // weight of a term in a declared name
-	ownerPart  = 3    // weight of a term in the owner type's name
-	docWeight  = 2    // weight of a term in the comment above
-	baseWeight = 3    // weight of a term in the file's name
-	dirWeight  = 1    // weight of a term in the directory names
+	maxLineBytes        = 1000 // bytes of a line that are read
+	maxTerms            = 1000 // terms of a section
+	sniffLen            = 8000 // bytes read to detect binary files
+	minGeneratedLineLen = 300  // average line length of generated code
+	headLen             = 2000 // bytes searched for a "generated" notice
+	nameWeight          = 8    // weight of a term in a declared name
+	ownerWeight         = 3    // weight of a term in the owner type's name
+	docWeight           = 2    // weight of a term in the comment above
+	baseWeight          = 3    // weight of a term in the file's name
+	dirWeight           = 1    // weight of a term in the directory names
 )
 
-// file is the index of one file.
-type file struct {
+// indexedFile is the index of one file.
+type indexedFile struct {
 	path   string
 	name   string     // the path within its tree
-	was    disk.Stamp // stamp when read, or zero if not read
-	chunks []chunk
-	// keys are the terms of the sections, sorted: the term's hash, the section's number, and the term's
+	stamp  disk.Stamp // stamp when read, or zero if not read
+	chunks []codeSection
+	// postingKeys are the terms of the sections, sorted: the term's hash, the section's number, and the term's
 	// weight in it.
-	keys   []uint64
-	tokens int     // words in all sections
-	prior  float32 // relevance of such a file, see role
-	role   role
+	postingKeys []uint64
+	tokens      int     // words in all sections
+	prior       float32 // relevance of such a file, see role
+	role        fileRole
 }
 
-// chunk is the index of one section. Lines count from one.
-type chunk struct {
+// codeSection is the index of one section. Lines count from one.
+type codeSection struct {
 	symbol         string
 	kind           Kind
 	doc, line, end int32
 	tokens         int32
-	later          bool // not the first piece of a long section
+	continued      bool // not the first piece of a long section
 }
 
-func key(term uint32, section int, weight uint8) uint64 {
+func postingKey(term uint32, section int, weight uint8) uint64 {
 	return uint64(term)<<32 | uint64(section)<<8 | uint64(weight)
 }
 
 // postings returns the keys of a term.
-func (f *file) postings(term uint32) []uint64 {
-	from, _ := slices.BinarySearch(f.keys, uint64(term)<<32)
+func (f *indexedFile) postings(term uint32) []uint64 {
+	from, _ := slices.BinarySearch(f.postingKeys, uint64(term)<<32)
 	to := from
-	for to < len(f.keys) && f.keys[to]>>32 == uint64(term) {
+	for to < len(f.postingKeys) && f.postingKeys[to]>>32 == uint64(term) {
 		to++
 	}
-	return f.keys[from:to]
+	return f.postingKeys[from:to]
 }
 
-// reader indexes files.
-type reader struct {
+// fileIndexer indexes files.
+type fileIndexer struct {
 	*lexicon
-	count []uint8   // term number → weight in the current section
-	mark  []uint32  // term number → section where it was last seen
-	now   uint32    // current section, counted over all files
-	met   []uint32  // term numbers in the current section
-	path  []weighed // terms in the path of the current file
-	keys  []uint64
-	lines [][]byte
+	weights        []uint8        // term number → weight in the current section
+	lastSection    []uint32       // term number → section where it was last seen
+	currentSection uint32         // current section, counted over all files
+	sectionTerms   []uint32       // term numbers in the current section
+	pathTerms      []weightedTerm // terms in the path of the current file
+	keys           []uint64
+	lines          [][]byte
 }
 
-type weighed struct {
+type weightedTerm struct {
 	id     uint32
 	weight uint8
 }
 
-func newReader() *reader { return &reader{lexicon: newLexicon()} }
+func newFileIndexer() *fileIndexer { return &fileIndexer{lexicon: newLexicon()} }
 
-// index fills f from its content. Binary and generated files have no sections.
-func (r *reader) index(f *file, data []byte) {
+// indexFile fills f from its content. Binary and generated files have no sections.
+func (r *fileIndexer) indexFile(f *indexedFile, data []byte) {
 	f.role = roleOf(f.name, data[:min(len(data), headLen)])
-	f.prior = f.role.prior()
+	f.prior = f.role.priorWeight()
 	if bytes.IndexByte(data[:min(len(data), sniffLen)], 0) >= 0 {
 		return
 	}
 	r.lines = appendLines(r.lines[:0], data)
-	if len(data)/max(len(r.lines), 1) > longLines && f.role&prose == 0 {
+	if len(data)/max(len(r.lines), 1) > minGeneratedLineLen && f.role&roleProse == 0 {
 		return
 	}
 	r.keys = r.keys[:0]
 	dir, base := path.Split(f.name)
-	r.path = r.path[:0]
+	r.pathTerms = r.pathTerms[:0]
 	for _, part := range []struct {
 		name   string
 		weight uint8
 	}{{strings.TrimSuffix(base, path.Ext(base)), baseWeight}, {dir, dirWeight}} {
 		text := []byte(part.name)
-		eachWord(text[:min(len(text), maxLine)], func(word []byte) {
+		eachWord(text[:min(len(text), maxLineBytes)], func(word []byte) {
 			h := uint64(hashSeed)
 			for _, c := range word {
 				h = (h ^ uint64(c)) * hashPrime
 			}
 			for _, id := range r.lookup(h, word) {
-				r.path = append(r.path, weighed{id, part.weight})
+				r.pathTerms = append(r.pathTerms, weightedTerm{id, part.weight})
 			}
 		})
 	}
-	for _, s := range outline(f.name, r.lines) {
+	for _, s := range splitSections(f.name, r.lines) {
 		for s.end > s.line+1 && len(bytes.TrimSpace(r.lines[s.end-1])) == 0 {
 			s.end--
 		}
-		r.now++
-		r.met = r.met[:0]
+		r.currentSection++
+		r.sectionTerms = r.sectionTerms[:0]
 		tokens := 0
-		for i := s.doc; i < s.end; i++ {
+		for i := s.docStart; i < s.end; i++ {
 			weight := uint8(1)
 			if i < s.line {
 				weight = docWeight
 			}
-			tokens += r.text(r.lines[i], weight)
+			tokens += r.countTerms(r.lines[i], weight)
 		}
 		if tokens == 0 && s.symbol == "" {
 			continue
 		}
 		if owner, _, ok := cutLast(s.symbol, "."); ok && s.names != nil {
-			r.text([]byte(owner), ownerPart)
+			r.countTerms([]byte(owner), ownerWeight)
 		}
 		for _, name := range s.names {
-			r.text([]byte(name), nameWeight)
-			if r.parts = parts(r.parts[:0], name); len(r.parts) > 1 {
-				r.weigh(r.number(hash(joined(name))), nameWeight)
+			r.countTerms([]byte(name), nameWeight)
+			if r.parts = appendParts(r.parts[:0], name); len(r.parts) > 1 {
+				r.addWeight(r.termNumber(hashTerm(joinName(name))), nameWeight)
 			}
 		}
-		for _, t := range r.path {
-			r.weigh(t.id, t.weight)
+		for _, t := range r.pathTerms {
+			r.addWeight(t.id, t.weight)
 		}
-		for _, id := range r.met {
-			r.keys = append(r.keys, key(r.terms[id], len(f.chunks), r.count[id]))
+		for _, id := range r.sectionTerms {
+			r.keys = append(r.keys, postingKey(r.terms[id], len(f.chunks), r.weights[id]))
 		}
 		f.tokens += tokens
-		f.chunks = append(f.chunks, chunk{
+		f.chunks = append(f.chunks, codeSection{
 			symbol: s.symbol, kind: s.kind, tokens: int32(tokens),
-			doc: int32(s.doc + 1), line: int32(s.line + 1), end: int32(s.end), later: s.later,
+			doc: int32(s.docStart + 1), line: int32(s.line + 1), end: int32(s.end), continued: s.isContinuation,
 		})
 	}
 	if len(f.chunks) > 0 {
 		slices.Sort(r.keys)
-		f.keys = slices.Clone(r.keys)
+		f.postingKeys = slices.Clone(r.keys)
 	}
 	f.chunks = slices.Clip(f.chunks)
 	if r.used >= maxSlots/2 {
-		*r = *newReader()
+		*r = *newFileIndexer()
 	}
 }
 
@@ -166,43 +166,43 @@ func appendLines(lines [][]byte, data []byte) [][]byte {
 	return lines
 }
 
-// text counts the terms of a line and returns their number. It does what [eachWord] does, and hashes at
+// countTerms counts the terms of a line and returns their number. It does what [eachWord] does, and hashes at
 // the same time.
-func (r *reader) text(line []byte, weight uint8) (count int) {
-	line = line[:min(len(line), maxLine)]
+func (r *fileIndexer) countTerms(line []byte, weight uint8) (count int) {
+	line = line[:min(len(line), maxLineBytes)]
 	for i := 0; i < len(line); {
-		if !wordByte[line[i]] {
+		if !isWordByte[line[i]] {
 			i++
 			continue
 		}
 		from, h := i, uint64(hashSeed)
-		for i < len(line) && wordByte[line[i]] {
+		for i < len(line) && isWordByte[line[i]] {
 			h = (h ^ uint64(line[i])) * hashPrime
 			i++
 		}
 		ids := r.lookup(h, line[from:i])
 		for _, id := range ids {
-			r.weigh(id, weight)
+			r.addWeight(id, weight)
 		}
 		count += len(ids)
 	}
 	return count
 }
 
-func (r *reader) weigh(id uint32, weight uint8) {
-	if int(id) >= len(r.mark) {
-		r.mark = append(r.mark, make([]uint32, int(id)+1-len(r.mark))...)
-		r.count = append(r.count, make([]uint8, int(id)+1-len(r.count))...)
+func (r *fileIndexer) addWeight(id uint32, weight uint8) {
+	if int(id) >= len(r.lastSection) {
+		r.lastSection = append(r.lastSection, make([]uint32, int(id)+1-len(r.lastSection))...)
+		r.weights = append(r.weights, make([]uint8, int(id)+1-len(r.weights))...)
 	}
-	if r.mark[id] != r.now {
-		if len(r.met) >= maxTerms && weight == 1 {
+	if r.lastSection[id] != r.currentSection {
+		if len(r.sectionTerms) >= maxTerms && weight == 1 {
 			return
 		}
-		r.mark[id], r.count[id] = r.now, 0
-		r.met = append(r.met, id)
+		r.lastSection[id], r.weights[id] = r.currentSection, 0
+		r.sectionTerms = append(r.sectionTerms, id)
 	}
-	if r.count[id] <= math.MaxUint8-weight {
-		r.count[id] += weight
+	if r.weights[id] <= math.MaxUint8-weight {
+		r.weights[id] += weight
 	}
 }
 
@@ -224,7 +224,7 @@ type lexicon struct {
 	numbers []uint32 // term → its number plus one, or 0; a power of two in size, at least half free
 	terms   []uint32 // number → term
 
-	parts, found []string // scratch space for splitting words
+	parts, results []string // scratch space for splitting words
 }
 
 // slot is a word; a zero hash marks a free slot.
@@ -234,12 +234,12 @@ type slot struct {
 }
 
 const (
-	firstSlots = 1 << 12
-	maxSlots   = 1 << 18 // the lexicon is full at half of these
+	initialSlots = 1 << 12
+	maxSlots     = 1 << 18 // the lexicon is full at half of these
 )
 
 func newLexicon() *lexicon {
-	return &lexicon{slots: make([]slot, firstSlots), numbers: make([]uint32, firstSlots)}
+	return &lexicon{slots: make([]slot, initialSlots), numbers: make([]uint32, initialSlots)}
 }
 
 // The standard constants of the FNV-1a hash.
@@ -251,7 +251,7 @@ const (
 // lookup returns the term numbers of a word with hash h.
 func (l *lexicon) lookup(h uint64, word []byte) []uint32 {
 	h |= 1
-	for i := l.place(h); ; i = (i + 1) & (len(l.slots) - 1) {
+	for i := l.findSlot(h); ; i = (i + 1) & (len(l.slots) - 1) {
 		switch s := &l.slots[i]; s.hash {
 		case h:
 			return l.ids[s.from:s.to]
@@ -261,49 +261,49 @@ func (l *lexicon) lookup(h uint64, word []byte) []uint32 {
 				l.slots = make([]slot, 2*len(old))
 				for _, s := range old {
 					if s.hash != 0 {
-						l.put(s)
+						l.insert(s)
 					}
 				}
 			}
 			s := slot{hash: h, from: uint32(len(l.ids))}
-			l.parts = parts(l.parts[:0], string(word))
-			l.found = terms(l.found[:0], l.parts)
-			for _, t := range l.found {
-				l.ids = append(l.ids, l.number(hash(t)))
+			l.parts = appendParts(l.parts[:0], string(word))
+			l.results = appendTerms(l.results[:0], l.parts)
+			for _, t := range l.results {
+				l.ids = append(l.ids, l.termNumber(hashTerm(t)))
 			}
 			s.to = uint32(len(l.ids))
-			l.put(s)
+			l.insert(s)
 			l.used++
 			return l.ids[s.from:s.to]
 		}
 	}
 }
 
-// place returns the slot for hash h. Similar words have similar hashes; the multiplication scatters
+// findSlot returns the slot for hash h. Similar words have similar hashes; the multiplication scatters
 // them.
-func (l *lexicon) place(h uint64) int {
+func (l *lexicon) findSlot(h uint64) int {
 	const golden = 0x9e3779b97f4a7c15
 	return int(h*golden>>40) & (len(l.slots) - 1)
 }
 
-func (l *lexicon) put(s slot) {
-	i := l.place(s.hash)
+func (l *lexicon) insert(s slot) {
+	i := l.findSlot(s.hash)
 	for l.slots[i].hash != 0 {
 		i = (i + 1) & (len(l.slots) - 1)
 	}
 	l.slots[i] = s
 }
 
-// number returns the number of a term, counted from zero without gaps. Terms are hashes, so they are
+// termNumber returns the number of a term, counted from zero without gaps. Terms are hashes, so they are
 // already scattered.
-func (l *lexicon) number(term uint32) uint32 {
+func (l *lexicon) termNumber(term uint32) uint32 {
 	if 2*len(l.terms) >= len(l.numbers) {
 		l.numbers = make([]uint32, 2*len(l.numbers))
 		for id, t := range l.terms {
-			l.numbers[l.seat(t)] = uint32(id) + 1
+			l.numbers[l.findNumber(t)] = uint32(id) + 1
 		}
 	}
-	at := l.seat(term)
+	at := l.findNumber(term)
 	if l.numbers[at] == 0 {
 		l.terms = append(l.terms, term)
 		l.numbers[at] = uint32(len(l.terms))
@@ -311,8 +311,8 @@ func (l *lexicon) number(term uint32) uint32 {
 	return l.numbers[at] - 1
 }
 
-// seat returns the position of a term's number, or the free one for it.
-func (l *lexicon) seat(term uint32) int {
+// findNumber returns the position of a term's number, or the free one for it.
+func (l *lexicon) findNumber(term uint32) int {
 	last := len(l.numbers) - 1
 	at := int(term) & last
 	for l.numbers[at] != 0 && l.terms[l.numbers[at]-1] != term {

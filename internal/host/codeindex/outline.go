@@ -9,66 +9,66 @@ import (
 
 // Limits of an outline.
 const (
-	maxSection  = 120  // lines; longer sections are split
-	window      = 60   // lines per piece of plain text
-	maxSections = 4096 // per file; the rest joins the last section
-	maxName     = 120  // bytes of a symbol
-	maxDoc      = 40   // lines of comment that belong to a declaration
-	near        = 200  // bytes between two apostrophes of a literal
+	maxSection     = 120  // lines; longer sections are split
+	pieceLines     = 60   // lines per piece of plain text
+	maxSections    = 4096 // per file; the rest joins the last section
+	maxName        = 120  // bytes of a symbol
+	maxDoc         = 40   // lines of comment that belong to a declaration
+	maxCharLiteral = 200  // bytes between two apostrophes of a literal
 )
 
 // section is a part of a file about one thing. Lines count from zero; end is exclusive.
 type section struct {
-	doc, line, end int // start with comment, declaration, end
-	kind           Kind
-	symbol         string
-	names          []string // all names declared in it
-	later          bool     // not the first piece of a long section
+	docStart, line, end int // start with comment, declaration, end
+	kind                Kind
+	symbol              string
+	names               []string // all names declared in it
+	isContinuation      bool     // not the first piece of a long section
 }
 
-// outline splits a file into sections that cover all its lines. A declaration extends to the next one,
+// splitSections splits a file into sections that cover all its lines. A declaration extends to the next one,
 // neighbouring values share a section, and a long section is split: all pieces have its symbol, and the
 // first also has its names.
-func outline(name string, lines [][]byte) (pieces []section) {
+func splitSections(name string, lines [][]byte) (pieces []section) {
 	var decls []declaration
 	switch l := languageOf(name); {
 	case l != nil:
 		decls = l.declarations(lines)
-	case markdown().has(path.Ext(name)):
-		decls = headings(lines)
+	case markdownExts().has(path.Ext(name)):
+		decls = findHeadings(lines)
 	}
 	var list []section
 	if len(decls) == 0 || decls[0].doc > 0 {
-		list = append(list, section{kind: Text})
+		list = append(list, section{kind: KindText})
 	}
 	for _, d := range decls {
-		if last := len(list) - 1; last >= 0 && (d.kind == Value && list[last].kind == Value || len(list) >= maxSections) {
+		if last := len(list) - 1; last >= 0 && (d.kind == KindValue && list[last].kind == KindValue || len(list) >= maxSections) {
 			list[last].names = append(list[last].names, d.name)
 			list[last].symbol = cmp.Or(list[last].symbol, d.symbol())
 			continue
 		}
-		list = append(list, section{doc: d.doc, line: d.line, kind: d.kind, symbol: d.symbol(), names: []string{d.name}})
+		list = append(list, section{docStart: d.doc, line: d.line, kind: d.kind, symbol: d.symbol(), names: []string{d.name}})
 	}
 	for i, s := range list {
 		if s.end = len(lines); i+1 < len(list) {
-			s.end = list[i+1].doc
+			s.end = list[i+1].docStart
 		}
 		length := maxSection
-		if s.kind == Text {
-			length = window
+		if s.kind == KindText {
+			length = pieceLines
 		}
-		for s.end-s.doc > length+length/2 && len(pieces) < 2*maxSections {
+		for s.end-s.docStart > length+length/2 && len(pieces) < 2*maxSections {
 			piece := s
-			piece.end = max(s.doc+length, s.line+1)
+			piece.end = max(s.docStart+length, s.line+1)
 			pieces = append(pieces, piece)
-			s.doc, s.line, s.names, s.later = piece.end, piece.end, nil, true
+			s.docStart, s.line, s.names, s.isContinuation = piece.end, piece.end, nil, true
 		}
 		pieces = append(pieces, s)
 	}
 	return pieces
 }
 
-func headings(lines [][]byte) (list []declaration) {
+func findHeadings(lines [][]byte) (list []declaration) {
 	fenced := false
 	for i, line := range lines {
 		if bytes.HasPrefix(bytes.TrimLeft(line, " "), []byte("```")) {
@@ -78,7 +78,7 @@ func headings(lines [][]byte) (list []declaration) {
 		if fenced || len(text) == len(line) || len(text) == 0 || text[0] != ' ' {
 			continue
 		}
-		list = append(list, declaration{doc: i, line: i, kind: Heading, name: clip(string(bytes.Trim(text, " #\r")))})
+		list = append(list, declaration{doc: i, line: i, kind: KindHeading, name: clipName(string(bytes.Trim(text, " #\r")))})
 	}
 	return list
 }
@@ -101,18 +101,18 @@ func (d declaration) symbol() string {
 
 func (l *language) declarations(lines [][]byte) (list []declaration) {
 	var in []declaration // the types around the current line, by indentation
-	var text quoted
+	var text quoteState
 	var group Kind
 	for i, line := range lines {
 		inside := text.closer != ""
-		text.pass(l, line)
+		text.scanLine(l, line)
 		indent := len(line) - len(bytes.TrimLeft(line, " \t\r"))
 		if inside || indent == len(line) {
 			continue
 		}
-		line = line[:min(len(line), maxLine)]
-		d, ok := l.declaration(line, min(indent, len(line)), group)
-		if l.has(groups) && indent == 0 {
+		line = line[:min(len(line), maxLineBytes)]
+		d, ok := l.parseDeclaration(line, min(indent, len(line)), group)
+		if l.has(traitGroups) && indent == 0 {
 			group = "" // the kind of the names in parentheses that the line opens, if any
 			if d.name == "" && bytes.HasSuffix(bytes.TrimRight(line, " \t\r"), []byte("(")) {
 				group = d.kind
@@ -128,19 +128,19 @@ func (l *language) declarations(lines [][]byte) (list []declaration) {
 		if last := len(list) - 1; last >= 0 {
 			d.doc = max(d.doc, list[last].line+1)
 		}
-		if !l.has(topOnly) {
+		if !l.has(traitTopLevelOnly) {
 			for len(in) > 0 && in[len(in)-1].indent >= d.indent {
 				in = in[:len(in)-1]
 			}
 			if len(in) > 0 && d.parent == "" {
 				d.parent = in[len(in)-1].name
 			}
-			if d.kind == Type {
+			if d.kind == KindType {
 				in = append(in, d)
 			}
 		}
-		if d.parent != "" && d.kind == Function {
-			d.kind = Method
+		if d.parent != "" && d.kind == KindFunction {
+			d.kind = KindMethod
 		}
 		list = append(list, d)
 	}
@@ -148,7 +148,7 @@ func (l *language) declarations(lines [][]byte) (list []declaration) {
 }
 
 func (l *language) isComment(line []byte) bool {
-	for _, mark := range l.line {
+	for _, mark := range l.lineComments {
 		if bytes.HasPrefix(line, []byte(mark)) {
 			return true
 		}
@@ -162,42 +162,42 @@ func (l *language) isComment(line []byte) bool {
 	case '#':
 		return len(line) > 1 && line[1] == '['
 	case '/', '*':
-		return l.block[0] != ""
+		return l.blockComment[0] != ""
 	}
 	return false
 }
 
-// clip makes a name valid UTF-8 of limited length.
-func clip(name string) string {
+// clipName makes a name valid UTF-8 of limited length.
+func clipName(name string) string {
 	if len(name) > maxName {
 		return strings.ToValidUTF8(name[:maxName], "")
 	}
 	return strings.ToValidUTF8(name, "\ufffd")
 }
 
-// quoted tracks comments and strings that span lines.
-type quoted struct {
+// quoteState tracks comments and strings that span lines.
+type quoteState struct {
 	closer string // what ends the one we are in, "" outside
 }
 
-func (q *quoted) pass(l *language, line []byte) {
+func (q *quoteState) scanLine(l *language, line []byte) {
 	for i := 0; i < len(line); {
 		if q.closer != "" {
 			n := bytes.Index(line[i:], []byte(q.closer))
 			if n < 0 {
 				return
 			}
-			escaped := l.has(escapes) && n > 0 && line[i+n-1] == '\\'
+			escaped := l.has(traitEscapes) && n > 0 && line[i+n-1] == '\\'
 			if i += n + len(q.closer); !escaped {
 				q.closer = ""
 			}
 			continue
 		}
-		if !l.special[line[i]] {
+		if !l.specialBytes[line[i]] {
 			i++
 			continue
 		}
-		n := q.enter(l, line[i:])
+		n := q.openQuote(l, line[i:])
 		if n < 0 {
 			return
 		}
@@ -205,29 +205,29 @@ func (q *quoted) pass(l *language, line []byte) {
 	}
 }
 
-// enter handles a byte that may begin a comment or a string, and returns how many bytes to skip; -1
+// openQuote handles a byte that may begin a comment or a string, and returns how many bytes to skip; -1
 // skips the line.
-func (q *quoted) enter(l *language, rest []byte) int {
+func (q *quoteState) openQuote(l *language, rest []byte) int {
 	for _, mark := range l.quotes {
 		if bytes.HasPrefix(rest, []byte(mark)) {
 			q.closer = mark
 			return len(mark)
 		}
 	}
-	for _, mark := range l.line {
+	for _, mark := range l.lineComments {
 		if bytes.HasPrefix(rest, []byte(mark)) {
 			return -1
 		}
 	}
-	if l.block[0] != "" && bytes.HasPrefix(rest, []byte(l.block[0])) {
-		q.closer = l.block[1]
-		return len(l.block[0])
+	if l.blockComment[0] != "" && bytes.HasPrefix(rest, []byte(l.blockComment[0])) {
+		q.closer = l.blockComment[1]
+		return len(l.blockComment[0])
 	}
 	if rest[0] == '"' || rest[0] == '\'' {
 		// A string that does not end on its line ends there anyway; a lone apostrophe is not a string.
 		end, otherwise := len(rest), -1
 		if rest[0] == '\'' {
-			end, otherwise = min(len(rest), near), 1
+			end, otherwise = min(len(rest), maxCharLiteral), 1
 		}
 		for i := 1; i < end; i++ {
 			switch rest[i] {
@@ -242,77 +242,77 @@ func (q *quoted) enter(l *language, rest []byte) int {
 	return 1
 }
 
-// declaration returns what line declares, if anything. group is the kind of the parenthesized names
+// parseDeclaration returns what line declares, if anything. group is the kind of the parenthesized names
 // around the line, if any.
-func (l *language) declaration(line []byte, indent int, group Kind) (d declaration, ok bool) {
+func (l *language) parseDeclaration(line []byte, indent int, group Kind) (d declaration, ok bool) {
 	rest := line[indent:]
 	switch {
 	case group != "" && indent == 1:
-		d.kind, d.name = group, first(rest)
+		d.kind, d.name = group, firstIdent(rest)
 		return d, d.name != ""
-	case l.has(topOnly) && indent > 0:
+	case l.has(traitTopLevelOnly) && indent > 0:
 		return d, false
 	}
 	for {
 		word, after := cutWord(rest)
 		if kind, known := l.keywords[string(word)]; known {
-			return l.named(line, indent, declaration{kind: kind, name: string(word)}, after)
+			return l.parseName(line, indent, declaration{kind: kind, name: string(word)}, after)
 		}
 		if len(word) == 0 || !l.modifiers[string(word)] {
 			break
 		}
-		rest = bytes.TrimLeft(skipPair(after, '(', ')'), " \t")
+		rest = bytes.TrimLeft(skipBrackets(after, '(', ')'), " \t")
 	}
-	if l.has(calls) {
-		return l.called(bytes.TrimSpace(line), indent)
+	if l.has(traitBareFunctions) {
+		return l.parseFunction(bytes.TrimSpace(line), indent)
 	}
 	return d, false
 }
 
-// named parses the name after a keyword; d.name is the keyword.
-func (l *language) named(line []byte, indent int, d declaration, rest []byte) (declaration, bool) {
+// parseName parses the name after a keyword; d.name is the keyword.
+func (l *language) parseName(line []byte, indent int, d declaration, rest []byte) (declaration, bool) {
 	keyword := d.name
-	rest = bytes.TrimLeft(skipPair(rest, '<', '>'), " \t*&!")
+	rest = bytes.TrimLeft(skipBrackets(rest, '<', '>'), " \t*&!")
 	next, after := cutWord(rest)
 	if kind, known := l.keywords[string(next)]; known { // enum class, const fn
-		return l.named(line, indent, declaration{kind: kind, name: string(next)}, after)
+		return l.parseName(line, indent, declaration{kind: kind, name: string(next)}, after)
 	}
 	switch {
 	case keyword == "impl":
 		if _, of, ok := bytes.Cut(rest, []byte(" for ")); ok {
 			rest = of
 		}
-		d.name = name(bytes.TrimLeft(rest, " &"))
-	case l.has(groups) && d.kind == Function:
+		d.name = qualifiedIdent(bytes.TrimLeft(rest, " &"))
+	case l.has(traitGroups) && d.kind == KindFunction:
 		if inside, after, ok := bytes.Cut(rest, []byte(")")); ok && rest[0] == '(' { // the receiver
 			inside, _, _ = bytes.Cut(inside[1:], []byte("["))
-			d.parent = first(inside[bytes.LastIndexAny(inside, " *\t")+1:])
+			d.parent = firstIdent(inside[bytes.LastIndexAny(inside, " *\t")+1:])
 			rest = bytes.TrimLeft(after, " \t")
 		}
-		d.name = first(rest)
-	case l.has(groups) && len(rest) > 0 && rest[0] == '(':
+		d.name = firstIdent(rest)
+	case l.has(traitGroups) && len(rest) > 0 && rest[0] == '(':
 		d.name = ""
-		return d, d.kind == Value
-	case d.kind == Value && indent > 0:
-		if !l.has(arrows) || !isArrow(rest) {
+		return d, d.kind == KindValue
+	case d.kind == KindValue && indent > 0:
+		if !l.has(traitArrows) || !isArrow(rest) {
 			return d, false
 		}
-		d.kind, d.name = Function, first(rest)
+		d.kind, d.name = KindFunction, firstIdent(rest)
 	case keyword == "init" || keyword == "subscript":
-	case l.has(extends) && d.kind == Function:
+	case l.has(traitExtends) && d.kind == KindFunction:
 		before, _, _ := bytes.Cut(rest, []byte("("))
 		if i := bytes.LastIndexByte(before, '.'); i > 0 {
-			d.parent, before = first(before), before[i+1:]
+			d.parent, before = firstIdent(before), before[i+1:]
 		}
-		d.name = first(before)
+		d.name = firstIdent(before)
 	default:
-		d.name = name(rest)
+		d.name = qualifiedIdent(rest)
 	}
-	if d.kind == Value && l.has(arrows) && isArrow(rest) {
-		d.kind = Function
+	if d.kind == KindValue && l.has(traitArrows) && isArrow(rest) {
+		d.kind = KindFunction
 	}
-	if l.has(tags) && d.kind == Type && !bytes.ContainsAny(line, "{") && bytes.ContainsAny(line, ";()=*") {
-		return l.called(bytes.TrimSpace(line), indent) // struct foo *bar(void)
+	if l.has(traitTags) && d.kind == KindType && !bytes.ContainsAny(line, "{") && bytes.ContainsAny(line, ";()=*") {
+		return l.parseFunction(bytes.TrimSpace(line), indent) // struct foo *bar(void)
 	}
 	return d, d.name != ""
 }
@@ -328,14 +328,14 @@ func isArrow(rest []byte) bool {
 	return bytes.Contains(value, []byte("=>")) || bytes.HasPrefix(value, []byte("function")) || bytes.Equal(value, []byte("("))
 }
 
-// control are keywords that precede parentheses but declare nothing.
-var control = words(`if for while switch catch return else do throw new case await yield delete goto using lock foreach
+// controlKeywords are keywords that precede parentheses but declare nothing.
+var controlKeywords = lazySet(`if for while switch catch return else do throw new case await yield delete goto using lock foreach
 	sizeof typeof synchronized assert super this when with function not and or until elif then in echo exec eval test
 	try finally import require defined static_assert alignas decltype operator print include from`)
 
-// called recognises a function without a keyword: words, the last of them a name, then parentheses and
+// parseFunction recognises a function without a keyword: words, the last of them a name, then parentheses and
 // no semicolon. The line is trimmed.
-func (l *language) called(line []byte, indent int) (d declaration, ok bool) {
+func (l *language) parseFunction(line []byte, indent int) (d declaration, ok bool) {
 	open := bytes.IndexByte(line, '(')
 	if open <= 0 || line[0] == '@' || line[0] == '#' || line[len(line)-1] == ';' || bytes.ContainsAny(line[:open], "=.\"'`,;{}!?+|/") {
 		return d, false
@@ -346,8 +346,8 @@ func (l *language) called(line []byte, indent int) (d declaration, ok bool) {
 		from--
 	}
 	word, _ := cutWord(line)
-	d.kind, d.name = Function, clip(strings.Trim(string(before[from:]), ":"))
-	if d.name == "" || isDigits(d.name) || control().has(d.name) || control().has(string(word)) {
+	d.kind, d.name = KindFunction, clipName(strings.Trim(string(before[from:]), ":"))
+	if d.name == "" || isDigits(d.name) || controlKeywords().has(d.name) || controlKeywords().has(string(word)) {
 		return d, false
 	}
 	if i := strings.LastIndex(d.name, "::"); i > 0 { // Type::name
@@ -356,7 +356,7 @@ func (l *language) called(line []byte, indent int) (d declaration, ok bool) {
 			d.parent = d.parent[j+2:]
 		}
 	}
-	if from == 0 && (indent > 0 || !l.has(tags)) { // the name is the only word
+	if from == 0 && (indent > 0 || !l.has(traitTags)) { // the name is the only word
 		// It must begin a body, not that of a function argument, and must not be a macro.
 		handed := bytes.Contains(line, []byte("=>")) || bytes.Contains(line, []byte("function"))
 		closed := bytes.Count(line, []byte("(")) == bytes.Count(line, []byte(")"))
@@ -364,10 +364,10 @@ func (l *language) called(line []byte, indent int) (d declaration, ok bool) {
 		opens := last == '{' || last == '}' || bytes.HasSuffix(line, []byte("()"))
 		return d, !handed && closed && opens && (indent == 0 || strings.ToUpper(d.name) != d.name)
 	}
-	return d, indent == 0 || line[len(line)-1] != ')' || l.has(lowBrace)
+	return d, indent == 0 || line[len(line)-1] != ')' || l.has(traitBraceOnNextLine)
 }
 
-func isNameByte(b byte) bool { return wordByte[b] || b == '$' }
+func isNameByte(b byte) bool { return isWordByte[b] || b == '$' }
 
 // cutWord splits the first word, with its sign, and the space after it off a line.
 func cutWord(line []byte) (word, rest []byte) {
@@ -378,25 +378,25 @@ func cutWord(line []byte) (word, rest []byte) {
 	return line[:n], bytes.TrimLeft(line[n:], " \t")
 }
 
-// first returns the identifier at the start of rest.
-func first(rest []byte) string {
+// firstIdent returns the identifier at the start of rest.
+func firstIdent(rest []byte) string {
 	n := 0
 	for n < len(rest) && isNameByte(rest[n]) {
 		n++
 	}
-	return clip(string(rest[:n]))
+	return clipName(string(rest[:n]))
 }
 
-// name returns the possibly qualified identifier at the start of rest.
-func name(rest []byte) string {
+// qualifiedIdent returns the possibly qualified identifier at the start of rest.
+func qualifiedIdent(rest []byte) string {
 	n := 0
 	for n < len(rest) && (isNameByte(rest[n]) || n > 0 && strings.IndexByte(".:?!", rest[n]) >= 0) {
 		n++
 	}
-	return clip(strings.TrimRight(strings.TrimPrefix(string(rest[:n]), "self."), ".:"))
+	return clipName(strings.TrimRight(strings.TrimPrefix(string(rest[:n]), "self."), ".:"))
 }
 
-func skipPair(rest []byte, open, shut byte) []byte {
+func skipBrackets(rest []byte, open, shut byte) []byte {
 	if len(rest) == 0 || rest[0] != open {
 		return rest
 	}

@@ -15,8 +15,8 @@ import (
 
 // lay writes an outline down: the line of each section, its kind and symbol.
 func lay(name, src string) (list []string) {
-	for _, s := range outline(name, appendLines(nil, []byte(src))) {
-		if s.kind != Text {
+	for _, s := range splitSections(name, appendLines(nil, []byte(src))) {
+		if s.kind != KindText {
 			list = append(list, fmt.Sprintf("%d %s %s", s.line+1, s.kind, s.symbol))
 		}
 	}
@@ -291,8 +291,8 @@ func TestSectionsCoverTheFile(t *testing.T) {
 	for name, src := range map[string]string{"x.go": long, "x.txt": strings.Repeat("a line\n", 1000), "y.go": "", "z.go": "\n\n", "x.m": "@interface A\nint b() {\n}\n"} {
 		lines := appendLines(nil, []byte(src))
 		next := 0
-		for _, s := range outline(name, lines) {
-			if s.doc != next || s.line < s.doc || s.end <= s.line && len(lines) > 0 || s.end-s.doc > 2*maxSection {
+		for _, s := range splitSections(name, lines) {
+			if s.docStart != next || s.line < s.docStart || s.end <= s.line && len(lines) > 0 || s.end-s.docStart > 2*maxSection {
 				t.Errorf("%s: section %+v, want one from line %d", name, s, next)
 			}
 			next = s.end
@@ -310,9 +310,9 @@ func TestSectionsCoverTheFile(t *testing.T) {
 
 func TestCommentsBelongToWhatTheyAreAbout(t *testing.T) {
 	src := "package x\n\n// unrelated\n\n// F is\n// good.\nfunc F() {}\n"
-	for _, s := range outline("x.go", appendLines(nil, []byte(src))) {
-		if s.symbol == "F" && (s.doc != 4 || s.line != 6) {
-			t.Errorf("F begins at line %d and is declared at %d", s.doc, s.line)
+	for _, s := range splitSections("x.go", appendLines(nil, []byte(src))) {
+		if s.symbol == "F" && (s.docStart != 4 || s.line != 6) {
+			t.Errorf("F begins at line %d and is declared at %d", s.docStart, s.line)
 		}
 	}
 }
@@ -341,7 +341,7 @@ func TestGoOutlineAgreesWithTheParser(t *testing.T) {
 		}
 		var got []string
 		for _, d := range languages()[".go"].declarations(appendLines(nil, src)) {
-			if d.kind != Value {
+			if d.kind != KindValue {
 				got = append(got, fmt.Sprintf("%d %s", d.line+1, d.name))
 			}
 		}
@@ -373,9 +373,9 @@ func TestOutlineOfHostileLines(t *testing.T) {
 	for _, line := range []string{`'\'`, `"\"`, "const<", "static ", "impl<T for ", "a(", "<", "/*", "`", "@a(", "((((", "pub(", "\t"} {
 		src := strings.Repeat(line, 100_000/len(line)) + "\n" + filler
 		lines := appendLines(nil, []byte(src))
-		for i := range table {
-			name := "x." + strings.Fields(table[i].endings)[0]
-			if got := outline(name, lines); len(got) == 0 {
+		for i := range languageTable {
+			name := "x." + strings.Fields(languageTable[i].extensions)[0]
+			if got := splitSections(name, lines); len(got) == 0 {
 				t.Errorf("%s has no sections", name)
 			}
 		}

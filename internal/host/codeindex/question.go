@@ -9,63 +9,63 @@ import (
 
 // Limits of a query.
 const (
-	maxQuery     = 2000 // bytes of a query that are read
-	maxConcepts  = 24   // concepts in a query
-	synonymShare = 0.6  // weight of a synonym, relative to the word
-	weakShare    = 0.35 // weight of a filler word
-	pairShare    = 0.5  // weight of a name joined from two words
-	maxForeign   = 24   // longest entry of the glossary, in bytes
+	maxQuery         = 2000 // bytes of a query that are read
+	maxConcepts      = 24   // concepts in a query
+	synonymShare     = 0.6  // weight of a synonym, relative to the word
+	weakShare        = 0.35 // weight of a filler word
+	pairShare        = 0.5  // weight of a name joined from two words
+	maxGlossaryEntry = 24   // longest entry of the glossary, in bytes
 )
 
-// question is a parsed query.
-type question struct {
-	concepts []concept
-	extra    []concept // optional concepts
-	tests    bool      // the query is about tests
+// parsedQuery is a parsed query.
+type parsedQuery struct {
+	concepts   []concept
+	optional   []concept // optional concepts
+	wantsTests bool      // the query is about tests
 }
 
 // concept is one thing that a query is about, with all words for it.
 type concept struct {
-	words  []option
+	terms  []searchTerm
 	weight float32 // set when ranking: how specific the concept is
 }
 
-type option struct {
+type searchTerm struct {
 	term  uint32
 	share float32
 }
 
-func newQuestion(text string) *question {
+func parseQuery(text string) *parsedQuery {
 	text = strings.ToValidUTF8(text[:min(len(text), maxQuery)], " ")
-	q := &question{}
+	q := &parsedQuery{}
 	seen := make(map[string]bool)
-	words, weak := wordsOf(text)
+	words, weak := queryWords(text)
 	if len(words) == 0 {
 		words, weak = weak, nil
 	}
 	for _, w := range weak {
-		q.bonus(stem(w), weakShare)
+		q.addOptional(stem(w), weakShare)
 	}
 	for i, w := range words {
 		if !seen[stem(w)] && len(q.concepts) < maxConcepts {
-			q.concepts = append(q.concepts, conceptOf(w))
+			q.concepts = append(q.concepts, newConcept(w))
 		}
 		seen[stem(w)] = true
 		if i > 0 {
-			q.bonus(words[i-1]+w, pairShare)
+			q.addOptional(words[i-1]+w, pairShare)
 		}
 	}
 	if len(q.concepts) > 0 {
 		eachWord([]byte(text), func(w []byte) {
-			if name := string(w); len(parts(nil, name)) > 1 && isASCII(name) {
-				q.bonus(joined(name), pairShare)
+			if name := string(w); len(appendParts(nil, name)) > 1 && isASCII(name) {
+				q.addOptional(joinName(name), pairShare)
 			}
 		})
 		for rest := text; rest != ""; {
 			_, size := utf8.DecodeRuneInString(rest)
-			for n := min(len(rest), maxForeign); n > size; n-- {
+			for n := min(len(rest), maxGlossaryEntry); n > size; n-- {
 				if english, ok := glossary()[rest[:n]]; ok {
-					q.concepts = append(q.concepts, conceptOf(strings.Fields(english)...))
+					q.concepts = append(q.concepts, newConcept(strings.Fields(english)...))
 					size = n
 					break
 				}
@@ -74,23 +74,23 @@ func newQuestion(text string) *question {
 		}
 		q.concepts = q.concepts[:min(len(q.concepts), 2*maxConcepts)]
 	}
-	q.tests = seen[stem("test")] || seen[stem("benchmark")] || seen[stem("fixture")] || strings.Contains(text, "测试")
+	q.wantsTests = seen[stem("test")] || seen[stem("benchmark")] || seen[stem("fixture")] || strings.Contains(text, "测试")
 	return q
 }
 
-// wordsOf returns the words that say what a query is about, and those that may (weak), in lower case.
+// queryWords returns the words that say what a query is about, and those that may (weak), in lower case.
 // Numbers and character pairs also count as words.
-func wordsOf(text string) (words, weak []string) {
+func queryWords(text string) (words, weak []string) {
 	eachWord([]byte(text), func(raw []byte) {
-		all := parts(nil, string(raw))
+		all := appendParts(nil, string(raw))
 		for i, p := range all {
 			switch {
-			case isDense(p):
-				words = append(words, pairs(p)...)
+			case isUnspaced(p):
+				words = append(words, bigrams(p)...)
 			case i+1 < len(all) && isDigits(all[i+1]):
 				words = append(words, p+all[i+1]) // utf8
-			case isDigits(p) && i > 0 && !isDense(all[i-1]): // already joined to the word before
-			case fillers()[p]:
+			case isDigits(p) && i > 0 && !isUnspaced(all[i-1]): // already joined to the word before
+			case fillerWords()[p]:
 				weak = append(weak, p)
 			case len(p) > 1 && !stopWords()[p]:
 				words = append(words, p)
@@ -100,15 +100,15 @@ func wordsOf(text string) (words, weak []string) {
 	return words, weak
 }
 
-// bonus adds an optional term.
-func (q *question) bonus(term string, share float32) {
-	if len(q.extra) < 2*maxConcepts {
-		q.extra = append(q.extra, concept{words: []option{{hash(term), share}}})
+// addOptional adds an optional term.
+func (q *parsedQuery) addOptional(term string, share float32) {
+	if len(q.optional) < 2*maxConcepts {
+		q.optional = append(q.optional, concept{terms: []searchTerm{{hashTerm(term), share}}})
 	}
 }
 
-// conceptOf returns the concept of a word and its synonyms.
-func conceptOf(words ...string) (c concept) {
+// newConcept returns the concept of a word and its synonyms.
+func newConcept(words ...string) (c concept) {
 	for _, w := range words {
 		c.add(stem(w), 1)
 	}
@@ -121,18 +121,18 @@ func conceptOf(words ...string) (c concept) {
 }
 
 func (c *concept) add(term string, share float32) {
-	h := hash(term)
-	for _, o := range c.words {
+	h := hashTerm(term)
+	for _, o := range c.terms {
 		if o.term == h {
 			return
 		}
 	}
-	c.words = append(c.words, option{h, share})
+	c.terms = append(c.terms, searchTerm{h, share})
 }
 
 // shareOf returns how well a term matches the concept, or 0.
 func (c concept) shareOf(term uint32) float32 {
-	for _, o := range c.words {
+	for _, o := range c.terms {
 		if o.term == term {
 			return o.share
 		}

@@ -12,67 +12,67 @@ import (
 // Weights of the ranking. The first two are the usual BM25 parameters: how soon repetitions of a word
 // stop counting, and how much length matters.
 const (
-	saturation  = 1.6
-	lengthShare = 0.5
-	needed      = 0.35 // share of the score without any other word
-	nameBonus   = 1.0  // for a name equal to the query
-	textPrior   = 0.7  // for text before the first declaration
-	valuePrior  = 0.8  // for values: lists that mention much
-	piecePrior  = 0.85 // for later pieces of a long section
-	considered  = 300  // sections compared by name
-	perFile     = 3    // maximum number of hits per file
-	maxHits     = 100
+	saturation        = 1.6
+	lengthShare       = 0.5
+	minCoverageFactor = 0.35 // share of the score without any other word
+	nameBonus         = 1.0  // for a name equal to the query
+	textPrior         = 0.7  // for text before the first declaration
+	valuePrior        = 0.8  // for values: lists that mention much
+	piecePrior        = 0.85 // for later pieces of a long section
+	maxCandidates     = 300  // sections compared by name
+	maxHitsPerFile    = 3    // maximum number of hits per file
+	maxHits           = 100
 )
 
 type match struct {
-	file  *file
+	file  *indexedFile
 	chunk int
 	score float32
 }
 
-func (s *snapshot) rank(ask *question, under string, limit int) []match {
-	b := &board{
+func (s *snapshot) rank(ask *parsedQuery, under string, limit int) []match {
+	b := &scoreboard{
 		snapshot: s, under: under,
-		score: make([]float32, s.chunks), cover: make([]float32, s.chunks), now: make([]float32, s.chunks),
+		score: make([]float32, s.chunks), coverage: make([]float32, s.chunks), current: make([]float32, s.chunks),
 	}
 	for i := range ask.concepts {
-		b.add(&ask.concepts[i], true)
+		b.addConcept(&ask.concepts[i], true)
 	}
-	for i := range ask.extra {
-		b.add(&ask.extra[i], false)
+	for i := range ask.optional {
+		b.addConcept(&ask.optional[i], false)
 	}
 	found := b.best(ask)
 	for i := range found {
-		found[i].score *= 1 + nameBonus*ask.named(found[i].file.chunks[found[i].chunk].symbol)
+		found[i].score *= 1 + nameBonus*ask.nameSimilarity(found[i].file.chunks[found[i].chunk].symbol)
 	}
 	var list []match
-	count := make(map[*file]int)
-	for _, m := range sorted(found) {
+	count := make(map[*indexedFile]int)
+	for _, m := range sortMatches(found) {
 		if len(list) == min(limit, maxHits) {
 			break
 		}
-		if count[m.file]++; count[m.file] <= perFile {
+		if count[m.file]++; count[m.file] <= maxHitsPerFile {
 			list = append(list, m)
 		}
 	}
 	return list
 }
 
-// sorted sorts by score, best first; the sort is stable.
-func sorted(list []match) []match {
+// sortMatches sorts by score, best first; the sort is stable.
+func sortMatches(list []match) []match {
 	slices.SortStableFunc(list, func(a, b match) int { return cmp.Compare(b.score, a.score) })
 	return list
 }
 
-// board holds the scores of a snapshot's sections.
-type board struct {
+// scoreboard holds the scores of a snapshot's sections.
+type scoreboard struct {
 	*snapshot
-	under string
-	score []float32
-	cover []float32 // total weight of the concepts in a section
-	total float32   // total weight of all concepts
-	now   []float32 // score for the current concept
-	lists []postings
+	under        string
+	score        []float32
+	coverage     []float32 // total weight of the concepts in a section
+	total        float32   // total weight of all concepts
+	current      []float32 // score for the current concept
+	postingLists []postings
 }
 
 // postings are the sections of one file with a term.
@@ -82,14 +82,14 @@ type postings struct {
 	keys  []uint64
 }
 
-// add adds the score of one concept to every section. A section's best word for the concept counts.
-func (b *board) add(c *concept, counts bool) {
+// addConcept adds the score of one concept to every section. A section's best word for the concept counts.
+func (b *scoreboard) addConcept(c *concept, counts bool) {
 	met := 0
-	b.lists = b.lists[:0]
+	b.postingLists = b.postingLists[:0]
 	for i, f := range b.files {
-		for _, o := range c.words {
+		for _, o := range c.terms {
 			if keys := f.postings(o.term); len(keys) > 0 {
-				b.lists = append(b.lists, postings{i, o.share, keys})
+				b.postingLists = append(b.postingLists, postings{i, o.share, keys})
 				met += len(keys)
 			}
 		}
@@ -104,34 +104,34 @@ func (b *board) add(c *concept, counts bool) {
 		b.total += c.weight
 	}
 	average := float32(b.tokens) / float32(max(b.chunks, 1))
-	for _, p := range b.lists {
+	for _, p := range b.postingLists {
 		f := b.files[p.file]
 		for _, k := range p.keys {
 			section := int(k >> 8 & 0xffffff)
 			tf := float32(k & 0xff)
 			norm := saturation * (1 - lengthShare + lengthShare*float32(f.chunks[section].tokens)/average)
-			i := b.first[p.file] + section
-			b.now[i] = max(b.now[i], p.share*c.weight*tf*(saturation+1)/(tf+norm))
+			i := b.firstSections[p.file] + section
+			b.current[i] = max(b.current[i], p.share*c.weight*tf*(saturation+1)/(tf+norm))
 		}
 	}
-	for _, p := range b.lists {
+	for _, p := range b.postingLists {
 		for _, k := range p.keys {
-			i := b.first[p.file] + int(k>>8&0xffffff)
-			if b.now[i] == 0 {
+			i := b.firstSections[p.file] + int(k>>8&0xffffff)
+			if b.current[i] == 0 {
 				continue
 			}
-			b.score[i] += b.now[i]
+			b.score[i] += b.current[i]
 			if counts {
-				b.cover[i] += p.share * c.weight
+				b.coverage[i] += p.share * c.weight
 			}
-			b.now[i] = 0
+			b.current[i] = 0
 		}
 	}
 }
 
 // best returns the sections with a score, weighted by how many concepts they cover and by their file and
 // kind.
-func (b *board) best(ask *question) []match {
+func (b *scoreboard) best(ask *parsedQuery) []match {
 	var list []match  // the best so far, up to twice the number considered
 	var floor float32 // the score that a section must exceed
 	for i, f := range b.files {
@@ -139,45 +139,45 @@ func (b *board) best(ask *question) []match {
 			continue
 		}
 		prior := f.prior
-		if ask.tests {
-			prior = (f.role &^ test).prior()
+		if ask.wantsTests {
+			prior = (f.role &^ roleTest).priorWeight()
 		}
 		for c := range f.chunks {
-			n := b.first[i] + c
+			n := b.firstSections[i] + c
 			if b.score[n] == 0 {
 				continue
 			}
-			cover := b.cover[n] / max(b.total, 1e-6)
+			cover := b.coverage[n] / max(b.total, 1e-6)
 			kind := float32(1)
 			switch c := f.chunks[c]; {
-			case c.kind == Text && c.symbol == "":
+			case c.kind == KindText && c.symbol == "":
 				kind = textPrior
-			case c.later:
+			case c.continued:
 				kind = piecePrior
-			case c.kind == Value:
+			case c.kind == KindValue:
 				kind = valuePrior
 			}
-			score := b.score[n] * prior * kind * (needed + (1-needed)*cover*cover)
+			score := b.score[n] * prior * kind * (minCoverageFactor + (1-minCoverageFactor)*cover*cover)
 			if score <= floor {
 				continue
 			}
-			if list = append(list, match{f, c, score}); len(list) == 2*considered {
-				list = sorted(list)[:considered]
-				floor = list[considered-1].score
+			if list = append(list, match{f, c, score}); len(list) == 2*maxCandidates {
+				list = sortMatches(list)[:maxCandidates]
+				floor = list[maxCandidates-1].score
 			}
 		}
 	}
-	return sorted(list)[:min(len(list), considered)]
+	return sortMatches(list)[:min(len(list), maxCandidates)]
 }
 
-// named returns how closely a symbol matches the query: 1 if both have the same words.
-func (q *question) named(symbol string) float32 {
+// nameSimilarity returns how closely a symbol matches the query: 1 if both have the same words.
+func (q *parsedQuery) nameSimilarity(symbol string) float32 {
 	owner, own, _ := cutLast(symbol, ".")
-	names := hashes(own)
+	names := termHashes(own)
 	if len(names) == 0 {
 		return 0
 	}
-	all := append(hashes(owner), names...)
+	all := append(termHashes(owner), names...)
 	var asked, total, fits float32
 	for _, c := range q.concepts {
 		total += c.weight
@@ -197,42 +197,42 @@ func (q *question) named(symbol string) float32 {
 	return asked / max(total, 1e-6) * fits / float32(len(names))
 }
 
-// hashes returns the hashed terms of a name.
-func hashes(name string) (list []uint32) {
+// termHashes returns the hashed terms of a name.
+func termHashes(name string) (list []uint32) {
 	for _, t := range termsOf(name) {
-		list = append(list, hash(t))
+		list = append(list, hashTerm(t))
 	}
 	return list
 }
 
 // Limits of a snippet.
 const (
-	snippetLines = 10
-	snippetLine  = 160 // characters per line
+	snippetLines     = 10
+	snippetLineChars = 160 // characters per line
 )
 
 // snippet returns the declaring line and the lines that match the question best.
-func (q *question) snippet(lines [][]byte, c chunk) string {
+func (q *parsedQuery) snippet(lines [][]byte, c codeSection) string {
 	end := min(int(c.end), len(lines))
 	line, doc := min(int(c.line), end), min(int(c.doc), end)
-	from := q.densest(lines, doc, end)
+	from := q.bestStart(lines, doc, end)
 	var b strings.Builder
 	if from > line {
-		number(&b, line, lines[line-1])
+		writeNumbered(&b, line, lines[line-1])
 		if from++; from > line+1 {
 			b.WriteString("…\n")
 		}
 	}
 	for i := from; i < min(from+snippetLines, end+1); i++ {
-		number(&b, i, lines[i-1])
+		writeNumbered(&b, i, lines[i-1])
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// number writes a line with its number, as valid UTF-8 of limited length.
-func number(b *strings.Builder, n int, line []byte) {
+// writeNumbered writes a line with its number, as valid UTF-8 of limited length.
+func writeNumbered(b *strings.Builder, n int, line []byte) {
 	end := 0
-	for chars := 0; end < len(line) && chars < snippetLine; chars++ {
+	for chars := 0; end < len(line) && chars < snippetLineChars; chars++ {
 		_, size := utf8.DecodeRune(line[end:])
 		end += size
 	}
@@ -243,9 +243,9 @@ func number(b *strings.Builder, n int, line []byte) {
 	fmt.Fprintf(b, "%d: %s%s\n", n, strings.ToValidUTF8(string(line[:end]), "\ufffd"), more)
 }
 
-// densest returns the start of the lines from doc to end that match best. On a near tie, it prefers the
+// bestStart returns the start of the lines from doc to end that match best. On a near tie, it prefers the
 // beginning.
-func (q *question) densest(lines [][]byte, doc, end int) int {
+func (q *parsedQuery) bestStart(lines [][]byte, doc, end int) int {
 	if end-doc < snippetLines {
 		return doc
 	}
@@ -253,8 +253,8 @@ func (q *question) densest(lines [][]byte, doc, end int) int {
 	for i := doc; i <= end; i++ {
 		line := lines[i-1]
 		var met uint64 // bit set of concepts, each counted once
-		eachWord(line[:min(len(line), maxLine)], func(word []byte) {
-			for _, h := range hashes(string(word)) {
+		eachWord(line[:min(len(line), maxLineBytes)], func(word []byte) {
+			for _, h := range termHashes(string(word)) {
 				for j, c := range q.concepts {
 					if met&(1<<j) == 0 && c.shareOf(h) > 0 {
 						met |= 1 << j

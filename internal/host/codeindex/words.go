@@ -10,13 +10,13 @@ import (
 
 // Limits of a word.
 const (
-	maxWord  = 128 // bytes; longer runs are data
-	maxParts = 24  // parts of one word
-	maxDigit = 6   // digits of a number
+	maxWord   = 128 // bytes; longer runs are data
+	maxParts  = 24  // parts of one word
+	maxDigits = 6   // digits of a number
 )
 
-// wordByte marks the bytes of words. Beyond ASCII a byte may not belong to one; [cut] checks that.
-var wordByte = func() (is [256]bool) {
+// isWordByte marks the bytes of words. Beyond ASCII a byte may not belong to one; [isTruncated] checks that.
+var isWordByte = func() (is [256]bool) {
 	for c := range is {
 		is[c] = c == '_' || c >= utf8.RuneSelf || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 	}
@@ -26,12 +26,12 @@ var wordByte = func() (is [256]bool) {
 // eachWord calls do for each run of word bytes in text.
 func eachWord(text []byte, do func(word []byte)) {
 	for i := 0; i < len(text); {
-		if !wordByte[text[i]] {
+		if !isWordByte[text[i]] {
 			i++
 			continue
 		}
 		from := i
-		for i < len(text) && wordByte[text[i]] {
+		for i < len(text) && isWordByte[text[i]] {
 			i++
 		}
 		do(text[from:i])
@@ -39,23 +39,23 @@ func eachWord(text []byte, do func(word []byte)) {
 }
 
 // termsOf returns the index terms of a word.
-func termsOf(word string) []string { return terms(nil, parts(nil, word)) }
+func termsOf(word string) []string { return appendTerms(nil, appendParts(nil, word)) }
 
-// terms appends the index terms of a word with these parts to list: the parts without their endings, the
+// appendTerms appends the index terms of a word with these parts to list: the parts without their endings, the
 // parts of compounds written as one word (filename), a part with the number after it (utf8, sha256), and
 // pairs of neighbouring characters in scripts without spaces between words.
-func terms(list, parts []string) []string {
+func appendTerms(list, parts []string) []string {
 	for i, p := range parts {
 		switch {
 		case isDigits(p):
-			if i > 0 && !isDense(parts[i-1]) {
+			if i > 0 && !isUnspaced(parts[i-1]) {
 				list = append(list, parts[i-1]+p)
 			}
-			if len(p) > 1 && len(p) <= maxDigit {
+			if len(p) > 1 && len(p) <= maxDigits {
 				list = append(list, p)
 			}
-		case isDense(p):
-			list = append(list, pairs(p)...)
+		case isUnspaced(p):
+			list = append(list, bigrams(p)...)
 		case len(p) > 1 && !stopWords()[p]:
 			list = append(list, stem(p))
 			list = append(list, compounds()[p]...)
@@ -64,9 +64,9 @@ func terms(list, parts []string) []string {
 	return list
 }
 
-// parts splits a word, in lower case, at underscores, where the case or script changes, and between
+// appendParts splits a word, in lower case, at underscores, where the case or script changes, and between
 // letters and digits, and appends the parts to list.
-func parts(list []string, word string) []string {
+func appendParts(list []string, word string) []string {
 	ascii := isASCII(word)
 	if ascii && len(word) > maxWord {
 		return list
@@ -75,10 +75,10 @@ func parts(list []string, word string) []string {
 	if ascii {
 		lowered = strings.ToLower(word) // all at once, since the length stays the same
 	}
-	from, last := 0, other
+	from, last := 0, classOther
 	end := func(to int) {
 		switch {
-		case last == other || to <= from || len(list) >= maxParts+len(word)/4:
+		case last == classOther || to <= from || len(list) >= maxParts+len(word)/4:
 		case ascii:
 			list = append(list, lowered[from:to])
 		default:
@@ -90,7 +90,7 @@ func parts(list []string, word string) []string {
 		switch {
 		case c == last:
 			continue
-		case last == upper && c == lower:
+		case last == classUpper && c == classLower:
 			plural := word[i] == 's' && (len(word) == i+1 || !unicode.IsLower(rune(word[i+1]))) // URLs
 			if i-from > 1 && !plural {                                                          // HTTPServer
 				_, size := utf8.DecodeLastRuneInString(word[:i])
@@ -107,42 +107,42 @@ func parts(list []string, word string) []string {
 	return list
 }
 
-// class is the class of a character in word splitting.
-type class uint8
+// charClass is the class of a character in word splitting.
+type charClass uint8
 
 const (
-	other class = iota
-	lower       // also letters of scripts without case
-	upper
-	digit
-	dense // in a script without spaces between words
+	classOther charClass = iota
+	classLower           // also letters of scripts without case
+	classUpper
+	classDigit
+	classUnspaced // in a script without spaces between words
 )
 
-func classOf(r rune) class {
+func classOf(r rune) charClass {
 	switch {
 	case 'a' <= r && r <= 'z':
-		return lower
+		return classLower
 	case 'A' <= r && r <= 'Z':
-		return upper
+		return classUpper
 	case '0' <= r && r <= '9':
-		return digit
+		return classDigit
 	case r < utf8.RuneSelf || r == utf8.RuneError:
-		return other
+		return classOther
 	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai):
-		return dense
+		return classUnspaced
 	case unicode.IsUpper(r):
-		return upper
+		return classUpper
 	case unicode.IsLetter(r) || unicode.IsMark(r):
-		return lower
+		return classLower
 	}
-	return other
+	return classOther
 }
 
 func isDigits(s string) bool { return s[0] >= '0' && s[0] <= '9' }
 
-func isDense(s string) bool {
+func isUnspaced(s string) bool {
 	r, _ := utf8.DecodeRuneInString(s)
-	return classOf(r) == dense
+	return classOf(r) == classUnspaced
 }
 
 func isASCII(s string) bool {
@@ -154,8 +154,8 @@ func isASCII(s string) bool {
 	return true
 }
 
-// pairs returns the pairs of neighbouring characters in s, or s itself if it is a single one.
-func pairs(s string) (list []string) {
+// bigrams returns the pairs of neighbouring characters in s, or s itself if it is a single one.
+func bigrams(s string) (list []string) {
 	prev := -1
 	for i, r := range s {
 		if prev >= 0 {
@@ -169,8 +169,8 @@ func pairs(s string) (list []string) {
 	return list
 }
 
-// hash returns the hash that represents a term. Its values are evenly distributed.
-func hash(term string) uint32 {
+// hashTerm returns the hash that represents a term. Its values are evenly distributed.
+func hashTerm(term string) uint32 {
 	h := uint32(2166136261)
 	for i := range len(term) {
 		h = (h ^ uint32(term[i])) * 16777619
@@ -180,21 +180,21 @@ func hash(term string) uint32 {
 	return h ^ h>>16
 }
 
-// joined returns a name as one word, so that both "readfile" and "read file" find readFile.
-func joined(name string) string {
+// joinName returns a name as one word, so that both "readfile" and "read file" find readFile.
+func joinName(name string) string {
 	return strings.ToLower(strings.ReplaceAll(name, "_", ""))
 }
 
 // stopWords are words without meaning for a search.
-var stopWords = words(`a about all also am an and any are as at be been but by can could did do does doing done
+var stopWords = lazySet(`a about all also am an and any are as at be been but by can could did do does doing done
 	for from had has have having he her here him his how i if in into is it its just let like may me might my no nor
 	not of on onto or our out over own same shall she should so some such than that the their them then there these
 	they this those through to too under until up upon us very via was we were what when where whether which while
 	who whom whose why will with within without would you your
 	func function def fn return nil null none var else elif endif fi self`)
 
-// fillers are words that are typical of questions, not of code.
-var fillers = words(`code codebase file files find class method methods functions implementation implemented
+// fillerWords are words that are typical of questions, not of code.
+var fillerWords = lazySet(`code codebase file files find class method methods functions implementation implemented
 	implement implements logic place places part section defined definition declared located responsible work works
 	happen happens handled show tell look search get gets used use uses using make makes made whole project repo
 	repository program`)
@@ -204,7 +204,7 @@ type set map[string]bool
 
 func (s set) has(word string) bool { return s[strings.ToLower(word)] }
 
-func setOf(text string) set {
+func newSet(text string) set {
 	s := make(set)
 	for w := range strings.FieldsSeq(text) {
 		s[w] = true
@@ -229,13 +229,13 @@ var compounds = sync.OnceValue(func() map[string][]string {
 	return m
 })
 
-// words returns a set that is built on first use, so that programs that never search do not pay for it.
-func words(text string) func() set {
-	return sync.OnceValue(func() set { return setOf(text) })
+// lazySet returns a set that is built on first use, so that programs that never search do not pay for it.
+func lazySet(text string) func() set {
+	return sync.OnceValue(func() set { return newSet(text) })
 }
 
-// irregular maps words with a false or missing ending to their terms.
-var irregular = map[string]string{
+// irregularStems maps words with a false or missing ending to their terms.
+var irregularStems = map[string]string{
 	"embed": "embed", "embeds": "embed", "embedded": "embed", "embedding": "embed",
 	"mode": "mode", "modes": "mode", "alias": "alias", "aliases": "alias", "during": "during", "thing": "thing", "things": "thing",
 	"indices": "index", "analyses": "analysis", "ran": "run", "built": "build", "sent": "send",
@@ -246,7 +246,7 @@ var irregular = map[string]string{
 // stem removes the endings of a lower-case English word, so that parse, parses, parsed, parsing and
 // parser become equal. The result need not be a word. Other words stay unchanged.
 func stem(w string) string {
-	if to, ok := irregular[w]; ok {
+	if to, ok := irregularStems[w]; ok {
 		return to
 	}
 	if len(w) < 4 || strings.Trim(w, "abcdefghijklmnopqrstuvwxyz") != "" {
@@ -261,12 +261,12 @@ func stem(w string) string {
 	default:
 		w = strings.TrimSuffix(w, "s")
 	}
-	w, _ = without(w, "ing", "ed")
+	w, _ = cutEnding(w, "ing", "ed")
 	if root, ok := strings.CutSuffix(w, "e"); ok && len(root) > 2 {
-		w = ate(root)
+		w = stemAte(root)
 	}
 	for more := true; more; {
-		w, more = without(w, "er", "or", "ion")
+		w, more = cutEnding(w, "er", "or", "ion")
 	}
 	if root, ok := strings.CutSuffix(w, "y"); ok {
 		w = root + "i" // retry, retries
@@ -274,8 +274,8 @@ func stem(w string) string {
 	return w
 }
 
-// without removes the first matching ending from w, if enough remains.
-func without(w string, endings ...string) (root string, ok bool) {
+// cutEnding removes the first matching ending from w, if enough remains.
+func cutEnding(w string, endings ...string) (root string, ok bool) {
 	for _, e := range endings {
 		root, ok := strings.CutSuffix(w, e)
 		if !ok || len(root) < 3 || !strings.ContainsAny(root, "aeiouy") {
@@ -287,7 +287,7 @@ func without(w string, endings ...string) (root string, ok bool) {
 		case (e == "ion" || e == "or") && last != 't' && last != 's': // million, color
 			return w, false
 		}
-		if short := ate(root); short != root {
+		if short := stemAte(root); short != root {
 			return short, true
 		}
 		if n := len(root); n > 3 && root[n-1] == root[n-2] && !strings.ContainsRune("lsz", rune(root[n-1])) {
@@ -298,9 +298,9 @@ func without(w string, endings ...string) (root string, ok bool) {
 	return w, false
 }
 
-// ate unifies generate, generating, generator and generation, which have already lost their last
+// stemAte unifies generate, generating, generator and generation, which have already lost their last
 // letters.
-func ate(root string) string {
+func stemAte(root string) string {
 	short, ok := strings.CutSuffix(root, "at")
 	if !ok || len(short) < 3 || strings.ContainsRune("aeiou", rune(short[len(short)-1])) {
 		return root

@@ -58,7 +58,7 @@ func TestQuestion(t *testing.T) {
 		{"?!", ""},
 		{"the", ""},
 	} {
-		words, weak := wordsOf(tt.query)
+		words, weak := queryWords(tt.query)
 		if len(words) == 0 {
 			words = weak
 		}
@@ -69,8 +69,8 @@ func TestQuestion(t *testing.T) {
 }
 
 func TestQuestionKnowsOtherWordsForAThing(t *testing.T) {
-	has := func(q *question, word string) bool {
-		return slices.ContainsFunc(q.concepts, func(c concept) bool { return c.shareOf(hash(stem(word))) > 0 })
+	has := func(q *parsedQuery, word string) bool {
+		return slices.ContainsFunc(q.concepts, func(c concept) bool { return c.shareOf(hashTerm(stem(word))) > 0 })
 	}
 	for query, want := range map[string]string{
 		"parse the configuration": "cfg",
@@ -78,27 +78,27 @@ func TestQuestionKnowsOtherWordsForAThing(t *testing.T) {
 		"在哪里解析配置":                 "parse",
 		"怎么重试请求":                  "retry",
 	} {
-		if q := newQuestion(query); !has(q, want) {
+		if q := parseQuery(query); !has(q, want) {
 			t.Errorf("%q is not about %q", query, want)
 		}
 	}
-	if q := newQuestion("parse parser parsing"); len(q.concepts) != 1 {
+	if q := parseQuery("parse parser parsing"); len(q.concepts) != 1 {
 		t.Errorf("forms of one word make %d concepts", len(q.concepts))
 	}
-	if !newQuestion("tests for the parser").tests || newQuestion("latest version").tests {
+	if !parseQuery("tests for the parser").wantsTests || parseQuery("latest version").wantsTests {
 		t.Error("questions about tests are mistaken for others")
 	}
 }
 
 func TestNamed(t *testing.T) {
-	q := newQuestion("where do we parse the config")
+	q := parseQuery("where do we parse the config")
 	for i := range q.concepts {
 		q.concepts[i].weight = 1
 	}
 	for symbol, want := range map[string]float32{
 		"parseConfig": 1, "Config.parse": 1, "Loader.parse_config_file": 2. / 3, "parse": 0.5, "parseFlags": 0.25, "serve": 0, "": 0,
 	} {
-		if got := q.named(symbol); got < want-0.01 || got > want+0.01 {
+		if got := q.nameSimilarity(symbol); got < want-0.01 || got > want+0.01 {
 			t.Errorf("%s is the query by %v, want %v", symbol, got, want)
 		}
 	}
@@ -106,7 +106,7 @@ func TestNamed(t *testing.T) {
 
 func TestGlossary(t *testing.T) {
 	for word := range glossary() {
-		if len(word) > maxForeign {
+		if len(word) > maxGlossaryEntry {
 			t.Errorf("%q has %d bytes, more than are looked for", word, len(word))
 		}
 	}
@@ -127,7 +127,7 @@ func TestLexiconKnowsWhatTermsKnow(t *testing.T) {
 			}
 			var want []uint32
 			for _, term := range termsOf(word) {
-				want = append(want, hash(term))
+				want = append(want, hashTerm(term))
 			}
 			if !slices.Equal(got, want) {
 				t.Fatalf("%s: %v, want %v", word, got, want)
@@ -137,7 +137,7 @@ func TestLexiconKnowsWhatTermsKnow(t *testing.T) {
 	far := 0
 	for i, s := range l.slots {
 		if s.hash != 0 {
-			far += (i - l.place(s.hash) + len(l.slots)) & (len(l.slots) - 1)
+			far += (i - l.findSlot(s.hash) + len(l.slots)) & (len(l.slots) - 1)
 		}
 	}
 	if far > 2*l.used {
@@ -148,14 +148,14 @@ func TestLexiconKnowsWhatTermsKnow(t *testing.T) {
 func TestPostings(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
-		f := &file{}
+		f := &indexedFile{}
 		for range rnd.IntN(300) {
-			f.keys = append(f.keys, key(rnd.Uint32()>>(rnd.IntN(4)*10), rnd.IntN(1000), uint8(rnd.IntN(256))))
+			f.postingKeys = append(f.postingKeys, postingKey(rnd.Uint32()>>(rnd.IntN(4)*10), rnd.IntN(1000), uint8(rnd.IntN(256))))
 		}
-		slices.Sort(f.keys)
+		slices.Sort(f.postingKeys)
 		for _, term := range []uint32{0, 1, 1 << 31, 1<<32 - 1, rnd.Uint32() >> 30} {
 			var want []uint64
-			for _, k := range f.keys {
+			for _, k := range f.postingKeys {
 				if k>>32 == uint64(term) {
 					want = append(want, k)
 				}
@@ -183,8 +183,8 @@ func FuzzTerms(f *testing.F) {
 		if n > 2*len(text) {
 			t.Fatalf("%d terms in %d bytes", n, len(text))
 		}
-		if q := newQuestion(text); len(q.concepts) > 2*maxConcepts || len(q.extra) > 2*maxConcepts {
-			t.Fatalf("%d concepts, %d extra", len(q.concepts), len(q.extra))
+		if q := parseQuery(text); len(q.concepts) > 2*maxConcepts || len(q.optional) > 2*maxConcepts {
+			t.Fatalf("%d concepts, %d extra", len(q.concepts), len(q.optional))
 		}
 	})
 }
@@ -201,8 +201,8 @@ func FuzzOutline(f *testing.F) {
 		lines := appendLines(nil, []byte(src))
 		for _, name := range names {
 			next := 0
-			for _, s := range outline(name, lines) {
-				if s.doc != next || s.line < s.doc || s.end <= s.line && len(lines) > 0 || len(s.symbol) > 2*maxName+1 || !utf8.ValidString(s.symbol) {
+			for _, s := range splitSections(name, lines) {
+				if s.docStart != next || s.line < s.docStart || s.end <= s.line && len(lines) > 0 || len(s.symbol) > 2*maxName+1 || !utf8.ValidString(s.symbol) {
 					t.Fatalf("%s: section %+v after line %d", name, s, next)
 				}
 				next = s.end
@@ -210,10 +210,10 @@ func FuzzOutline(f *testing.F) {
 			if next != len(lines) {
 				t.Fatalf("%s: sections end at line %d of %d", name, next, len(lines))
 			}
-			file := &file{name: name}
-			newReader().index(file, []byte(src))
+			file := &indexedFile{name: name}
+			newFileIndexer().indexFile(file, []byte(src))
 			for _, c := range file.chunks {
-				newQuestion("parse a type").snippet(lines, c)
+				parseQuery("parse a type").snippet(lines, c)
 			}
 		}
 	})

@@ -44,25 +44,25 @@ var ErrLocked = errors.New("locked")
 const NoFollow = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 
 // System is the file system of the operating system.
-var System Disk = system{}
+var System Disk = osDisk{}
 
-type system struct{}
+type osDisk struct{}
 
-func (system) Open(path string, flag int, mode fs.FileMode) (File, error) {
-	return opened(os.OpenFile(path, flag|NoFollow, mode))
+func (osDisk) Open(path string, flag int, mode fs.FileMode) (File, error) {
+	return asFile(os.OpenFile(path, flag|NoFollow, mode))
 }
-func (system) Mkdir(path string, mode fs.FileMode) error { return os.Mkdir(path, mode) }
-func (system) Symlink(target, path string) error         { return os.Symlink(target, path) }
-func (system) Remove(path string) error                  { return os.Remove(path) }
-func (system) Sync(path string) error                    { return syncOpen(os.Open(path)) }
-func (system) Lock(f File) error                         { return Lock(f.Fd()) }
+func (osDisk) Mkdir(path string, mode fs.FileMode) error { return os.Mkdir(path, mode) }
+func (osDisk) Symlink(target, path string) error         { return os.Symlink(target, path) }
+func (osDisk) Remove(path string) error                  { return os.Remove(path) }
+func (osDisk) Sync(path string) error                    { return syncAndClose(os.Open(path)) }
+func (osDisk) Lock(f File) error                         { return Lock(f.Fd()) }
 
-// Below returns a Disk for a directory of the system.
-func Below(root *os.Root) Disk { return below{root} }
+// FromRoot returns a Disk for a directory of the system.
+func FromRoot(root *os.Root) Disk { return rootDisk{root} }
 
-type below struct{ *os.Root }
+type rootDisk struct{ *os.Root }
 
-func (b below) Rename(from, to string) error {
+func (b rootDisk) Rename(from, to string) error {
 	err := b.Root.Rename(from, to)
 	if err == nil {
 		Trace("name", filepath.Join(b.Name(), to))
@@ -70,14 +70,14 @@ func (b below) Rename(from, to string) error {
 	return err
 }
 
-func (b below) Open(name string, flag int, mode fs.FileMode) (File, error) {
-	return opened(b.OpenFile(name, flag, mode))
+func (b rootDisk) Open(name string, flag int, mode fs.FileMode) (File, error) {
+	return asFile(b.OpenFile(name, flag, mode))
 }
-func (b below) Sync(name string) error { return syncOpen(b.Root.Open(name)) }
-func (below) Lock(f File) error        { return Lock(f.Fd()) }
+func (b rootDisk) Sync(name string) error { return syncAndClose(b.Root.Open(name)) }
+func (rootDisk) Lock(f File) error        { return Lock(f.Fd()) }
 
 // Rename renames a file.
-func (system) Rename(from, to string) error {
+func (osDisk) Rename(from, to string) error {
 	err := os.Rename(from, to)
 	if err == nil {
 		Trace("name", to)
@@ -85,17 +85,17 @@ func (system) Rename(from, to string) error {
 	return err
 }
 
-func opened(f *os.File, err error) (File, error) {
+func asFile(f *os.File, err error) (File, error) {
 	if err != nil {
 		return nil, err // avoids a typed nil
 	}
 	if Tracer != nil {
-		return traced{f}, nil
+		return tracedFile{f}, nil
 	}
 	return f, nil
 }
 
-func syncOpen(d *os.File, err error) error {
+func syncAndClose(d *os.File, err error) error {
 	if err != nil {
 		return err
 	}

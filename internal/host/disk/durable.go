@@ -21,31 +21,33 @@ func Trace(op, path string) {
 	}
 }
 
-// traced is a file that reports its syncs to the Tracer.
-type traced struct{ *os.File }
+// tracedFile is a file that reports its syncs to the Tracer.
+type tracedFile struct{ *os.File }
 
-func (t traced) Sync() error {
+func (t tracedFile) Sync() error {
 	Trace("sync", t.Name())
 	return t.File.Sync()
 }
 
-// SyncFolder flushes the names in a folder to disk, on systems that support it.
-func SyncFolder(path string) error { return SyncDirs(System, path) }
+// SyncDir flushes the names in a folder to disk, on systems that support it.
+func SyncDir(path string) error { return SyncDirs(System, path) }
 
-// Folders collects folders with added or removed files, to sync each once before the record says that
+// DirSyncer collects folders with added or removed files, to sync each once before the record says that
 // the work is done. The nil Folders collects none.
-type Folders struct {
-	mu    sync.Mutex
-	dirs  map[string]bool
-	never bool
+type DirSyncer struct {
+	mu       sync.Mutex
+	dirs     map[string]bool
+	disabled bool
 }
 
-// NewFolders returns an empty Folders; with never set, it never syncs.
-func NewFolders(never bool) *Folders { return &Folders{dirs: make(map[string]bool), never: never} }
+// NewDirSyncer returns an empty Folders; with never set, it never syncs.
+func NewDirSyncer(never bool) *DirSyncer {
+	return &DirSyncer{dirs: make(map[string]bool), disabled: never}
+}
 
 // Add marks a folder as changed.
-func (f *Folders) Add(dir string) {
-	if f == nil || f.never {
+func (f *DirSyncer) Add(dir string) {
+	if f == nil || f.disabled {
 		return
 	}
 	f.mu.Lock()
@@ -54,7 +56,7 @@ func (f *Folders) Add(dir string) {
 }
 
 // Sync flushes all folders marked so far. It ignores deleted folders.
-func (f *Folders) Sync() error {
+func (f *DirSyncer) Sync() error {
 	if f == nil {
 		return nil
 	}
@@ -63,7 +65,7 @@ func (f *Folders) Sync() error {
 	clear(f.dirs)
 	f.mu.Unlock()
 	for i, dir := range dirs {
-		if err := SyncFolder(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := SyncDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			for _, left := range dirs[i:] {
 				f.Add(left)
 			}

@@ -10,10 +10,10 @@ import (
 // means no file.
 type Stamp struct {
 	Size int64 `json:"size"`
-	// Written and Changed are the times of the last change of content and of anything, in nanoseconds.
+	// ModTime and Changed are the times of the last change of content and of anything, in nanoseconds.
 	// Programs can set Written; Changed is zero on systems that do not report it.
-	Written int64 `json:"written"`
-	Changed int64 `json:"changed"`
+	ModTime    int64 `json:"written"`
+	ChangeTime int64 `json:"changed"`
 
 	Device uint64 `json:"device"`
 	Inode  uint64 `json:"inode"`
@@ -21,9 +21,9 @@ type Stamp struct {
 
 // StampOf returns the stamp of a file.
 func StampOf(info fs.FileInfo) Stamp {
-	s := Stamp{Size: info.Size(), Written: info.ModTime().UnixNano()}
+	s := Stamp{Size: info.Size(), ModTime: info.ModTime().UnixNano()}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		s.Device, s.Inode, s.Changed = uint64(st.Dev), st.Ino, changeTime(st)
+		s.Device, s.Inode, s.ChangeTime = uint64(st.Dev), st.Ino, changeTime(st)
 	}
 	return s
 }

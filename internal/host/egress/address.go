@@ -40,11 +40,11 @@ func (d Dialer) connect(ctx context.Context, to netip.AddrPort) (net.Conn, error
 // ErrAddress reports a host with a forbidden address.
 var ErrAddress = errors.New("only public addresses can be fetched")
 
-// patience is the time limit for one of a host's addresses.
-const patience = 5 * time.Second
+// dialTimeout is the time limit for one of a host's addresses.
+const dialTimeout = 5 * time.Second
 
-// reserved are non-public ranges that package netip does not know.
-var reserved = []netip.Prefix{
+// reservedRanges are non-public ranges that package netip does not know.
+var reservedRanges = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),       // this network
 	netip.MustParsePrefix("100.64.0.0/10"),   // carrier-grade NAT
 	netip.MustParsePrefix("192.0.0.0/24"),    // protocol assignments
@@ -66,8 +66,8 @@ var (
 	nat64   = netip.MustParsePrefix("64:ff9b::/96")
 )
 
-// Why returns why an address is not public, or "" if it is.
-func Why(a netip.Addr) string {
+// AddressClass returns why an address is not public, or "" if it is.
+func AddressClass(a netip.Addr) string {
 	a = a.Unmap()
 	if a.Is6() { // an embedded IPv4 address decides
 		b := a.As16()
@@ -92,21 +92,21 @@ func Why(a netip.Addr) string {
 	case a.IsUnspecified():
 		return "unspecified"
 	case a.Is6() && !global6.Contains(a.WithZone("")),
-		slices.ContainsFunc(reserved, func(p netip.Prefix) bool { return p.Contains(a.WithZone("")) }):
+		slices.ContainsFunc(reservedRanges, func(p netip.Prefix) bool { return p.Contains(a.WithZone("")) }):
 		return "reserved"
 	}
 	return ""
 }
 
-// barred describes why an address is not public.
-var barred = map[string]string{
+// refusalFormats describes why an address is not public.
+var refusalFormats = map[string]string{
 	"invalid": "%s is not a valid address", "loopback": "%s is an address of this machine", "private": "%s is a private network address", "link-local": "%s is a link-local address",
 	"multicast": "%s is a multicast address", "unspecified": "%s is an unspecified address", "reserved": "%s is a reserved address",
 }
 
-// Refuse returns an error if a, an address of host, is not public.
-func Refuse(host string, a netip.Addr) error {
-	reason := barred[Why(a)]
+// CheckAddress returns an error if a, an address of host, is not public.
+func CheckAddress(host string, a netip.Addr) error {
+	reason := refusalFormats[AddressClass(a)]
 	switch {
 	case reason == "":
 		return nil
@@ -116,9 +116,9 @@ func Refuse(host string, a netip.Addr) error {
 	return fmt.Errorf("%w: "+reason, ErrAddress, host+"="+a.String())
 }
 
-// Addresses resolves a host and refuses it if any of its addresses is forbidden: the public ones may
+// Resolve resolves a host and refuses it if any of its addresses is forbidden: the public ones may
 // only be there to pass this check.
-func (d Dialer) Addresses(ctx context.Context, host, port string) ([]netip.Addr, error) {
+func (d Dialer) Resolve(ctx context.Context, host, port string) ([]netip.Addr, error) {
 	list := []netip.Addr{}
 	if a, err := netip.ParseAddr(host); err == nil {
 		list = append(list, a)
@@ -132,7 +132,7 @@ func (d Dialer) Addresses(ctx context.Context, host, port string) ([]netip.Addr,
 		return nil, fmt.Errorf("look up %s: it has no address", host)
 	}
 	for _, a := range list {
-		if err := Refuse(host, a); err != nil && !d.allows(host, port) {
+		if err := CheckAddress(host, a); err != nil && !d.allows(host, port) {
 			return nil, err
 		}
 	}
@@ -146,7 +146,7 @@ func (d Dialer) Dial(ctx context.Context, _, to string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := d.Addresses(ctx, host, port)
+	list, err := d.Resolve(ctx, host, port)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (d Dialer) Dial(ctx context.Context, _, to string) (net.Conn, error) {
 	for i, a := range list {
 		attempt, cancel := ctx, func() {}
 		if i < len(list)-1 { // only the last attempt may use all the remaining time
-			attempt, cancel = context.WithTimeout(ctx, patience)
+			attempt, cancel = context.WithTimeout(ctx, dialTimeout)
 		}
 		conn, err := d.connect(attempt, netip.AddrPortFrom(a.Unmap(), uint16(number)))
 		cancel()

@@ -24,11 +24,11 @@ func TestWhichAddressesArePublic(t *testing.T) {
 		"::127.0.0.1": "reserved", "::8.8.8.8": "reserved", "fec0::1": "reserved", "2001:db8::1": "reserved", "2001::1": "reserved", "100::1": "reserved",
 		"4000::1": "reserved",
 	} {
-		if got := egress.Why(netip.MustParseAddr(address)); got != want {
+		if got := egress.AddressClass(netip.MustParseAddr(address)); got != want {
 			t.Errorf("%s is %q, want %q", address, got, want)
 		}
 	}
-	if egress.Why(netip.Addr{}) == "" {
+	if egress.AddressClass(netip.Addr{}) == "" {
 		t.Error("no address at all is public")
 	}
 }

@@ -8,41 +8,41 @@ import (
 	"time"
 )
 
-// idle is a connection that closes after a long time without traffic.
-type idle struct {
+// idleConn is a connection that closes after a long time without traffic.
+type idleConn struct {
 	net.Conn
-	late *time.Timer
+	timer *time.Timer
 }
 
-func (c *idle) Read(b []byte) (int, error) {
+func (c *idleConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	c.late.Reset(idleTime)
+	c.timer.Reset(idleTimeout)
 	return n, err
 }
 
-func (c *idle) Write(b []byte) (int, error) {
-	c.late.Reset(idleTime)
+func (c *idleConn) Write(b []byte) (int, error) {
+	c.timer.Reset(idleTimeout)
 	return c.Conn.Write(b)
 }
 
-func (c *idle) Close() error {
-	c.late.Stop()
+func (c *idleConn) Close() error {
+	c.timer.Stop()
 	return c.Conn.Close()
 }
 
-func (c *idle) CloseWrite() error { return closeWrite(c.Conn) }
+func (c *idleConn) CloseWrite() error { return closeWrite(c.Conn) }
 
-// bounded is a listener that limits its open connections to the number of slots.
-type bounded struct {
+// limitedListener is a listener that limits its open connections to the number of slots.
+type limitedListener struct {
 	net.Listener
 	slots chan struct{}
-	ended <-chan struct{}
+	done  <-chan struct{}
 }
 
-func (b *bounded) Accept() (net.Conn, error) {
+func (b *limitedListener) Accept() (net.Conn, error) {
 	select {
 	case b.slots <- struct{}{}:
-	case <-b.ended:
+	case <-b.done:
 		return nil, net.ErrClosed
 	}
 	c, err := b.Listener.Accept()
@@ -50,21 +50,21 @@ func (b *bounded) Accept() (net.Conn, error) {
 		<-b.slots
 		return nil, err
 	}
-	return &slot{Conn: c, free: sync.OnceFunc(func() { <-b.slots })}, nil
+	return &slotConn{Conn: c, release: sync.OnceFunc(func() { <-b.slots })}, nil
 }
 
-// slot is a connection that frees its slot on close.
-type slot struct {
+// slotConn is a connection that frees its slot on close.
+type slotConn struct {
 	net.Conn
-	free func()
+	release func()
 }
 
-func (c *slot) Close() error {
-	defer c.free()
+func (c *slotConn) Close() error {
+	defer c.release()
 	return c.Conn.Close()
 }
 
-func (c *slot) CloseWrite() error { return closeWrite(c.Conn) }
+func (c *slotConn) CloseWrite() error { return closeWrite(c.Conn) }
 
 // closeWrite closes the sending side of a connection, if supported.
 func closeWrite(c net.Conn) error {
@@ -74,5 +74,5 @@ func closeWrite(c net.Conn) error {
 	return c.Close()
 }
 
-// silent returns a logger that discards everything: clients' mistakes are not ours to report.
-func silent() *log.Logger { return log.New(io.Discard, "", 0) }
+// discardLogger returns a logger that discards everything: clients' mistakes are not ours to report.
+func discardLogger() *log.Logger { return log.New(io.Discard, "", 0) }

@@ -24,12 +24,12 @@ import (
 
 // Limits of one gate.
 const (
-	maxHead     = 16 << 10 // bytes of a request's headers
-	maxConns    = 128      // at a time; more must wait
-	maxRefused  = 50       // refused hosts remembered
-	headTime    = 30 * time.Second
-	connectTime = 30 * time.Second
-	idleTime    = 10 * time.Minute // of a connection to a host
+	maxHeaderBytes = 16 << 10 // bytes of a request's headers
+	maxConns       = 128      // at a time; more must wait
+	maxRefused     = 50       // refused hosts remembered
+	headerTimeout  = 30 * time.Second
+	connectTimeout = 30 * time.Second
+	idleTimeout    = 10 * time.Minute // of a connection to a host
 )
 
 // Options configure a [Gate]. Admit is required.
@@ -46,25 +46,25 @@ type Options struct {
 type Gate struct {
 	o      Options
 	server http.Server
-	end    context.CancelFunc
+	cancel context.CancelFunc
 	slots  chan struct{}
 
-	mu      sync.Mutex // guards the fields below
-	closed  bool
-	refused map[string]string // reasons by target
-	running sync.WaitGroup    // active requests
+	mu       sync.Mutex // guards the fields below
+	closed   bool
+	refused  map[string]string // reasons by target
+	requests sync.WaitGroup    // active requests
 }
 
 // Open serves the connections of a listener until Close.
 func Open(ctx context.Context, l net.Listener, o Options) *Gate {
 	ctx, end := context.WithCancel(ctx)
-	g := &Gate{o: o, end: end, refused: make(map[string]string), slots: make(chan struct{}, maxConns)}
+	g := &Gate{o: o, cancel: end, refused: make(map[string]string), slots: make(chan struct{}, maxConns)}
 	g.server = http.Server{
-		Handler: g, ReadHeaderTimeout: headTime, IdleTimeout: headTime, MaxHeaderBytes: maxHead,
+		Handler: g, ReadHeaderTimeout: headerTimeout, IdleTimeout: headerTimeout, MaxHeaderBytes: maxHeaderBytes,
 		BaseContext: func(net.Listener) context.Context { return ctx },
-		ErrorLog:    silent(), DisableGeneralOptionsHandler: true,
+		ErrorLog:    discardLogger(), DisableGeneralOptionsHandler: true,
 	}
-	g.running.Go(func() { _ = g.server.Serve(&bounded{l, g.slots, ctx.Done()}) })
+	g.requests.Go(func() { _ = g.server.Serve(&limitedListener{l, g.slots, ctx.Done()}) })
 	return g
 }
 
@@ -73,9 +73,9 @@ func (g *Gate) Close() []string {
 	g.mu.Lock()
 	g.closed = true
 	g.mu.Unlock()
-	g.end()
+	g.cancel()
 	_ = g.server.Close()
-	g.running.Wait()
+	g.requests.Wait()
 	var list []string
 	for _, host := range slices.Sorted(maps.Keys(g.refused)) {
 		list = append(list, g.refused[host])
@@ -90,13 +90,13 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.mu.Unlock()
 		return
 	}
-	g.running.Add(1)
+	g.requests.Add(1)
 	g.mu.Unlock()
-	defer g.running.Done()
+	defer g.requests.Done()
 
-	to, err := target(r)
+	to, err := requestTarget(r)
 	if err != nil {
-		answer(w, r, http.StatusBadRequest, err)
+		writeError(w, r, http.StatusBadRequest, err)
 		return
 	}
 	if err = g.admit(r.Context(), to); err != nil {
@@ -110,8 +110,8 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// target returns the host that a request names. It rejects ambiguous requests.
-func target(r *http.Request) (hosts.Target, error) {
+// requestTarget returns the host that a request names. It rejects ambiguous requests.
+func requestTarget(r *http.Request) (hosts.Target, error) {
 	u, port := r.URL, "80"
 	switch {
 	case r.Method == http.MethodConnect:
@@ -139,7 +139,7 @@ func target(r *http.Request) (hosts.Target, error) {
 // admit returns an error if a target may not be reached. It rejects non-public addresses without asking.
 func (g *Gate) admit(ctx context.Context, to hosts.Target) error {
 	if a, err := netip.ParseAddr(to.Host); err == nil && !g.o.Dialer.allows(to.Host, to.Port) {
-		if err := Refuse(to.Host, a); err != nil {
+		if err := CheckAddress(to.Host, a); err != nil {
 			return fmt.Errorf("%w; name it in safety.network to allow it", err)
 		}
 	}
@@ -153,20 +153,20 @@ func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, to hosts.Target, e
 		g.refused[to.String()] = err.Error()
 	}
 	g.mu.Unlock()
-	answer(w, r, http.StatusForbidden, err)
+	writeError(w, r, http.StatusForbidden, err)
 }
 
-// failed answers a request with an unreachable host.
-func (g *Gate) failed(w http.ResponseWriter, r *http.Request, to hosts.Target, err error) {
+// replyUnreachable answers a request with an unreachable host.
+func (g *Gate) replyUnreachable(w http.ResponseWriter, r *http.Request, to hosts.Target, err error) {
 	if errors.Is(err, ErrAddress) {
 		g.refuse(w, r, to, fmt.Errorf("%w; fetch.allow_hosts can allow a host at such an address", err))
 		return
 	}
-	answer(w, r, http.StatusBadGateway, err)
+	writeError(w, r, http.StatusBadGateway, err)
 }
 
-// answer writes an error. For CONNECT, programs show only the status line, so the reason is also there.
-func answer(w http.ResponseWriter, r *http.Request, status int, err error) {
+// writeError writes an error. For CONNECT, programs show only the status line, so the reason is also there.
+func writeError(w http.ResponseWriter, r *http.Request, status int, err error) {
 	body := "coder: " + err.Error() + "\n"
 	if r.Method != http.MethodConnect {
 		http.Error(w, strings.TrimSuffix(body, "\n"), status)
@@ -192,7 +192,7 @@ func (g *Gate) tunnel(w http.ResponseWriter, r *http.Request, to hosts.Target) {
 	ctx := r.Context()
 	far, err := g.connect(ctx, to)
 	if err != nil {
-		g.failed(w, r, to, err)
+		g.replyUnreachable(w, r, to, err)
 		return
 	}
 	defer far.Close()
@@ -206,13 +206,13 @@ func (g *Gate) tunnel(w http.ResponseWriter, r *http.Request, to hosts.Target) {
 		return
 	}
 	var sent sync.WaitGroup
-	sent.Go(func() { pass(far, buffered, near) })
-	pass(near, far, far)
+	sent.Go(func() { copyHalf(far, buffered, near) })
+	copyHalf(near, far, far)
 	sent.Wait()
 }
 
-// pass copies until from ends, then closes only the sending side of to. On an error it closes both.
-func pass(to net.Conn, from io.Reader, source net.Conn) {
+// copyHalf copies until from ends, then closes only the sending side of to. On an error it closes both.
+func copyHalf(to net.Conn, from io.Reader, source net.Conn) {
 	if _, err := io.Copy(to, from); err != nil {
 		to.Close()
 		source.Close()
@@ -224,7 +224,7 @@ func pass(to net.Conn, from io.Reader, source net.Conn) {
 // forward forwards one plain request.
 func (g *Gate) forward(w http.ResponseWriter, r *http.Request, to hosts.Target) {
 	t := &http.Transport{
-		DisableCompression: true, DisableKeepAlives: true, MaxResponseHeaderBytes: 4 * maxHead,
+		DisableCompression: true, DisableKeepAlives: true, MaxResponseHeaderBytes: 4 * maxHeaderBytes,
 		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) { return g.dial(ctx, address, false) },
 	}
 	proxy, err := g.upstream(r.Context(), to)
@@ -233,14 +233,14 @@ func (g *Gate) forward(w http.ResponseWriter, r *http.Request, to hosts.Target) 
 		t.DialContext = func(ctx context.Context, _, address string) (net.Conn, error) { return g.dial(ctx, address, true) }
 	}
 	if err != nil {
-		g.failed(w, r, to, err)
+		g.replyUnreachable(w, r, to, err)
 		return
 	}
 	(&httputil.ReverseProxy{
 		Rewrite:       func(p *httputil.ProxyRequest) { p.Out.Host = p.In.URL.Host },
 		Transport:     t,
-		FlushInterval: -1, ErrorLog: silent(),
-		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) { g.failed(w, r, to, err) },
+		FlushInterval: -1, ErrorLog: discardLogger(),
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) { g.replyUnreachable(w, r, to, err) },
 	}).ServeHTTP(w, r)
 }
 
@@ -259,7 +259,7 @@ func (g *Gate) upstream(ctx context.Context, to hosts.Target) (*url.URL, error) 
 	if err != nil || proxy == nil {
 		return nil, err
 	}
-	if _, err := g.o.Dialer.Addresses(ctx, to.Host, to.Port); errors.Is(err, ErrAddress) {
+	if _, err := g.o.Dialer.Resolve(ctx, to.Host, to.Port); errors.Is(err, ErrAddress) {
 		return nil, err
 	}
 	return proxy, nil
@@ -298,7 +298,7 @@ func (g *Gate) connect(ctx context.Context, to hosts.Target) (net.Conn, error) {
 	}
 	if err = ask.Write(conn); err == nil {
 		var said *http.Response
-		in := bufio.NewReader(io.LimitReader(conn, maxHead))
+		in := bufio.NewReader(io.LimitReader(conn, maxHeaderBytes))
 		if said, err = http.ReadResponse(in, ask); err == nil && said.StatusCode != http.StatusOK {
 			err = fmt.Errorf("the user's proxy answered %s", said.Status)
 		}
@@ -316,7 +316,7 @@ func (g *Gate) connect(ctx context.Context, to hosts.Target) (net.Conn, error) {
 // dial connects to a host, or to the user's proxy, which may have any address. It closes connections
 // that are idle for long.
 func (g *Gate) dial(ctx context.Context, address string, proxy bool) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, connectTime)
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	d := g.o.Dialer
 	if proxy {
@@ -326,5 +326,5 @@ func (g *Gate) dial(ctx context.Context, address string, proxy bool) (net.Conn, 
 	if err != nil {
 		return nil, err
 	}
-	return &idle{conn, time.AfterFunc(idleTime, func() { conn.Close() })}, nil
+	return &idleConn{conn, time.AfterFunc(idleTimeout, func() { conn.Close() })}, nil
 }

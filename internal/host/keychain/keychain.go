@@ -22,20 +22,20 @@ import (
 	"github.com/zalando/go-keyring"
 )
 
-// Place is where a key is saved: a value of the setting provider.key_store.
-type Place string
+// Location is where a key is saved: a value of the setting provider.key_store.
+type Location string
 
 // The places.
 const (
-	System Place = "keychain"
-	File   Place = "file"
+	System Location = "keychain"
+	File   Location = "file"
 )
 
 const (
 	service = "coder"
 	maxKey  = 16 << 10
-	// wait is the longest wait for the keychain, which may ask the user for a password.
-	wait = time.Minute
+	// keychainTimeout is the longest wait for the keychain, which may ask the user for a password.
+	keychainTimeout = time.Minute
 )
 
 // Store saves keys. Dir is the folder for files; Getenv reads the environment.
@@ -46,34 +46,34 @@ type Store struct {
 
 // Save saves the key of the server at address in the system's keychain, or in a file if there is none.
 // It returns the place.
-func (s Store) Save(ctx context.Context, address, key string) (Place, error) {
+func (s Store) Save(ctx context.Context, address, key string) (Location, error) {
 	if s.hasSystem() {
-		err := within(ctx, func() error { return keyring.Set(service, account(address), key) })
+		err := withTimeout(ctx, func() error { return keyring.Set(service, account(address), key) })
 		if err == nil || ctx.Err() != nil {
-			_ = os.Remove(s.file(address)) // an older key
+			_ = os.Remove(s.keyFile(address)) // an older key
 			return System, ctx.Err()
 		}
 	}
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return "", fmt.Errorf("save the API key: %w", err)
 	}
-	if err := atomicfile.Write(s.file(address), []byte(key+"\n"), 0o600); err != nil {
+	if err := atomicfile.Write(s.keyFile(address), []byte(key+"\n"), 0o600); err != nil {
 		return "", fmt.Errorf("save the API key: %w", err)
 	}
 	return File, nil
 }
 
 // Load reads the key of the server at address.
-func (s Store) Load(ctx context.Context, place Place, address string) (key string, err error) {
+func (s Store) Load(ctx context.Context, place Location, address string) (key string, err error) {
 	switch {
 	case place == File:
 		var text []byte
-		text, err = repofile.Own(s.file(address), maxKey)
+		text, err = repofile.ReadOwn(s.keyFile(address), maxKey)
 		key = string(text)
 	case !s.hasSystem():
 		err = errors.New("this session has no keychain")
 	default:
-		err = within(ctx, func() (err error) {
+		err = withTimeout(ctx, func() (err error) {
 			key, err = keyring.Get(service, account(address))
 			return err
 		})
@@ -99,9 +99,9 @@ func (s Store) hasSystem() bool {
 	return false
 }
 
-// within runs do with the timeout wait.
-func within(ctx context.Context, do func() error) error {
-	ctx, stop := context.WithTimeout(ctx, wait)
+// withTimeout runs do with the timeout wait.
+func withTimeout(ctx context.Context, do func() error) error {
+	ctx, stop := context.WithTimeout(ctx, keychainTimeout)
 	defer stop()
 	done := make(chan error, 1)
 	go func() { done <- do() }()
@@ -122,7 +122,7 @@ func account(address string) string {
 	return u.Scheme + "://" + strings.ToLower(u.Host)
 }
 
-func (s Store) file(address string) string {
+func (s Store) keyFile(address string) string {
 	sum := sha256.Sum256([]byte(account(address)))
 	return filepath.Join(s.Dir, hex.EncodeToString(sum[:16]))
 }

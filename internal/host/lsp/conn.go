@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	maxOutbox  = 2 * maxFrame     // bytes
-	writeLimit = 20 * time.Second // limit for a write to the server
+	maxOutbox    = 2 * maxFrame     // bytes
+	writeTimeout = 20 * time.Second // limit for a write to the server
 )
 
-// A line is a connection to a server. Reads end when the server ends or the line is closed.
-type line interface {
+// A transport is a connection to a server. Reads end when the server ends or the line is closed.
+type transport interface {
 	io.Reader
 	io.Writer
 	// Close kills the server and ends reads and writes. It may be called repeatedly and at any time, and
@@ -31,27 +31,27 @@ type line interface {
 	Close() error
 	// Wait waits until the whole server has ended.
 	Wait()
-	// LastWords returns the server's last error output, if any.
-	LastWords() string
+	// ExitReport returns the server's last error output, if any.
+	ExitReport() string
 }
 
 // conn speaks JSON-RPC over a line. Sending never blocks: messages wait in an outbox until the server
 // reads them.
 type conn struct {
-	line  line
-	ask   func(method string, params json.RawMessage) (any, error) // answers the server's requests
-	tell  func(method string, params json.RawMessage)              // handles its notifications
-	heard atomic.Int64                                             // messages received
-	wake  chan struct{}                                            // signals that the outbox is not empty
-	done  chan struct{}                                            // closed when the connection ends
-	room  int                                                      // maximum size of the outbox in bytes
+	transport      transport
+	onRequest      func(method string, params json.RawMessage) (any, error) // answers the server's requests
+	onNotification func(method string, params json.RawMessage)              // handles its notifications
+	received       atomic.Int64                                             // messages received
+	wake           chan struct{}                                            // signals that the outbox is not empty
+	done           chan struct{}                                            // closed when the connection ends
+	outboxLimit    int                                                      // maximum size of the outbox in bytes
 
-	mu      sync.Mutex // guards the fields below
-	next    int64
-	pending map[int64]chan message // calls that wait for an answer
-	outbox  [][]byte
-	waiting int   // bytes in the outbox
-	err     error // why the connection ended
+	mu          sync.Mutex // guards the fields below
+	nextID      int64
+	pending     map[int64]chan message // calls that wait for an answer
+	outbox      [][]byte
+	outboxBytes int   // bytes in the outbox
+	err         error // why the connection ended
 }
 
 // message is any JSON-RPC message: a request has a method and an id, a notification only a method, an
@@ -71,7 +71,7 @@ type replyError struct {
 	Message string `json:"message"`
 }
 
-func (e *replyError) Error() string { return clip.Text(e.Message, maxMessage) }
+func (e *replyError) Error() string { return clip.Truncate(e.Message, maxMessage) }
 
 // Is makes every replyError match [ErrRefused].
 func (e *replyError) Is(target error) bool { return target == ErrRefused }
@@ -87,14 +87,14 @@ const (
 // run transfers messages until the connection ends, then closes the line.
 func (c *conn) run() {
 	var writer sync.WaitGroup
-	writer.Go(c.write)
-	c.end(c.read())
+	writer.Go(c.writeLoop)
+	c.closeWith(c.readLoop())
 	writer.Wait()
-	c.line.Wait()
+	c.transport.Wait()
 }
 
-// end closes the connection. Only the first reason is kept.
-func (c *conn) end(why error) {
+// closeWith closes the connection. Only the first reason is kept.
+func (c *conn) closeWith(why error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
@@ -102,22 +102,22 @@ func (c *conn) end(why error) {
 	}
 	c.err = why
 	close(c.done)
-	c.line.Close()
+	c.transport.Close()
 }
 
-// gone returns the error for calls on an ended connection.
-func (c *conn) gone() error {
+// endError returns the error for calls on an ended connection.
+func (c *conn) endError() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err == io.EOF {
-		return errGone
+		return errServerExited
 	}
-	return fmt.Errorf("%w: %w", errGone, c.err)
+	return fmt.Errorf("%w: %w", errServerExited, c.err)
 }
 
-// read handles the server's messages until it stops or sends invalid data.
-func (c *conn) read() error {
-	r := bufio.NewReaderSize(c.line, 64<<10)
+// readLoop handles the server's messages until it stops or sends invalid data.
+func (c *conn) readLoop() error {
+	r := bufio.NewReaderSize(c.transport, 64<<10)
 	for {
 		body, err := readFrame(r)
 		if err != nil {
@@ -127,7 +127,7 @@ func (c *conn) read() error {
 		if err := json.Unmarshal(body, &m); err != nil {
 			return fmt.Errorf("read a message: %w", err)
 		}
-		c.heard.Add(1)
+		c.received.Add(1)
 		switch {
 		case m.Method == "":
 			var id int64
@@ -141,10 +141,10 @@ func (c *conn) read() error {
 			}
 			c.mu.Unlock()
 		case len(m.ID) == 0:
-			c.tell(m.Method, m.Params)
+			c.onNotification(m.Method, m.Params)
 		default:
 			answer := message{ID: m.ID}
-			result, err := c.ask(m.Method, m.Params)
+			result, err := c.onRequest(m.Method, m.Params)
 			if err == nil {
 				answer.Result, err = json.Marshal(result)
 			}
@@ -161,8 +161,8 @@ func (c *conn) read() error {
 func (c *conn) call(ctx context.Context, method string, params, result any) error {
 	answer := make(chan message, 1)
 	c.mu.Lock()
-	c.next++
-	id := c.next
+	c.nextID++
+	id := c.nextID
 	c.pending[id] = answer
 	c.mu.Unlock()
 	defer func() {
@@ -170,7 +170,7 @@ func (c *conn) call(ctx context.Context, method string, params, result any) erro
 		delete(c.pending, id)
 		c.mu.Unlock()
 	}()
-	if err := c.post(message{ID: json.RawMessage(fmt.Sprint(id)), Method: method}, params); err != nil {
+	if err := c.sendMessage(message{ID: json.RawMessage(fmt.Sprint(id)), Method: method}, params); err != nil {
 		return err
 	}
 	select {
@@ -185,7 +185,7 @@ func (c *conn) call(ctx context.Context, method string, params, result any) erro
 	case m := <-answer: // arrived just before the end
 		return m.decode(result)
 	default:
-		return c.gone()
+		return c.endError()
 	}
 }
 
@@ -203,10 +203,10 @@ func (m message) decode(result any) error {
 }
 
 func (c *conn) notify(method string, params any) error {
-	return c.post(message{Method: method}, params)
+	return c.sendMessage(message{Method: method}, params)
 }
 
-func (c *conn) post(m message, params any) (err error) {
+func (c *conn) sendMessage(m message, params any) (err error) {
 	if params != nil {
 		if m.Params, err = json.Marshal(params); err != nil {
 			return fmt.Errorf("write %s: %w", m.Method, err)
@@ -221,18 +221,18 @@ func (c *conn) send(m message) error {
 	if err != nil {
 		return fmt.Errorf("write a message: %w", err)
 	}
-	b := frame(body)
+	b := encodeFrame(body)
 	c.mu.Lock()
 	switch {
 	case c.err != nil:
 		c.mu.Unlock()
-		return c.gone()
-	case c.waiting+len(b) > c.room:
+		return c.endError()
+	case c.outboxBytes+len(b) > c.outboxLimit:
 		c.mu.Unlock()
-		c.end(errors.New("it does not read its input"))
-		return c.gone()
+		c.closeWith(errors.New("it does not read its input"))
+		return c.endError()
 	}
-	c.outbox, c.waiting = append(c.outbox, b), c.waiting+len(b)
+	c.outbox, c.outboxBytes = append(c.outbox, b), c.outboxBytes+len(b)
 	c.mu.Unlock()
 	select {
 	case c.wake <- struct{}{}:
@@ -241,42 +241,42 @@ func (c *conn) send(m message) error {
 	return nil
 }
 
-// write sends the outbox until the connection ends. It gives up on a server that does not read in time.
-func (c *conn) write() {
+// writeLoop sends the outbox until the connection ends. It gives up on a server that does not read in time.
+func (c *conn) writeLoop() {
 	for {
 		select {
 		case <-c.wake:
 		case <-c.done:
 			return
 		}
-		for b := c.outgoing(); b != nil; b = c.outgoing() {
-			late := time.AfterFunc(writeLimit, func() { c.end(errors.New("it does not read its input")) })
-			_, err := c.line.Write(b)
+		for b := c.takeOutbox(); b != nil; b = c.takeOutbox() {
+			late := time.AfterFunc(writeTimeout, func() { c.closeWith(errors.New("it does not read its input")) })
+			_, err := c.transport.Write(b)
 			late.Stop()
 			if err != nil {
-				c.end(fmt.Errorf("write to it: %w", err))
+				c.closeWith(fmt.Errorf("write to it: %w", err))
 				return
 			}
 		}
 	}
 }
 
-func (c *conn) outgoing() []byte {
+func (c *conn) takeOutbox() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.outbox) == 0 {
 		return nil
 	}
 	b := c.outbox[0]
-	c.outbox, c.waiting = c.outbox[1:], c.waiting-len(b)
+	c.outbox, c.outboxBytes = c.outbox[1:], c.outboxBytes-len(b)
 	return b
 }
 
 const (
-	maxFrame  = 64 << 20 // bytes per message
-	maxHeader = 4 << 10  // bytes per header line
-	maxLines  = 16       // header lines per message
-	shown     = 80       // bytes of garbage shown in an error
+	maxFrame        = 64 << 20 // bytes per message
+	maxHeader       = 4 << 10  // bytes per header line
+	maxLines        = 16       // header lines per message
+	maxShownGarbage = 80       // bytes of garbage shown in an error
 )
 
 var errTooLarge = errors.New("message is too large")
@@ -294,14 +294,14 @@ func readFrame(r *bufio.Reader) ([]byte, error) {
 			return nil, io.EOF
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read a header: %w", unexpected(err))
+			return nil, fmt.Errorf("read a header: %w", asUnexpectedEOF(err))
 		}
 		if line == "" {
 			break
 		}
 		name, value, ok := strings.Cut(line, ":")
 		if !ok {
-			return nil, fmt.Errorf("not a header line: %.*q", shown, line)
+			return nil, fmt.Errorf("not a header line: %.*q", maxShownGarbage, line)
 		}
 		if !strings.EqualFold(strings.TrimSpace(name), "Content-Length") {
 			continue
@@ -309,7 +309,7 @@ func readFrame(r *bufio.Reader) ([]byte, error) {
 		announced, err := strconv.ParseUint(strings.TrimSpace(value), 10, 63)
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("not a length: %.*q", shown, line)
+			return nil, fmt.Errorf("not a length: %.*q", maxShownGarbage, line)
 		case size >= 0:
 			return nil, errors.New("header with two lengths")
 		case announced > maxFrame:
@@ -322,7 +322,7 @@ func readFrame(r *bufio.Reader) ([]byte, error) {
 	}
 	var body bytes.Buffer
 	if _, err := io.CopyN(&body, r, size); err != nil {
-		return nil, fmt.Errorf("read a message of %d bytes: %w", size, unexpected(err))
+		return nil, fmt.Errorf("read a message of %d bytes: %w", size, asUnexpectedEOF(err))
 	}
 	return body.Bytes(), nil
 }
@@ -338,19 +338,19 @@ func readLine(r *bufio.Reader) (string, error) {
 			return string(bytes.TrimSuffix(line, []byte("\r"))), nil
 		}
 		if line = append(line, b); len(line) > maxHeader {
-			return "", fmt.Errorf("header line is too long: %.*q", shown, line)
+			return "", fmt.Errorf("header line is too long: %.*q", maxShownGarbage, line)
 		}
 	}
 }
 
-// unexpected turns an EOF within a message into io.ErrUnexpectedEOF.
-func unexpected(err error) error {
+// asUnexpectedEOF turns an EOF within a message into io.ErrUnexpectedEOF.
+func asUnexpectedEOF(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
 	}
 	return err
 }
 
-func frame(body []byte) []byte {
+func encodeFrame(body []byte) []byte {
 	return fmt.Appendf(nil, "Content-Length: %d\r\n\r\n%s", len(body), body)
 }

@@ -15,42 +15,42 @@ import (
 const (
 	maxDocument = 8 << 20 // largest document sent to a server, in bytes
 	maxOpen     = 40      // documents open at a time
-	maxLook     = 30_000  // limit on files and directories checked for changes
+	maxScanned  = 30_000  // limit on files and directories checked for changes
 )
 
 // document is a file whose text the server has.
 type document struct {
-	version int
-	text    [sha256.Size]byte
-	used    int // last use, as a counter
-	serial  int // publication count when its text was sent
+	version  int
+	textHash [sha256.Size]byte
+	lastUse  int // last use, as a counter
+	serial   int // publication count when its text was sent
 }
 
-// tell makes sure that the server knows a file's text and other changes on disk. It returns the
+// syncDocument makes sure that the server knows a file's text and other changes on disk. It returns the
 // document, and whether the server got anything new.
-func (s *server) tell(ctx context.Context, path string, text []byte) (document, bool, error) {
+func (s *server) syncDocument(ctx context.Context, path string, text []byte) (document, bool, error) {
 	if len(text) > maxDocument {
-		return document{}, false, fmt.Errorf("%s is too large for a language server (%d bytes)", nameOf(s.top, path), len(text))
+		return document{}, false, fmt.Errorf("%s is too large for a language server (%d bytes)", displayName(s.top, path), len(text))
 	}
-	s.sync.Lock()
-	defer s.sync.Unlock()
-	news, err := s.refresh(ctx, path)
+	s.syncMu.Lock()
+	defer s.syncMu.Unlock()
+	news, err := s.reportDiskChanges(ctx, path)
 	if err != nil {
 		return document{}, false, err
 	}
 	d, sum := s.docs[path], sha256.Sum256(text)
-	if d != nil && d.text == sum {
-		s.use(d)
+	if d != nil && d.textHash == sum {
+		s.markUsed(d)
 		return *d, news, nil
 	}
 	if d == nil && len(s.docs) >= maxOpen {
 		oldest := "" // least recently used open document
 		for p, d := range s.docs {
-			if oldest == "" || d.used < s.docs[oldest].used {
+			if oldest == "" || d.lastUse < s.docs[oldest].lastUse {
 				oldest = p
 			}
 		}
-		if err := s.shut(oldest); err != nil {
+		if err := s.closeDocument(oldest); err != nil {
 			return document{}, false, err
 		}
 	}
@@ -60,8 +60,8 @@ func (s *server) tell(ctx context.Context, path string, text []byte) (document, 
 		s.docs[path] = d
 	}
 	d.version++
-	d.serial = s.publications()
-	doc := map[string]any{"uri": uriOf(path), "version": d.version}
+	d.serial = s.publicationCount()
+	doc := map[string]any{"uri": pathToURI(path), "version": d.version}
 	if opened {
 		doc["languageId"], doc["text"] = s.kind.languageID(path), string(text)
 		err = s.conn.notify("textDocument/didOpen", map[string]any{"textDocument": doc})
@@ -70,75 +70,75 @@ func (s *server) tell(ctx context.Context, path string, text []byte) (document, 
 			"textDocument": doc, "contentChanges": []any{map[string]any{"text": string(text)}},
 		})
 		if err == nil && s.wantsSave {
-			err = s.conn.notify("textDocument/didSave", about(path))
+			err = s.conn.notify("textDocument/didSave", documentID(path))
 		}
 	}
 	if err != nil {
 		return document{}, false, err
 	}
-	d.text = sum
-	s.use(d)
+	d.textHash = sum
+	s.markUsed(d)
 	return *d, true, nil
 }
 
-func (s *server) use(d *document) {
+func (s *server) markUsed(d *document) {
 	s.uses++
-	d.used = s.uses
+	d.lastUse = s.uses
 }
 
-// shut closes a document, so that the server reads it from disk again.
-func (s *server) shut(path string) error {
+// closeDocument closes a document, so that the server reads it from disk again.
+func (s *server) closeDocument(path string) error {
 	delete(s.docs, path)
-	return s.conn.notify("textDocument/didClose", about(path))
+	return s.conn.notify("textDocument/didClose", documentID(path))
 }
 
-// refresh reports changes on disk since the last call to the server, so that it does not use old texts,
+// reportDiskChanges reports changes on disk since the last call to the server, so that it does not use old texts,
 // and returns whether there were any. It leaves out the document at path, which the caller sends.
-func (s *server) refresh(ctx context.Context, path string) (bool, error) {
+func (s *server) reportDiskChanges(ctx context.Context, path string) (bool, error) {
 	now := s.scan(ctx, s.docs)
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
 	changes := make(map[string]int) // by file; with an incomplete snapshot, created and deleted files are unknown
 	for path, stamp := range now.files {
-		was, known := s.disk.files[path]
+		was, known := s.diskState.files[path]
 		switch {
 		case known && was != stamp:
-			changes[path] = altered
-		case !known && s.disk.whole:
-			changes[path] = created
+			changes[path] = changeModified
+		case !known && s.diskState.isComplete:
+			changes[path] = changeCreated
 		}
 	}
-	for path := range s.disk.files {
-		if _, there := now.files[path]; !there && now.whole {
-			changes[path] = deleted
+	for path := range s.diskState.files {
+		if _, there := now.files[path]; !there && now.isComplete {
+			changes[path] = changeDeleted
 		}
 	}
-	s.disk = now
+	s.diskState = now
 	if len(changes) == 0 {
 		return false, nil
 	}
 	events := make([]any, 0, len(changes))
 	for _, changed := range slices.Sorted(maps.Keys(changes)) {
 		if _, open := s.docs[changed]; open && changed != path {
-			if err := s.shut(changed); err != nil {
+			if err := s.closeDocument(changed); err != nil {
 				return false, err
 			}
 		}
-		events = append(events, map[string]any{"uri": uriOf(changed), "type": changes[changed]})
+		events = append(events, map[string]any{"uri": pathToURI(changed), "type": changes[changed]})
 	}
 	return true, s.conn.notify("workspace/didChangeWatchedFiles", map[string]any{"changes": events})
 }
 
-// about returns a document's identifier in the protocol.
-func about(path string) map[string]any {
-	return map[string]any{"textDocument": map[string]any{"uri": uriOf(path)}}
+// documentID returns a document's identifier in the protocol.
+func documentID(path string) map[string]any {
+	return map[string]any{"textDocument": map[string]any{"uri": pathToURI(path)}}
 }
 
 func (o Options) abs(name string) string { return filepath.Join(o.Root, filepath.FromSlash(name)) }
 
-// aside are directories whose files are not handwritten.
-var aside = []string{
+// skippedDirs are directories whose files are not handwritten.
+var skippedDirs = []string{
 	".git", ".hg", ".svn", ".coder", "node_modules", "vendor", "target", "dist", "build", ".venv", "venv", "__pycache__",
 	".tox", ".mypy_cache", ".cache", ".idea", ".vscode",
 }
@@ -149,31 +149,31 @@ type stamp struct {
 }
 
 type snapshot struct {
-	files map[string]stamp
-	whole bool // no file was omitted
+	files      map[string]stamp
+	isComplete bool // no file was omitted
 }
 
 // Kinds of change, with the protocol's numbers.
 const (
-	created = iota + 1
-	altered
-	deleted
+	changeCreated = iota + 1
+	changeModified
+	changeDeleted
 )
 
 // scan takes a snapshot of the project's files that concern the server, and of its open documents.
 func (s *server) scan(ctx context.Context, docs map[string]*document) snapshot {
-	now := snapshot{files: make(map[string]stamp), whole: true}
+	now := snapshot{files: make(map[string]stamp), isComplete: true}
 	markers := slices.Concat(s.kind.Markers...)
 	seen := 0
 	_ = filepath.WalkDir(s.root, func(path string, d fs.DirEntry, err error) error {
-		if seen++; seen > maxLook || ctx.Err() != nil {
-			now.whole = false
+		if seen++; seen > maxScanned || ctx.Err() != nil {
+			now.isComplete = false
 			return filepath.SkipAll
 		}
 		switch {
 		case err != nil:
-			now.whole = false
-		case d.IsDir() && path != s.root && slices.Contains(aside, d.Name()):
+			now.isComplete = false
+		case d.IsDir() && path != s.root && slices.Contains(skippedDirs, d.Name()):
 			return filepath.SkipDir
 		case d.Type().IsRegular() && (s.kind.languageID(path) != "" || slices.Contains(markers, d.Name())):
 			now.add(path, d.Info)

@@ -94,14 +94,14 @@ type pipe struct {
 	server sync.WaitGroup
 }
 
-func (p *pipe) Wait()             { p.server.Wait() }
-func (p *pipe) LastWords() string { return "" }
+func (p *pipe) Wait()              { p.server.Wait() }
+func (p *pipe) ExitReport() string { return "" }
 
 // inside makes a pool whose servers are goroutines; how is asked for each new
 // one how it is to behave.
 func inside(t testing.TB, how func() string) *Pool {
 	p := New(Options{Root: t.TempDir(), Servers: []Kind{kindOf(t)}})
-	p.launch = func([]string, string, []string) (line, error) {
+	p.launch = func([]string, string, []string) (transport, error) {
 		ours, theirs := net.Pipe()
 		l := &pipe{Conn: ours}
 		f := &lsptest.Server{How: how(), In: theirs, Out: theirs, Err: io.Discard, Exit: func(int) { theirs.Close() }}

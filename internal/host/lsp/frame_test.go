@@ -67,7 +67,7 @@ func TestFramesSurviveTheLine(t *testing.T) {
 		bodies := rapid.SliceOfN(rapid.SliceOf(rapid.Byte()), 1, 8).Draw(t, "bodies")
 		var wire bytes.Buffer
 		for _, b := range bodies {
-			wire.Write(frame(b))
+			wire.Write(encodeFrame(b))
 		}
 		r := bufio.NewReader(iotest.OneByteReader(&wire))
 		for i, want := range bodies {
@@ -106,7 +106,7 @@ func FuzzRead(f *testing.F) {
 			if read += len(body); read > len(data) {
 				t.Fatalf("read %d bytes of %d", read, len(data))
 			}
-			if got, err := readFrame(bufio.NewReader(bytes.NewReader(frame(body)))); err != nil || !bytes.Equal(got, body) {
+			if got, err := readFrame(bufio.NewReader(bytes.NewReader(encodeFrame(body)))); err != nil || !bytes.Equal(got, body) {
 				t.Fatalf("%q became %q, %v", body, got, err)
 			}
 		}
@@ -126,10 +126,10 @@ func FuzzConversation(f *testing.F) {
 		f.Add([]byte(seed), []byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, one, two []byte) {
-		said := bytes.NewReader(append(frame(one), frame(two)...))
+		said := bytes.NewReader(append(encodeFrame(one), encodeFrame(two)...))
 		s := newServer(Kind{Name: "x"}, "/", "/", &recording{Reader: said})
 		answer := make(chan message, 1)
-		s.conn.next, s.conn.pending[1] = 1, answer
+		s.conn.nextID, s.conn.pending[1] = 1, answer
 		s.conn.run() // until it has heard everything
 		select {
 		case m := <-answer:
@@ -137,7 +137,7 @@ func FuzzConversation(f *testing.F) {
 			_ = m.decode(&v)
 		default:
 		}
-		if s.alive() {
+		if s.isAlive() {
 			t.Fatal("the connection outlives the server")
 		}
 	})
@@ -149,4 +149,4 @@ type recording struct{ io.Reader }
 func (*recording) Write(b []byte) (int, error) { return len(b), nil }
 func (*recording) Close() error                { return nil }
 func (*recording) Wait()                       {}
-func (*recording) LastWords() string           { return "" }
+func (*recording) ExitReport() string          { return "" }

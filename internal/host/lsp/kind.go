@@ -34,25 +34,25 @@ type Kind struct {
 	Env      []string // NAME=value, added to the environment of all servers
 	Install  string   // how to install it, for display
 
-	// options, if not nil, computes the value to send instead of Init.
-	options func(o Options) any
-	// fits reports whether a program with this name can serve; nil accepts any.
-	fits func(o Options, program string) bool
+	// initOptions, if not nil, computes the value to send instead of Init.
+	initOptions func(o Options) any
+	// accepts reports whether a program with this name can serve; nil accepts any.
+	accepts func(o Options, program string) bool
 
 	// The next fields say how to detect that the server's diagnostics are complete. A server that answers
 	// diagnostic requests needs none of them. Without any, an empty list never means that there are no
 	// errors.
 
-	// ask requests a document's diagnostics in a server-specific way.
-	ask func(ctx context.Context, s *server, path string) ([]Diagnostic, error)
-	// whole reports that each publication about a text is complete.
-	whole bool
-	// rests reports that the server announces when it is idle ("experimental/serverStatus"), and is busy
+	// requestDiagnostics requests a document's diagnostics in a server-specific way.
+	requestDiagnostics func(ctx context.Context, s *server, path string) ([]Diagnostic, error)
+	// publishesComplete reports that each publication about a text is complete.
+	publishesComplete bool
+	// announcesIdle reports that the server announces when it is idle ("experimental/serverStatus"), and is busy
 	// until then.
-	rests bool
+	announcesIdle bool
 
-	// beyond says what the server does not check, if that matters.
-	beyond string
+	// limitation says what the server does not check, if that matters.
+	limitation string
 }
 
 // goplsSettings make gopls answer diagnostic requests, instead of only publishing when it likes.
@@ -80,8 +80,8 @@ var pythonFiles = map[string]string{".py": "python", ".pyi": "python"}
 
 var pythonMarkers = [][]string{{"pyproject.toml", "setup.py", "setup.cfg", "pyrightconfig.json", "requirements.txt", "Pipfile"}}
 
-// known are the built-in servers. If several serve a file, the first installed one is used.
-var known = []Kind{
+// builtinKinds are the built-in servers. If several serve a file, the first installed one is used.
+var builtinKinds = []Kind{
 	{
 		Name: "gopls", Language: "Go", Command: []string{"gopls"},
 		Files:   map[string]string{".go": "go", "go.mod": "go.mod", "go.work": "go.work"},
@@ -96,23 +96,23 @@ var known = []Kind{
 	{
 		Name: "pylsp", Language: "Python", Command: []string{"pylsp"},
 		Files: pythonFiles, Markers: pythonMarkers, Install: "pip install 'python-lsp-server[all]'",
-		beyond: "the server finds only what its installed linters check; python3 -m py_compile checks the syntax",
+		limitation: "the server finds only what its installed linters check; python3 -m py_compile checks the syntax",
 	},
 	{
 		Name: "tsc", Language: "TypeScript", Command: []string{"tsc", "--lsp", "--stdio"},
-		Files: typescriptFiles, Markers: typescriptMarkers, fits: servesItself, Install: "npm install -g typescript@7",
+		Files: typescriptFiles, Markers: typescriptMarkers, accepts: isNativeTypeScript, Install: "npm install -g typescript@7",
 	},
 	{
 		Name: "typescript-language-server", Language: "TypeScript", Command: []string{"typescript-language-server", "--stdio"},
-		Files: typescriptFiles, Markers: typescriptMarkers, fits: hasTsserver, options: typescriptOptions, ask: askTsserver,
+		Files: typescriptFiles, Markers: typescriptMarkers, accepts: hasTsserver, initOptions: typescriptOptions, requestDiagnostics: requestTsserver,
 		Install: "npm install -g typescript-language-server typescript@5",
 	},
 	{
 		Name: "rust-analyzer", Language: "Rust", Command: []string{"rust-analyzer"},
 		Files: map[string]string{".rs": "rust"}, Markers: [][]string{{"Cargo.lock"}, {"Cargo.toml"}},
 		Init: rustSettings, Settings: map[string]any{"rust-analyzer": rustSettings},
-		Install: "rustup component add rust-analyzer", rests: true,
-		beyond: "the server checks without the compiler; cargo check finds more",
+		Install: "rustup component add rust-analyzer", announcesIdle: true,
+		limitation: "the server checks without the compiler; cargo check finds more",
 	},
 	{
 		Name: "clangd", Language: "C and C++", Command: []string{"clangd", "--background-index=false"},
@@ -121,18 +121,18 @@ var known = []Kind{
 			".m": "objective-c", ".mm": "objective-cpp",
 		},
 		Markers: [][]string{{"compile_commands.json", "compile_flags.txt", ".clangd"}},
-		Install: "install your system's clangd package", whole: true,
+		Install: "install your system's clangd package", publishesComplete: true,
 	},
 	{
 		Name: "bash-language-server", Language: "shell scripts", Command: []string{"bash-language-server", "start"},
-		Files:   map[string]string{".sh": "shellscript", ".bash": "shellscript"},
-		Install: "npm install -g bash-language-server",
-		beyond:  "the server finds errors only if shellcheck is installed; bash -n checks the syntax",
+		Files:      map[string]string{".sh": "shellscript", ".bash": "shellscript"},
+		Install:    "npm install -g bash-language-server",
+		limitation: "the server finds errors only if shellcheck is installed; bash -n checks the syntax",
 	},
 }
 
 // Kinds returns the built-in servers, in order of preference for each language.
-func Kinds() []Kind { return slices.Clone(known) }
+func Kinds() []Kind { return slices.Clone(builtinKinds) }
 
 // languageID returns the language id of a file, or "" if k does not serve it.
 func (k Kind) languageID(path string) string {
@@ -143,8 +143,8 @@ func (k Kind) languageID(path string) string {
 	return k.Files[strings.ToLower(filepath.Ext(base))]
 }
 
-// example returns a file name that k serves.
-func (k Kind) example() string {
+// exampleName returns a file name that k serves.
+func (k Kind) exampleName() string {
 	ending := slices.Min(slices.Collect(maps.Keys(k.Files)))
 	if strings.HasPrefix(ending, ".") {
 		return "x" + ending
@@ -156,8 +156,8 @@ func (k Kind) example() string {
 // above top, or else top.
 func (k Kind) projectOf(top, file string) string {
 	for _, group := range k.Markers {
-		for dir := filepath.Dir(file); within(top, dir); dir = filepath.Dir(dir) {
-			if holds(dir, group) {
+		for dir := filepath.Dir(file); isWithin(top, dir); dir = filepath.Dir(dir) {
+			if containsAny(dir, group) {
 				return dir
 			}
 			if dir == top {
@@ -168,12 +168,12 @@ func (k Kind) projectOf(top, file string) string {
 	return top
 }
 
-func within(top, dir string) bool {
+func isWithin(top, dir string) bool {
 	rel, err := filepath.Rel(top, dir)
 	return err == nil && filepath.IsLocal(rel)
 }
 
-func holds(dir string, names []string) bool {
+func containsAny(dir string, names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		_, err := os.Lstat(filepath.Join(dir, name))
 		return err == nil
@@ -183,15 +183,15 @@ func holds(dir string, names []string) bool {
 // kindFor chooses the server for a file and returns its command.
 func (o Options) kindFor(path string) (Kind, []string, error) {
 	missing := &NoServerError{Path: path}
-	for _, k := range slices.Concat(o.Servers, known) {
+	for _, k := range slices.Concat(o.Servers, builtinKinds) {
 		if k.languageID(path) == "" {
 			continue
 		}
 		if len(k.Command) == 0 {
 			return Kind{}, nil, fmt.Errorf("the language server for %s is disabled", k.Language)
 		}
-		program, inside := o.find(k.Command[0])
-		if program != "" && (k.fits == nil || k.fits(o, program)) {
+		program, inside := o.findProgram(k.Command[0])
+		if program != "" && (k.accepts == nil || k.accepts(o, program)) {
 			return k, append([]string{program}, k.Command[1:]...), nil
 		}
 		if missing.Language = k.Language; inside != "" {
@@ -204,35 +204,35 @@ func (o Options) kindFor(path string) (Kind, []string, error) {
 	return Kind{}, nil, missing
 }
 
-// Installed reports whether any language server is installed.
-func (p *Pool) Installed() bool {
-	for _, k := range slices.Concat(p.options.Servers, known) {
+// HasServer reports whether any language server is installed.
+func (p *Pool) HasServer() bool {
+	for _, k := range slices.Concat(p.options.Servers, builtinKinds) {
 		if len(k.Command) == 0 {
 			continue
 		}
-		if program, _ := p.options.find(k.Command[0]); program != "" {
+		if program, _ := p.options.findProgram(k.Command[0]); program != "" {
 			return true
 		}
 	}
 	return false
 }
 
-// find searches the PATH for a program and returns "" if there is none. It skips directories inside the
+// findProgram searches the PATH for a program and returns "" if there is none. It skips directories inside the
 // workspace and relative ones, because the project may have put programs there. It returns a program
 // skipped for that reason as inside.
-func (o Options) find(program string) (file, inside string) {
-	if filepath.IsAbs(program) && runnable(program) {
+func (o Options) findProgram(program string) (file, inside string) {
+	if filepath.IsAbs(program) && isExecutable(program) {
 		return program, ""
 	}
 	if strings.ContainsRune(program, filepath.Separator) {
 		return "", ""
 	}
-	for _, dir := range filepath.SplitList(o.path()) {
+	for _, dir := range filepath.SplitList(o.searchPath()) {
 		file := filepath.Join(dir, program)
-		if !filepath.IsAbs(dir) || !runnable(file) {
+		if !filepath.IsAbs(dir) || !isExecutable(file) {
 			continue
 		}
-		if real, err := filepath.EvalSymlinks(file); err == nil && !within(o.Root, real) && !within(o.Root, dir) {
+		if real, err := filepath.EvalSymlinks(file); err == nil && !isWithin(o.Root, real) && !isWithin(o.Root, dir) {
 			return file, ""
 		}
 		inside = file
@@ -240,14 +240,14 @@ func (o Options) find(program string) (file, inside string) {
 	return "", inside
 }
 
-func runnable(file string) bool {
+func isExecutable(file string) bool {
 	info, err := os.Stat(file)
 	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
 }
 
-// configured is a server in the user's settings.
-type configured struct {
-	Command     jsonx.List        `json:"command"`
+// kindSetting is a server in the user's settings.
+type kindSetting struct {
+	Command     jsonx.StringList  `json:"command"`
 	Args        []string          `json:"args"`
 	Files       map[string]string `json:"files"`
 	RootMarkers []string          `json:"root_markers"`
@@ -257,21 +257,21 @@ type configured struct {
 	Disabled    bool              `json:"disabled"`
 }
 
-// Configured returns a Kind from a user's setting. If name is a known server or language ("gopls", "go",
+// ParseKind returns a Kind from a user's setting. If name is a known server or language ("gopls", "go",
 // "py"), its values are the defaults; any other must list its files. The setting is an object with any
 // of command (a string or a list), args, files (endings and language ids), root_markers, init, settings,
 // env and disabled.
-func Configured(name string, raw json.RawMessage) (Kind, error) {
-	var c configured
+func ParseKind(name string, raw json.RawMessage) (Kind, error) {
+	var c kindSetting
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&c); err != nil {
-		return Kind{}, fmt.Errorf("language server %s: %w", name, jsonx.Misfit(err, c))
+		return Kind{}, fmt.Errorf("language server %s: %w", name, jsonx.ExplainMismatch(err, c))
 	}
-	k := knownAs(name)
+	k := findBuiltin(name)
 	if len(c.Command) > 0 {
-		k.Name, k.Command, k.Init, k.Settings, k.options = c.Command[0], slices.Clone(c.Command), nil, nil, nil
-		k.Install, k.fits, k.ask, k.whole, k.rests, k.beyond = "", nil, nil, false, false, ""
+		k.Name, k.Command, k.Init, k.Settings, k.initOptions = c.Command[0], slices.Clone(c.Command), nil, nil, nil
+		k.Install, k.accepts, k.requestDiagnostics, k.publishesComplete, k.announcesIdle, k.limitation = "", nil, nil, false, false, ""
 	}
 	k.Command = append(k.Command, c.Args...)
 	if c.Files != nil {
@@ -281,7 +281,7 @@ func Configured(name string, raw json.RawMessage) (Kind, error) {
 		k.Markers = [][]string{c.RootMarkers}
 	}
 	if c.Init != nil {
-		k.Init, k.options = c.Init, nil
+		k.Init, k.initOptions = c.Init, nil
 	}
 	if c.Settings != nil {
 		k.Settings = c.Settings
@@ -303,12 +303,12 @@ func Configured(name string, raw json.RawMessage) (Kind, error) {
 	return k, nil
 }
 
-// knownAs returns the server with this name, or the first for a language with this name, id or file
+// findBuiltin returns the server with this name, or the first for a language with this name, id or file
 // ending. Otherwise it returns the zero Kind.
-func knownAs(name string) Kind {
-	at := slices.IndexFunc(known, func(k Kind) bool { return k.Name == name })
+func findBuiltin(name string) Kind {
+	at := slices.IndexFunc(builtinKinds, func(k Kind) bool { return k.Name == name })
 	if at < 0 {
-		at = slices.IndexFunc(known, func(k Kind) bool {
+		at = slices.IndexFunc(builtinKinds, func(k Kind) bool {
 			_, ending := k.Files["."+name]
 			return ending || strings.EqualFold(k.Language, name) || slices.Contains(slices.Collect(maps.Values(k.Files)), name)
 		})
@@ -316,7 +316,7 @@ func knownAs(name string) Kind {
 	if at < 0 {
 		return Kind{Name: name, Language: name}
 	}
-	k := known[at]
+	k := builtinKinds[at]
 	k.Command = slices.Clone(k.Command)
 	return k
 }

@@ -39,11 +39,11 @@ var ErrClosed = errors.New("language servers are closed")
 // position.
 var ErrRefused = errors.New("refused by the language server")
 
-// errGone reports that the server ended before it answered.
-var errGone = errors.New("language server exited")
+// errServerExited reports that the server ended before it answered.
+var errServerExited = errors.New("language server exited")
 
-// errSlow reports that the server took too long.
-var errSlow = errors.New("did not answer")
+// errTimeout reports that the server took too long.
+var errTimeout = errors.New("did not answer")
 
 // NoServerError reports that no language server is available for a file, and how to get one.
 type NoServerError struct {
@@ -66,7 +66,7 @@ func (e *NoServerError) Error() string {
 }
 
 // Position is a place in a text: a line, and UTF-16 code units in the line, both counted from 0.
-// [UnitsAt] and [RunesAt] convert between characters and units.
+// [UTF16Offset] and [RuneOffset] convert between characters and units.
 type Position struct {
 	Line      int `json:"line"`
 	Character int `json:"character"`
@@ -143,13 +143,13 @@ const (
 	maxMessage = 4000 // bytes
 )
 
-// diagnostics converts a server's diagnostics of the file path.
-func diagnostics(path string, sent []wireDiagnostic) []Diagnostic {
+// convertDiagnostics converts a server's diagnostics of the file path.
+func convertDiagnostics(path string, sent []wireDiagnostic) []Diagnostic {
 	list := make([]Diagnostic, 0, min(len(sent), maxPerFile))
 	for _, w := range sent[:min(len(sent), maxPerFile)] {
 		d := Diagnostic{
 			Location: Location{path, w.Range}, Severity: w.Severity,
-			Code: text(w.Code), Source: w.Source, Message: clip.Text(w.Message, maxMessage),
+			Code: rawText(w.Code), Source: w.Source, Message: clip.Truncate(w.Message, maxMessage),
 		}
 		if d.Severity < Error || d.Severity > Hint {
 			d.Severity = Error
@@ -159,22 +159,22 @@ func diagnostics(path string, sent []wireDiagnostic) []Diagnostic {
 	return list
 }
 
-// text returns a JSON string or number as plain text.
-func text(raw json.RawMessage) string {
+// rawText returns a JSON string or number as plain text.
+func rawText(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) != nil {
 		s = string(raw)
 	}
-	return clip.Text(s, maxMessage)
+	return clip.Truncate(s, maxMessage)
 }
 
-func uriOf(path string) string {
+func pathToURI(path string) string {
 	return (&url.URL{Scheme: "file", Path: path}).String()
 }
 
-// pathOf returns the absolute, clean path of a file URI, or "". Servers escape URIs differently, so
+// uriToPath returns the absolute, clean path of a file URI, or "". Servers escape URIs differently, so
 // compare paths.
-func pathOf(uri string) string {
+func uriToPath(uri string) string {
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme != "file" || u.Host != "" && u.Host != "localhost" || !filepath.IsAbs(u.Path) {
 		return ""
@@ -182,17 +182,17 @@ func pathOf(uri string) string {
 	return filepath.Clean(u.Path)
 }
 
-// nameOf returns the display name of an absolute path: relative to root if below it.
-func nameOf(root, path string) string {
+// displayName returns the display name of an absolute path: relative to root if below it.
+func displayName(root, path string) string {
 	if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
 		return filepath.ToSlash(rel)
 	}
 	return path
 }
 
-// UnitsAt returns how many UTF-16 code units the first n characters of line take, or all of a shorter
+// UTF16Offset returns how many UTF-16 code units the first n characters of line take, or all of a shorter
 // line.
-func UnitsAt(line string, n int) (units int) {
+func UTF16Offset(line string, n int) (units int) {
 	for _, r := range line {
 		if n--; n < 0 {
 			break
@@ -202,9 +202,9 @@ func UnitsAt(line string, n int) (units int) {
 	return units
 }
 
-// RunesAt returns how many characters precede the given UTF-16 code unit of line. A unit within a
+// RuneOffset returns how many characters precede the given UTF-16 code unit of line. A unit within a
 // character counts as its start, one beyond the line as its end.
-func RunesAt(line string, units int) (n int) {
+func RuneOffset(line string, units int) (n int) {
 	for _, r := range line {
 		if units -= utf16.RuneLen(r); units < 0 {
 			break

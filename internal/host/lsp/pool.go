@@ -28,8 +28,8 @@ type Options struct {
 	// Cache is a folder for data that servers can rebuild, created when needed. It is their only writable
 	// folder. If empty, they write where they usually do.
 	Cache string
-	// May, if not nil, returns an error if servers must not be started or queried.
-	May func() error
+	// CheckAllowed, if not nil, returns an error if servers must not be started or queried.
+	CheckAllowed func() error
 	// Confine, if not nil, confines the command of every server before it starts, or returns an error.
 	Confine func(*program.Cmd) error
 	// Program and Version identify coder to the servers.
@@ -37,49 +37,49 @@ type Options struct {
 }
 
 const (
-	maxServers = 6                // running at a time
-	idleLimit  = 15 * time.Minute // idle time before a server is stopped
-	provenTime = 2 * time.Minute  // after this time a server's death no longer counts
-	restTime   = 10 * time.Minute // pause for a server that keeps dying
+	maxServers  = 6                // running at a time
+	idleTimeout = 15 * time.Minute // idle time before a server is stopped
+	stableTime  = 2 * time.Minute  // after this time a server's death no longer counts
+	crashPause  = 10 * time.Minute // pause for a server that keeps dying
 )
 
-// delays are the pauses before restarts, by the number of deaths. After more deaths, the server rests
-// for restTime.
-var delays = []time.Duration{0, 0, time.Second, 4 * time.Second}
+// restartDelays are the pauses before restarts, by the number of deaths. After more deaths, the server rests
+// for crashPause.
+var restartDelays = []time.Duration{0, 0, time.Second, 4 * time.Second}
 
 // Pool manages the language servers of a workspace. It is safe for concurrent use.
 type Pool struct {
 	options Options
-	launch  func(command []string, dir string, env []string) (line, error)
+	launch  func(command []string, dir string, env []string) (transport, error)
 
-	life context.Context // ends with Close
-	end  context.CancelFunc
-	work sync.WaitGroup // goroutines that own servers
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	owners sync.WaitGroup // goroutines that own servers
 
-	mu    sync.Mutex // guards the fields below
-	posts map[post]*history
-	uses  int
+	mu        sync.Mutex // guards the fields below
+	histories map[serverID]*history
+	uses      int
 }
 
-type post struct{ kind, root string }
+type serverID struct{ kind, root string }
 
 // history records the servers of a post.
 type history struct {
-	now    *service // nil if no server runs
-	deaths int
-	last   error            // why the last server died
-	rested <-chan time.Time // set after too many deaths
+	current   *service // nil if no server runs
+	deaths    int
+	lastErr   error            // why the last server died
+	pauseOver <-chan time.Time // set after too many deaths
 }
 
 // service is the lifetime of one server, from before its start.
 type service struct {
-	ready  chan struct{} // closed when server or err is set
-	server *server
-	err    error
-	used   chan struct{} // buffered
-	ended  chan struct{} // closed when the server is completely gone
-	cancel context.CancelFunc
-	when   int // last use, as a counter; guarded by the pool's mu
+	ready   chan struct{} // closed when server or err is set
+	server  *server
+	err     error
+	used    chan struct{} // buffered
+	ended   chan struct{} // closed when the server is completely gone
+	cancel  context.CancelFunc
+	lastUse int // last use, as a counter; guarded by the pool's mu
 }
 
 // New returns a pool without starting a server.
@@ -90,33 +90,33 @@ func New(o Options) *Pool {
 	if real, err := filepath.EvalSymlinks(o.Root); err == nil {
 		o.Root = real
 	}
-	if o.May == nil {
-		o.May = func() error { return nil }
+	if o.CheckAllowed == nil {
+		o.CheckAllowed = func() error { return nil }
 	}
 	life, end := context.WithCancel(context.Background())
-	launch := func(command []string, dir string, env []string) (line, error) {
+	launch := func(command []string, dir string, env []string) (transport, error) {
 		p, err := child.Start(command, dir, env, o.Confine)
 		if err != nil {
 			return nil, err
 		}
 		return p, nil
 	}
-	return &Pool{options: o, launch: launch, life: life, end: end, posts: make(map[post]*history)}
+	return &Pool{options: o, launch: launch, ctx: life, cancel: end, histories: make(map[serverID]*history)}
 }
 
 // Close stops all servers and waits until they are gone.
 func (p *Pool) Close() error {
 	p.mu.Lock()
-	p.end()
+	p.cancel()
 	p.mu.Unlock()
-	p.work.Wait()
+	p.owners.Wait()
 	return nil
 }
 
 // Diagnose returns the diagnostics of a file with the given text, which must match the disk. name is
 // relative to the workspace. If the server is too slow for its limit or for ctx, the report is pending.
 func (p *Pool) Diagnose(ctx context.Context, name string, text []byte) (r Report, err error) {
-	err = p.with(ctx, name, func(s *server, path string) error {
+	err = p.withServer(ctx, name, func(s *server, path string) error {
 		r, err = s.diagnose(ctx, path, text)
 		return err
 	})
@@ -135,14 +135,14 @@ func (p *Pool) References(ctx context.Context, name string, text []byte, at Posi
 
 // Hover describes the symbol at a position in Markdown, or returns "".
 func (p *Pool) Hover(ctx context.Context, name string, text []byte, at Position) (words string, err error) {
-	err = p.asking(ctx, name, text, func(s *server, path string) error {
-		ask := about(path)
+	err = p.withDocument(ctx, name, text, func(s *server, path string) error {
+		ask := documentID(path)
 		ask["position"] = at
 		var reply struct {
 			Contents json.RawMessage `json:"contents"`
 		}
-		err := s.request(ctx, requestLimit, "textDocument/hover", ask, &reply) // null if there is none
-		words = strings.TrimSpace(prose(reply.Contents))
+		err := s.request(ctx, requestTimeout, "textDocument/hover", ask, &reply) // null if there is none
+		words = strings.TrimSpace(markupText(reply.Contents))
 		return err
 	})
 	return words, err
@@ -151,14 +151,14 @@ func (p *Pool) Hover(ctx context.Context, name string, text []byte, at Position)
 // Survey returns diagnostics of whole projects: from the running servers, and those for the project in
 // the workspace root. Some servers only report on files they were asked about.
 func (p *Pool) Survey(ctx context.Context) (sum Report, err error) {
-	if err := p.options.May(); err != nil {
+	if err := p.options.CheckAllowed(); err != nil {
 		return Report{}, err
 	}
 	var names []string
-	for _, s := range p.surveyors(ctx) {
+	for _, s := range p.surveyServers(ctx) {
 		r, e := s.survey(ctx)
 		if e != nil {
-			err = errors.Join(err, p.explain(s, e))
+			err = errors.Join(err, p.explainError(s, e))
 			continue
 		}
 		names = append(names, r.Server)
@@ -179,20 +179,20 @@ func (p *Pool) Survey(ctx context.Context) (sum Report, err error) {
 	return sum, err
 }
 
-// surveyors returns the servers to query in a survey.
-func (p *Pool) surveyors(ctx context.Context) (list []*server) {
-	for _, k := range slices.Concat(p.options.Servers, known) {
-		if len(k.Files) == 0 || !holds(p.options.Root, slices.Concat(k.Markers...)) {
+// surveyServers returns the servers to query in a survey.
+func (p *Pool) surveyServers(ctx context.Context) (list []*server) {
+	for _, k := range slices.Concat(p.options.Servers, builtinKinds) {
+		if len(k.Files) == 0 || !containsAny(p.options.Root, slices.Concat(k.Markers...)) {
 			continue
 		}
-		if kind, command, err := p.options.kindFor(k.example()); err == nil && kind.Name == k.Name {
-			_, _ = p.server(ctx, kind, command, p.options.Root) // a server that does not start is ignored
+		if kind, command, err := p.options.kindFor(k.exampleName()); err == nil && kind.Name == k.Name {
+			_, _ = p.ensureServer(ctx, kind, command, p.options.Root) // a server that does not start is ignored
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, h := range p.posts {
-		if s := h.atWork(); s != nil {
+	for _, h := range p.histories {
+		if s := h.readyServer(); s != nil {
 			list = append(list, s)
 		}
 	}
@@ -202,8 +202,8 @@ func (p *Pool) surveyors(ctx context.Context) (list []*server) {
 	return list
 }
 
-// Running reports whether the server for a file is running.
-func (p *Pool) Running(name string) bool {
+// IsRunning reports whether the server for a file is running.
+func (p *Pool) IsRunning(name string) bool {
 	path := p.options.abs(name)
 	kind, _, err := p.options.kindFor(path)
 	if err != nil {
@@ -211,18 +211,18 @@ func (p *Pool) Running(name string) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	h := p.posts[post{kind.Name, kind.projectOf(p.options.Root, path)}]
-	return h != nil && h.atWork() != nil
+	h := p.histories[serverID{kind.Name, kind.projectOf(p.options.Root, path)}]
+	return h != nil && h.readyServer() != nil
 }
 
-// atWork returns the server of the post if it is ready, else nil.
-func (h *history) atWork() *server {
-	if h.now == nil {
+// readyServer returns the server of the post if it is ready, else nil.
+func (h *history) readyServer() *server {
+	if h.current == nil {
 		return nil
 	}
 	select {
-	case <-h.now.ready:
-		if s := h.now.server; s != nil && s.alive() {
+	case <-h.current.ready:
+		if s := h.current.server; s != nil && s.isAlive() {
 			return s
 		}
 	default:
@@ -230,20 +230,20 @@ func (h *history) atWork() *server {
 	return nil
 }
 
-// asking calls do with the server for a file, after sending the file's text.
-func (p *Pool) asking(ctx context.Context, name string, text []byte, do func(*server, string) error) error {
-	return p.with(ctx, name, func(s *server, path string) error {
-		if _, _, err := s.tell(ctx, path, text); err != nil {
+// withDocument calls do with the server for a file, after sending the file's text.
+func (p *Pool) withDocument(ctx context.Context, name string, text []byte, do func(*server, string) error) error {
+	return p.withServer(ctx, name, func(s *server, path string) error {
+		if _, _, err := s.syncDocument(ctx, path, text); err != nil {
 			return err
 		}
 		return do(s, path)
 	})
 }
 
-// with calls do with the server for a file. If the server dies meanwhile, it calls do once more with a
+// withServer calls do with the server for a file. If the server dies meanwhile, it calls do once more with a
 // new one.
-func (p *Pool) with(ctx context.Context, name string, do func(s *server, path string) error) error {
-	if err := p.options.May(); err != nil {
+func (p *Pool) withServer(ctx context.Context, name string, do func(s *server, path string) error) error {
+	if err := p.options.CheckAllowed(); err != nil {
 		return err
 	}
 	path := p.options.abs(name)
@@ -256,45 +256,45 @@ func (p *Pool) with(ctx context.Context, name string, do func(s *server, path st
 	}
 	root := kind.projectOf(p.options.Root, path)
 	for again := true; ; again = false {
-		s, err := p.server(ctx, kind, command, root)
+		s, err := p.ensureServer(ctx, kind, command, root)
 		if err != nil {
 			return err
 		}
 		err = do(s, path)
-		if err == nil || s.alive() || errors.Is(err, errSlow) || ctx.Err() != nil || !again {
-			return p.explain(s, err)
+		if err == nil || s.isAlive() || errors.Is(err, errTimeout) || ctx.Err() != nil || !again {
+			return p.explainError(s, err)
 		}
 	}
 }
 
-// explain adds a server's last words to the error that ended it.
-func (p *Pool) explain(s *server, err error) error {
-	if !errors.Is(err, errGone) {
+// explainError adds a server's last words to the error that ended it.
+func (p *Pool) explainError(s *server, err error) error {
+	if !errors.Is(err, errServerExited) {
 		return err
 	}
-	if said := s.conn.line.LastWords(); said != "" {
-		return fmt.Errorf("%s: %w (%s)", s.kind.Name, err, clip.Text(said, maxSaid))
+	if said := s.conn.transport.ExitReport(); said != "" {
+		return fmt.Errorf("%s: %w (%s)", s.kind.Name, err, clip.Truncate(said, maxExitReport))
 	}
 	return fmt.Errorf("%s: %w", s.kind.Name, err)
 }
 
-// maxSaid limits the bytes of a server's last words in an error.
-const maxSaid = 1000
+// maxExitReport limits the bytes of a server's last words in an error.
+const maxExitReport = 1000
 
 // locate returns the locations of the symbol at a position. The server answers with one location,
 // several, or several links.
 func (p *Pool) locate(ctx context.Context, method, name string, text []byte, at Position) (list []Location, err error) {
-	err = p.asking(ctx, name, text, func(s *server, path string) error {
-		ask := about(path)
+	err = p.withDocument(ctx, name, text, func(s *server, path string) error {
+		ask := documentID(path)
 		ask["position"] = at
 		if method == "textDocument/references" {
 			ask["context"] = map[string]any{"includeDeclaration": true}
 		}
 		var raw json.RawMessage
-		if err := s.request(ctx, requestLimit, method, ask, &raw); err != nil {
+		if err := s.request(ctx, requestTimeout, method, ask, &raw); err != nil {
 			return err
 		}
-		if list, err = s.places(raw); err != nil {
+		if list, err = s.parseLocations(raw); err != nil {
 			err = fmt.Errorf("%s: read the answer to %s: %w", s.kind.Name, method, err)
 		}
 		return err
@@ -310,10 +310,10 @@ type wireLocation struct {
 	TargetRange Range  `json:"targetSelectionRange"`
 }
 
-// maxPlaces limits the locations used from an answer.
-const maxPlaces = 5000
+// maxLocations limits the locations used from an answer.
+const maxLocations = 5000
 
-func (s *server) places(raw json.RawMessage) (list []Location, err error) {
+func (s *server) parseLocations(raw json.RawMessage) (list []Location, err error) {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
@@ -325,20 +325,20 @@ func (s *server) places(raw json.RawMessage) (list []Location, err error) {
 	if err := json.Unmarshal(raw, &sent); err != nil {
 		return nil, err
 	}
-	for _, w := range sent[:min(len(sent), maxPlaces)] {
+	for _, w := range sent[:min(len(sent), maxLocations)] {
 		if w.TargetURI != "" {
 			w.URI, w.Range = w.TargetURI, w.TargetRange
 		}
-		if path := pathOf(w.URI); path != "" {
-			list = append(list, Location{nameOf(s.top, path), w.Range})
+		if path := uriToPath(w.URI); path != "" {
+			list = append(list, Location{displayName(s.top, path), w.Range})
 		}
 	}
 	return list, nil
 }
 
-// prose returns text in any of the protocol's forms: a string, an object with a value, or a list of
+// markupText returns text in any of the protocol's forms: a string, an object with a value, or a list of
 // these.
-func prose(raw json.RawMessage) string {
+func markupText(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
 		return s
@@ -358,7 +358,7 @@ func prose(raw json.RawMessage) string {
 	var parts []string
 	for _, raw := range list {
 		if len(raw) > 0 && raw[0] != '[' {
-			parts = append(parts, prose(raw))
+			parts = append(parts, markupText(raw))
 		}
 	}
 	return strings.Join(parts, "\n\n")

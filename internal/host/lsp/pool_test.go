@@ -99,7 +99,7 @@ func told(t *testing.T, p *Pool) string {
 func TestServersQuestionsAreAnswered(t *testing.T) {
 	p, _ := open(t, "asks")
 	log := told(t, p)
-	root, _ := json.Marshal([]map[string]any{{"name": filepath.Base(p.options.Root), "uri": uriOf(p.options.Root)}})
+	root, _ := json.Marshal([]map[string]any{{"name": filepath.Base(p.options.Root), "uri": pathToURI(p.options.Root)}})
 	for _, want := range []string{
 		`answer "q0" [{"colour":"blue"},null]`,
 		`answer "q1" null`, `answer "q2" null`,
@@ -139,14 +139,14 @@ func TestDocumentsAreKeptUpToDate(t *testing.T) {
 	put(t, filepath.Join(dir, "notes.txt"), "changed")
 	put(t, filepath.Join(dir, "node_modules/x.fake"), "changed")
 	log := told(t, p)
-	events := fmt.Sprintf(`[{"type":2,"uri":%q},{"type":1,"uri":%q}]`, uriOf(p.options.abs("a.fake")), uriOf(p.options.abs("new.fake")))
+	events := fmt.Sprintf(`[{"type":2,"uri":%q},{"type":1,"uri":%q}]`, pathToURI(p.options.abs("a.fake")), pathToURI(p.options.abs("new.fake")))
 	if !strings.Contains(log, "didClose\nworkspace/didChangeWatchedFiles "+events) {
 		t.Errorf("a.fake changed behind our back, new.fake was made; want %s in:\n%s", events, log)
 	}
 	if err := os.Remove(filepath.Join(dir, "new.fake")); err != nil {
 		t.Fatal(err)
 	}
-	if log := told(t, p); !strings.Contains(log, `{"type":3,"uri":"`+uriOf(p.options.abs("new.fake"))) {
+	if log := told(t, p); !strings.Contains(log, `{"type":3,"uri":"`+pathToURI(p.options.abs("new.fake"))) {
 		t.Errorf("new.fake was removed:\n%s", log)
 	}
 }
@@ -176,7 +176,7 @@ func TestServerDies(t *testing.T) {
 func TestServerKeepsDying(t *testing.T) {
 	p, _ := open(t, "always dies")
 	_, err := p.Hover(t.Context(), "a.fake", []byte("die"), Position{})
-	if err == nil || !errors.Is(err, errGone) || !strings.Contains(err.Error(), "fakels: language server exited") {
+	if err == nil || !errors.Is(err, errServerExited) || !strings.Contains(err.Error(), "fakels: language server exited") {
 		t.Errorf("error %v", err)
 	}
 	if words, err := p.Hover(t.Context(), "a.fake", []byte("live"), Position{0, 4}); err != nil || words != "live" {
@@ -199,7 +199,7 @@ func TestServerThatDoesNotBegin(t *testing.T) {
 			if _, err := p.Diagnose(t.Context(), "a.fake", nil); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("error %v, want one with %q", err, want)
 			}
-			for range len(delays) {
+			for range len(restartDelays) {
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 				_, err := p.Diagnose(ctx, "a.fake", nil)
 				cancel()
@@ -252,11 +252,11 @@ func TestCancelledCall(t *testing.T) {
 // untilBusy waits until the server returned that it is at work.
 func untilBusy(t *testing.T, p *Pool) {
 	t.Helper()
-	s, err := p.server(t.Context(), p.options.Servers[0], nil, p.options.Root)
+	s, err := p.ensureServer(t.Context(), p.options.Servers[0], nil, p.options.Root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for now := s.about(""); !now.busy; now = s.about("") {
+	for now := s.fileState(""); !now.busy; now = s.fileState("") {
 		<-now.changed
 	}
 }
@@ -270,12 +270,12 @@ func TestStubbornServerAndItsChildrenAreEnded(t *testing.T) {
 
 func TestClosedPool(t *testing.T) {
 	p, _ := open(t, "normal")
-	if _, err := p.Diagnose(t.Context(), "a.fake", nil); err != nil || !p.Running("a.fake") {
-		t.Fatalf("running %v, %v", p.Running("a.fake"), err)
+	if _, err := p.Diagnose(t.Context(), "a.fake", nil); err != nil || !p.IsRunning("a.fake") {
+		t.Fatalf("running %v, %v", p.IsRunning("a.fake"), err)
 	}
 	p.Close()
 	p.Close()
-	if _, err := p.Diagnose(t.Context(), "a.fake", nil); !errors.Is(err, ErrClosed) || p.Running("a.fake") {
+	if _, err := p.Diagnose(t.Context(), "a.fake", nil); !errors.Is(err, ErrClosed) || p.IsRunning("a.fake") {
 		t.Errorf("after Close: %v", err)
 	}
 }
@@ -312,8 +312,8 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if len(p.posts) != 2 {
-		t.Errorf("%d servers for two projects", len(p.posts))
+	if len(p.histories) != 2 {
+		t.Errorf("%d servers for two projects", len(p.histories))
 	}
 }
 
@@ -349,7 +349,7 @@ func TestOnlyProgramsFromOutsideAreRun(t *testing.T) {
 	} {
 		p := New(Options{Root: ws, Env: []string{"PATH=/nowhere", "PATH=" + path}, Servers: tc.servers})
 		started := false
-		p.launch = func(command []string, _ string, _ []string) (line, error) {
+		p.launch = func(command []string, _ string, _ []string) (transport, error) {
 			started = true
 			return nil, errors.New("not started here")
 		}
@@ -367,14 +367,14 @@ func TestAServerHasTheEnvironmentOfItsSetting(t *testing.T) {
 	if err := os.Chmod(filepath.Join(bin, "zls"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	k, err := Configured("zig", json.RawMessage(`{"command":"zls","args":["-x"],"files":{".zig":"zig"},"env":{"ZIG":"1"}}`))
+	k, err := ParseKind("zig", json.RawMessage(`{"command":"zls","args":["-x"],"files":{".zig":"zig"},"env":{"ZIG":"1"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := New(Options{Root: ws, Env: []string{"PATH=" + bin}, Servers: []Kind{k}})
 	defer p.Close()
 	var command, env []string
-	p.launch = func(c []string, _ string, e []string) (line, error) {
+	p.launch = func(c []string, _ string, e []string) (transport, error) {
 		command, env = c, e
 		return nil, errors.New("not started here")
 	}
@@ -419,8 +419,8 @@ func TestTypeScriptIsThePersons(t *testing.T) {
 			if got := k.Name; err == nil && got != tc.want || err != nil && !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%q, %v, want %q", got, err, tc.want)
 			}
-			if k.options != nil && !strings.Contains(fmt.Sprint(k.options(o)), "path:"+bin) {
-				t.Errorf("options %v", k.options(o))
+			if k.initOptions != nil && !strings.Contains(fmt.Sprint(k.initOptions(o)), "path:"+bin) {
+				t.Errorf("options %v", k.initOptions(o))
 			}
 		})
 	}

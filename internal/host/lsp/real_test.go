@@ -127,7 +127,7 @@ func (p project) pool(t *testing.T) (*Pool, string) {
 		put(t, filepath.Join(dir, name), text)
 	}
 	o := Options{Root: dir, Env: append(os.Environ(), "PATH="+onlyProgram(t, p.program)), Cache: t.TempDir()}
-	for _, k := range known {
+	for _, k := range builtinKinds {
 		if k.Command[0] == p.program {
 			o.Servers = append(o.Servers, k) // before any other there may be
 		}
@@ -277,7 +277,7 @@ func after(t *testing.T, text, part string) Position {
 	before += part
 	lines := strings.Split(before, "\n")
 	last := lines[len(lines)-1]
-	return Position{Line: len(lines) - 1, Character: UnitsAt(last, len([]rune(last)))}
+	return Position{Line: len(lines) - 1, Character: UTF16Offset(last, len([]rune(last)))}
 }
 
 func mentions(r Report, path, word string) bool {

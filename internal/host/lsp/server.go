@@ -16,65 +16,65 @@ import (
 
 // Time limits.
 const (
-	startLimit    = 30 * time.Second       // to start and initialize
-	requestLimit  = 30 * time.Second       // to answer a request
-	diagnoseLimit = 15 * time.Second       // to diagnose a file
-	surveyLimit   = 15 * time.Second       // to diagnose a project
-	stopLimit     = 500 * time.Millisecond // to exit when asked
-	settleTime    = 250 * time.Millisecond // silence after which diagnostics count as complete
-	longSettle    = time.Second            // the same after an empty list that may be incomplete
-	retryPause    = 100 * time.Millisecond // before repeating a canceled request
-	status        = "status"               // token for the work of a server that announces idleness; real tokens are JSON
-	maxBusy       = 1000                   // limit on counted work items
+	startTimeout    = 30 * time.Second       // to start and initialize
+	requestTimeout  = 30 * time.Second       // to answer a request
+	diagnoseTimeout = 15 * time.Second       // to diagnose a file
+	surveyTimeout   = 15 * time.Second       // to diagnose a project
+	stopTimeout     = 500 * time.Millisecond // to exit when asked
+	settleTime      = 250 * time.Millisecond // silence after which diagnostics count as complete
+	longSettleTime  = time.Second            // the same after an empty list that may be incomplete
+	retryPause      = 100 * time.Millisecond // before repeating a canceled request
+	idleToken       = "status"               // token for the work of a server that announces idleness; real tokens are JSON
+	maxBusyItems    = 1000                   // limit on counted work items
 )
 
 // server is a running language server of one project.
 type server struct {
-	kind Kind
-	top  string // workspace root
-	root string // project root
-	conn *conn
-	talk sync.WaitGroup // the connection's goroutine
+	kind      Kind
+	top       string // workspace root
+	root      string // project root
+	conn      *conn
+	connGroup sync.WaitGroup // the connection's goroutine
 
-	sync sync.Mutex // held while sending changes; guards the fields below
-	docs map[string]*document
-	uses int // counter of document uses
-	disk snapshot
+	syncMu    sync.Mutex // held while sending changes; guards the fields below
+	docs      map[string]*document
+	uses      int // counter of document uses
+	diskState snapshot
 
 	wantsSave bool        // set before first use
 	stopping  atomic.Bool // the server was asked to exit
 
-	mu      sync.Mutex // guards the fields below
-	pulls   bool       // answers diagnostic requests
-	heard   map[string]published
-	serial  int                 // counter of publications
-	busy    map[string]struct{} // work that the server reports as in progress
-	ill     string              // why it cannot tell what is wrong with code; "" if it can
-	changed chan struct{}       // closed and replaced when one of these fields changes
+	mu           sync.Mutex // guards the fields below
+	supportsPull bool       // answers diagnostic requests
+	publications map[string]publication
+	serial       int                 // counter of publications
+	busy         map[string]struct{} // work that the server reports as in progress
+	failure      string              // why it cannot tell what is wrong with code; "" if it can
+	changed      chan struct{}       // closed and replaced when one of these fields changes
 }
 
-func newServer(k Kind, top, root string, l line) *server {
+func newServer(k Kind, top, root string, l transport) *server {
 	s := &server{
 		kind: k, top: top, root: root, conn: &conn{
-			line: l, wake: make(chan struct{}, 1), done: make(chan struct{}), room: maxOutbox,
+			transport: l, wake: make(chan struct{}, 1), done: make(chan struct{}), outboxLimit: maxOutbox,
 			pending: make(map[int64]chan message),
 		},
-		docs: make(map[string]*document), heard: make(map[string]published),
+		docs: make(map[string]*document), publications: make(map[string]publication),
 		busy: make(map[string]struct{}), changed: make(chan struct{}),
 	}
-	if k.rests {
-		s.busy[status] = struct{}{}
+	if k.announcesIdle {
+		s.busy[idleToken] = struct{}{}
 	}
-	s.conn.ask, s.conn.tell = s.onRequest, s.onNotification
+	s.conn.onRequest, s.conn.onNotification = s.onRequest, s.onNotification
 	return s
 }
 
-func (s *server) introduce(ctx context.Context, o Options) error {
+func (s *server) initialize(ctx context.Context, o Options) error {
 	init := s.kind.Init
-	if s.kind.options != nil {
-		init = s.kind.options(o)
+	if s.kind.initOptions != nil {
+		init = s.kind.initOptions(o)
 	}
-	s.disk = s.scan(ctx, nil)
+	s.diskState = s.scan(ctx, nil)
 	var reply struct {
 		Capabilities struct {
 			TextDocumentSync   json.RawMessage `json:"textDocumentSync"`
@@ -83,12 +83,12 @@ func (s *server) introduce(ctx context.Context, o Options) error {
 		} `json:"capabilities"`
 	}
 	yes := map[string]any{"dynamicRegistration": true}
-	if err := s.request(ctx, startLimit, "initialize", map[string]any{
-		"processId":             watched(),
+	if err := s.request(ctx, startTimeout, "initialize", map[string]any{
+		"processId":             watchedPID(),
 		"clientInfo":            map[string]any{"name": o.Program, "version": o.Version},
 		"rootPath":              s.root,
-		"rootUri":               uriOf(s.root),
-		"workspaceFolders":      s.folders(),
+		"rootUri":               pathToURI(s.root),
+		"workspaceFolders":      s.workspaceFolders(),
 		"initializationOptions": init,
 		"capabilities": map[string]any{
 			"general":      map[string]any{"positionEncodings": []string{"utf-16"}},
@@ -114,14 +114,14 @@ func (s *server) introduce(ctx context.Context, o Options) error {
 	if e := reply.Capabilities.PositionEncoding; e != "" && e != "utf-16" {
 		return fmt.Errorf("%s counts characters in %s, which coder did not offer", s.kind.Name, e)
 	}
-	if raw := reply.Capabilities.TextDocumentSync; given(raw) { // a number, which means the default, or an object
+	if raw := reply.Capabilities.TextDocumentSync; hasCapability(raw) { // a number, which means the default, or an object
 		var how struct {
 			Save json.RawMessage `json:"save"`
 		}
-		s.wantsSave = json.Unmarshal(raw, &how) != nil || given(how.Save)
+		s.wantsSave = json.Unmarshal(raw, &how) != nil || hasCapability(how.Save)
 	}
 	s.mu.Lock()
-	s.pulls = given(reply.Capabilities.DiagnosticProvider)
+	s.supportsPull = hasCapability(reply.Capabilities.DiagnosticProvider)
 	s.mu.Unlock()
 	err := s.conn.notify("initialized", struct{}{})
 	if s.kind.Settings != nil {
@@ -130,12 +130,12 @@ func (s *server) introduce(ctx context.Context, o Options) error {
 	return err
 }
 
-func (s *server) folders() any {
-	return []map[string]any{{"uri": uriOf(s.root), "name": filepath.Base(s.root)}}
+func (s *server) workspaceFolders() any {
+	return []map[string]any{{"uri": pathToURI(s.root), "name": filepath.Base(s.root)}}
 }
 
-// given reports whether a capability is present: true or an object.
-func given(raw json.RawMessage) bool {
+// hasCapability reports whether a capability is present: true or an object.
+func hasCapability(raw json.RawMessage) bool {
 	return len(raw) > 0 && string(raw) != "null" && string(raw) != "false"
 }
 
@@ -144,21 +144,21 @@ func given(raw json.RawMessage) bool {
 func (s *server) request(ctx context.Context, limit time.Duration, method string, params, result any) error {
 	wait, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	heard := s.conn.heard.Load()
+	heard := s.conn.received.Load()
 	err := s.conn.call(wait, method, params, result)
 	var refusal *replyError
 	switch {
-	case err == nil || ctx.Err() != nil || errors.Is(err, errGone):
+	case err == nil || ctx.Err() != nil || errors.Is(err, errServerExited):
 		return err
 	case errors.As(err, &refusal):
 		return fmt.Errorf("%s: %w", s.kind.Name, err)
 	case wait.Err() == nil:
 		return fmt.Errorf("%s: %s: %w", s.kind.Name, method, err)
 	}
-	if s.conn.heard.Load() == heard {
-		s.conn.end(errors.New("not responding"))
+	if s.conn.received.Load() == heard {
+		s.conn.closeWith(errors.New("not responding"))
 	}
-	return fmt.Errorf("%s %w within %v", s.kind.Name, errSlow, limit)
+	return fmt.Errorf("%s %w within %v", s.kind.Name, errTimeout, limit)
 }
 
 func (s *server) onRequest(method string, params json.RawMessage) (any, error) {
@@ -178,7 +178,7 @@ func (s *server) onRequest(method string, params json.RawMessage) (any, error) {
 		}
 		return list, nil
 	case "workspace/workspaceFolders":
-		return s.folders(), nil
+		return s.workspaceFolders(), nil
 	case "workspace/applyEdit":
 		return map[string]any{"applied": false, "failureReason": "files are only changed when asked to"}, nil
 	case "window/showDocument":
@@ -194,7 +194,7 @@ func (s *server) onRequest(method string, params json.RawMessage) (any, error) {
 		}
 		for _, r := range q.Registrations {
 			if r.Method == "textDocument/diagnostic" { // the server offers diagnostic requests
-				s.update(func() { s.pulls = true })
+				s.update(func() { s.supportsPull = true })
 			}
 		}
 		return nil, nil
@@ -203,13 +203,13 @@ func (s *server) onRequest(method string, params json.RawMessage) (any, error) {
 		"workspace/inlineValue/refresh", "workspace/codeLens/refresh", "workspace/foldingRange/refresh":
 		return nil, nil
 	}
-	return nil, &replyError{methodNotFound, "not supported: " + clip.Text(method, 100)}
+	return nil, &replyError{methodNotFound, "not supported: " + clip.Truncate(method, 100)}
 }
 
 func (s *server) onNotification(method string, params json.RawMessage) {
 	switch method {
 	case "textDocument/publishDiagnostics":
-		s.publish(params)
+		s.onPublish(params)
 	case "$/progress":
 		var p struct {
 			Token json.RawMessage `json:"token"`
@@ -223,7 +223,7 @@ func (s *server) onNotification(method string, params json.RawMessage) {
 		switch token := string(p.Token); p.Value.Kind {
 		case "begin":
 			s.update(func() {
-				if len(s.busy) < maxBusy {
+				if len(s.busy) < maxBusyItems {
 					s.busy[token] = struct{}{}
 				}
 			})
@@ -240,13 +240,13 @@ func (s *server) onNotification(method string, params json.RawMessage) {
 			return
 		}
 		s.update(func() {
-			delete(s.busy, status)
+			delete(s.busy, idleToken)
 			if !p.Quiescent {
-				s.busy[status] = struct{}{}
+				s.busy[idleToken] = struct{}{}
 			}
-			s.ill = ""
+			s.failure = ""
 			if p.Health == "error" {
-				s.ill = cmp.Or(clip.Text(p.Message, maxMessage), "the server is not well")
+				s.failure = cmp.Or(clip.Truncate(p.Message, maxMessage), "the server is not well")
 			}
 		})
 	}
@@ -263,7 +263,7 @@ func (s *server) update(change func()) {
 
 func (s *server) stop() {
 	s.stopping.Store(true)
-	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	if s.conn.call(ctx, "shutdown", nil, nil) == nil && s.conn.notify("exit", nil) == nil {
 		select {
@@ -271,11 +271,11 @@ func (s *server) stop() {
 		case <-ctx.Done():
 		}
 	}
-	s.conn.end(errors.New("the server was stopped"))
+	s.conn.closeWith(errors.New("the server was stopped"))
 }
 
-// alive reports whether the server is running and not stopping.
-func (s *server) alive() bool {
+// isAlive reports whether the server is running and not stopping.
+func (s *server) isAlive() bool {
 	select {
 	case <-s.conn.done:
 		return false

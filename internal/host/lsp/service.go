@@ -10,11 +10,11 @@ import (
 	"coder/internal/core/clock"
 )
 
-// server returns the server for kind and root, and starts it if necessary. It waits until the server is
+// ensureServer returns the server for kind and root, and starts it if necessary. It waits until the server is
 // ready or ctx ends; in that case the start continues.
-func (p *Pool) server(ctx context.Context, kind Kind, command []string, root string) (*server, error) {
+func (p *Pool) ensureServer(ctx context.Context, kind Kind, command []string, root string) (*server, error) {
 	for {
-		sv, err := p.service(kind, command, root)
+		sv, err := p.ensureService(kind, command, root)
 		if err != nil {
 			return nil, err
 		}
@@ -26,7 +26,7 @@ func (p *Pool) server(ctx context.Context, kind Kind, command []string, root str
 		if sv.err != nil {
 			return nil, sv.err
 		}
-		if sv.server.alive() {
+		if sv.server.isAlive() {
 			select {
 			case sv.used <- struct{}{}:
 			default:
@@ -41,58 +41,58 @@ func (p *Pool) server(ctx context.Context, kind Kind, command []string, root str
 	}
 }
 
-// service returns the service of a post, or begins one.
-func (p *Pool) service(kind Kind, command []string, root string) (*service, error) {
+// ensureService returns the service of a post, or begins one.
+func (p *Pool) ensureService(kind Kind, command []string, root string) (*service, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.life.Err() != nil {
+	if p.ctx.Err() != nil {
 		return nil, ErrClosed
 	}
-	at := post{kind.Name, root}
-	h := p.posts[at]
+	at := serverID{kind.Name, root}
+	h := p.histories[at]
 	if h == nil {
 		h = new(history)
-		p.posts[at] = h
+		p.histories[at] = h
 	}
-	if h.now == nil {
-		if h.deaths >= len(delays) { // recent deaths
+	if h.current == nil {
+		if h.deaths >= len(restartDelays) { // recent deaths
 			select {
-			case <-h.rested:
+			case <-h.pauseOver:
 				h.deaths = 0
 			default:
-				return nil, fmt.Errorf("%s exited %d times and will not restart for a while; last: %w", kind.Name, h.deaths, h.last)
+				return nil, fmt.Errorf("%s exited %d times and will not restart for a while; last: %w", kind.Name, h.deaths, h.lastErr)
 			}
 		}
 		var oldest *service
 		n := 0
-		for _, h := range p.posts {
-			if h.now == nil {
+		for _, h := range p.histories {
+			if h.current == nil {
 				continue
 			}
-			if n++; oldest == nil || h.now.when < oldest.when {
-				oldest = h.now
+			if n++; oldest == nil || h.current.lastUse < oldest.lastUse {
+				oldest = h.current
 			}
 		}
 		if n >= maxServers {
 			oldest.cancel()
 		}
-		life, cancel := context.WithCancel(p.life)
+		life, cancel := context.WithCancel(p.ctx)
 		sv := &service{ready: make(chan struct{}), used: make(chan struct{}, 1), ended: make(chan struct{}), cancel: cancel}
-		h.now = sv
-		do := duty{kind, command, root, delays[h.deaths]}
-		p.work.Go(func() {
+		h.current = sv
+		do := launchSpec{kind, command, root, restartDelays[h.deaths]}
+		p.owners.Go(func() {
 			defer cancel()
 			defer close(sv.ended)
 			died, proven := p.serve(life, sv, do)
 			p.mu.Lock()
-			h.now = nil
+			h.current = nil
 			if proven {
 				h.deaths = 0
 			}
 			if died != nil { // counts against the next one
-				h.last = died
-				if h.deaths++; h.deaths >= len(delays) {
-					h.rested = time.After(restTime)
+				h.lastErr = died
+				if h.deaths++; h.deaths >= len(restartDelays) {
+					h.pauseOver = time.After(crashPause)
 				}
 			}
 			p.mu.Unlock()
@@ -102,11 +102,11 @@ func (p *Pool) service(kind Kind, command []string, root string) (*service, erro
 		})
 	}
 	p.uses++
-	h.now.when = p.uses
-	return h.now, nil
+	h.current.lastUse = p.uses
+	return h.current, nil
 }
 
-type duty struct {
+type launchSpec struct {
 	kind    Kind
 	command []string
 	root    string
@@ -115,49 +115,49 @@ type duty struct {
 
 // serve runs a server until it dies or must stop. It returns why the server died, and whether it ran
 // long enough to count as proven. If it never became ready, sv.err says why.
-func (p *Pool) serve(life context.Context, sv *service, do duty) (died error, proven bool) {
-	s, err := p.begin(life, do)
+func (p *Pool) serve(life context.Context, sv *service, do launchSpec) (died error, proven bool) {
+	s, err := p.startServer(life, do)
 	switch {
 	case err != nil && life.Err() != nil:
-		sv.err = fmt.Errorf("%s: %w", do.kind.Name, errLeft)
+		sv.err = fmt.Errorf("%s: %w", do.kind.Name, errStopped)
 		return nil, false
 	case err != nil:
 		sv.err = err
 		return err, false
 	}
-	long := time.After(provenTime)
+	long := time.After(stableTime)
 	sv.server = s
 	close(sv.ready)
-	idle := time.NewTimer(idleLimit)
+	idle := time.NewTimer(idleTimeout)
 	defer idle.Stop()
 	for used := true; used; {
 		used = false
 		select {
 		case <-sv.used:
 			used = true
-			idle.Reset(idleLimit)
+			idle.Reset(idleTimeout)
 		case <-idle.C:
 			s.stop()
 		case <-life.Done():
 			s.stop()
 		case <-s.conn.done:
-			err = s.conn.gone()
+			err = s.conn.endError()
 		}
 	}
-	s.talk.Wait()
+	s.connGroup.Wait()
 	select {
 	case <-long:
 		proven = true
 	default:
 	}
-	return p.explain(s, err), proven
+	return p.explainError(s, err), proven
 }
 
-func (p *Pool) begin(life context.Context, do duty) (*server, error) {
+func (p *Pool) startServer(life context.Context, do launchSpec) (*server, error) {
 	if err := clock.Sleep(life, do.delay); err != nil {
 		return nil, err
 	}
-	dir, env, err := p.options.surroundings(do.root)
+	dir, env, err := p.options.launchEnv(do.root)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", do.kind.Name, err)
 	}
@@ -166,14 +166,14 @@ func (p *Pool) begin(life context.Context, do duty) (*server, error) {
 		return nil, err
 	}
 	s := newServer(do.kind, p.options.Root, do.root, l)
-	s.talk.Go(s.conn.run)
-	if err := s.introduce(life, p.options); err != nil {
-		s.conn.end(err)
-		s.talk.Wait()
-		return nil, p.explain(s, err)
+	s.connGroup.Go(s.conn.run)
+	if err := s.initialize(life, p.options); err != nil {
+		s.conn.closeWith(err)
+		s.connGroup.Wait()
+		return nil, p.explainError(s, err)
 	}
 	return s, nil
 }
 
-// errLeft reports that a server had to stop before it was ready.
-var errLeft = errors.New("stopped before it was ready")
+// errStopped reports that a server had to stop before it was ready.
+var errStopped = errors.New("stopped before it was ready")

@@ -15,14 +15,14 @@ import (
 	"coder/internal/host/repofile"
 )
 
-// surroundings returns the directory and environment to start a server with. The project cannot choose
+// launchEnv returns the directory and environment to start a server with. The project cannot choose
 // programs through them: the directory is outside the project, since launchers look there for requested
 // versions; the PATH has no directories inside the workspace and no relative ones; and the variables
 // direct the tools that servers start to the user's own installations.
-func (o Options) surroundings(root string) (dir string, env []string, err error) {
-	path := slices.DeleteFunc(filepath.SplitList(o.path()), func(dir string) bool {
+func (o Options) launchEnv(root string) (dir string, env []string, err error) {
+	path := slices.DeleteFunc(filepath.SplitList(o.searchPath()), func(dir string) bool {
 		real, err := filepath.EvalSymlinks(dir)
-		return !filepath.IsAbs(dir) || err != nil || within(o.Root, real) || within(o.Root, dir)
+		return !filepath.IsAbs(dir) || err != nil || isWithin(o.Root, real) || isWithin(o.Root, dir)
 	})
 	env = append(slices.Clone(o.Env), "PATH="+strings.Join(path, string(filepath.ListSeparator)),
 		"GOTOOLCHAIN=local", "GOPROXY=off",
@@ -30,7 +30,7 @@ func (o Options) surroundings(root string) (dir string, env []string, err error)
 		"PYTHONSAFEPATH=1", "PYTHONDONTWRITEBYTECODE=1",
 		"COREPACK_ENABLE_PROJECT_SPEC=0",
 	)
-	if rustc, _ := o.find("rustc"); rustc != "" {
+	if rustc, _ := o.findProgram("rustc"); rustc != "" {
 		env = append(env, "RUSTC="+rustc)
 	}
 	if o.Cache == "" {
@@ -49,32 +49,32 @@ func (o Options) surroundings(root string) (dir string, env []string, err error)
 // rustToolchain returns the user's toolchain: from the environment or rustup's settings, or else the
 // default. It must be explicit, or rustup consults the project.
 func (o Options) rustToolchain() string {
-	if name := o.value("RUSTUP_TOOLCHAIN"); name != "" && !strings.ContainsRune(name, filepath.Separator) {
+	if name := o.getenv("RUSTUP_TOOLCHAIN"); name != "" && !strings.ContainsRune(name, filepath.Separator) {
 		return name
 	}
-	home := o.value("RUSTUP_HOME")
+	home := o.getenv("RUSTUP_HOME")
 	if home == "" {
-		home = filepath.Join(o.value("HOME"), ".rustup")
+		home = filepath.Join(o.getenv("HOME"), ".rustup")
 	}
-	text, _ := repofile.Own(filepath.Join(home, "settings.toml"), maxSettings) // without the file there is no rustup
+	text, _ := repofile.ReadOwn(filepath.Join(home, "settings.toml"), maxSettings) // without the file there is no rustup
 	for line := range strings.Lines(string(text)) {
 		key, value, _ := strings.Cut(line, "=")
 		if strings.TrimSpace(key) == "default_toolchain" {
 			return strings.Trim(strings.TrimSpace(value), `"'`)
 		}
 	}
-	return usualToolchain
+	return defaultToolchain
 }
 
 const (
-	usualToolchain = "stable"
-	maxSettings    = 1 << 20 // limit on a settings file, in bytes
+	defaultToolchain = "stable"
+	maxSettings      = 1 << 20 // limit on a settings file, in bytes
 )
 
-func (o Options) path() string { return o.value("PATH") }
+func (o Options) searchPath() string { return o.getenv("PATH") }
 
-// value returns a variable of the servers' environment; the last assignment counts.
-func (o Options) value(name string) (value string) {
+// getenv returns a variable of the servers' environment; the last assignment counts.
+func (o Options) getenv(name string) (value string) {
 	for _, kv := range o.Env {
 		if v, ok := strings.CutPrefix(kv, name+"="); ok {
 			value = v
@@ -83,25 +83,25 @@ func (o Options) value(name string) (value string) {
 	return value
 }
 
-// firstNative is the first major version of TypeScript that is a language server itself. Older versions
+// firstNativeVersion is the first major version of TypeScript that is a language server itself. Older versions
 // bring a tsserver, which needs a wrapper.
-const firstNative = 7
+const firstNativeVersion = 7
 
-// servesItself reports whether a tsc program belongs to a TypeScript that is a language server. It reads
+// isNativeTypeScript reports whether a tsc program belongs to a TypeScript that is a language server. It reads
 // the version instead of running the program.
-func servesItself(_ Options, program string) bool {
+func isNativeTypeScript(_ Options, program string) bool {
 	var pack struct{ Name, Version string }
-	text, err := repofile.Own(filepath.Join(packageOf(program), "package.json"), maxSettings)
+	text, err := repofile.ReadOwn(filepath.Join(packageDir(program), "package.json"), maxSettings)
 	if err != nil || json.Unmarshal(text, &pack) != nil {
 		return false
 	}
 	major, _, _ := strings.Cut(pack.Version, ".")
 	n, err := strconv.Atoi(major)
-	return err == nil && pack.Name == "typescript" && n >= firstNative
+	return err == nil && pack.Name == "typescript" && n >= firstNativeVersion
 }
 
-// packageOf returns the folder of the package whose bin folder contains a program.
-func packageOf(program string) string {
+// packageDir returns the folder of the package whose bin folder contains a program.
+func packageDir(program string) string {
 	real, err := filepath.EvalSymlinks(program)
 	if err != nil {
 		return program
@@ -109,15 +109,15 @@ func packageOf(program string) string {
 	return filepath.Dir(filepath.Dir(real))
 }
 
-func hasTsserver(o Options, _ string) bool { return o.tsserver() != "" }
+func hasTsserver(o Options, _ string) bool { return o.tsserverPath() != "" }
 
-// tsserver returns the library of the user's tsserver, or "". The project's own is untrusted code.
-func (o Options) tsserver() string {
-	bin, _ := o.find("tsserver")
+// tsserverPath returns the library of the user's tsserver, or "". The project's own is untrusted code.
+func (o Options) tsserverPath() string {
+	bin, _ := o.findProgram("tsserver")
 	if bin == "" {
 		return ""
 	}
-	lib := filepath.Join(packageOf(bin), "lib", "tsserver.js")
+	lib := filepath.Join(packageDir(bin), "lib", "tsserver.js")
 	if _, err := os.Stat(lib); err != nil {
 		return ""
 	}
@@ -129,7 +129,7 @@ func (o Options) tsserver() string {
 func typescriptOptions(o Options) any {
 	return map[string]any{
 		"disableAutomaticTypingAcquisition": true,
-		"tsserver":                          map[string]any{"path": o.tsserver(), "useSyntaxServer": "never"},
+		"tsserver":                          map[string]any{"path": o.tsserverPath(), "useSyntaxServer": "never"},
 	}
 }
 
@@ -145,16 +145,16 @@ type tsPosition struct{ Line, Offset int }
 
 func (p tsPosition) position() Position { return Position{max(0, p.Line-1), max(0, p.Offset-1)} }
 
-// askTsserver requests a document's diagnostics from tsserver itself. Its unsolicited ones arrive in
+// requestTsserver requests a document's diagnostics from tsserver itself. Its unsolicited ones arrive in
 // pieces, and nothing marks the last.
-func askTsserver(ctx context.Context, s *server, path string) (list []Diagnostic, err error) {
+func requestTsserver(ctx context.Context, s *server, path string) (list []Diagnostic, err error) {
 	for _, about := range []string{"syntacticDiagnosticsSync", "semanticDiagnosticsSync"} {
 		var reply struct {
 			Type string         `json:"type"`
 			Body []tsDiagnostic `json:"body"`
 		}
-		ask := map[string]any{"command": "typescript.tsserverRequest", "arguments": []any{about, map[string]any{"file": uriOf(path)}}}
-		if err := s.request(ctx, requestLimit, "workspace/executeCommand", ask, &reply); err != nil {
+		ask := map[string]any{"command": "typescript.tsserverRequest", "arguments": []any{about, map[string]any{"file": pathToURI(path)}}}
+		if err := s.request(ctx, requestTimeout, "workspace/executeCommand", ask, &reply); err != nil {
 			return list, err
 		}
 		if reply.Type != "response" || reply.Body == nil {
@@ -164,7 +164,7 @@ func askTsserver(ctx context.Context, s *server, path string) (list []Diagnostic
 		for i, d := range reply.Body {
 			sent[i] = wireDiagnostic{Range{d.Start.position(), d.End.position()}, cmp.Or(severities[d.Category], Error), d.Code, "typescript", d.Text}
 		}
-		list = append(list, diagnostics(nameOf(s.top, path), sent)...)
+		list = append(list, convertDiagnostics(displayName(s.top, path), sent)...)
 	}
 	return list, nil
 }

@@ -47,11 +47,11 @@ func TestTheProjectDoesNotChooseWhatRuns(t *testing.T) {
 	} {
 		o := Options{Root: ws, Env: append(tc.env, path)}
 		for _, o.Cache = range []string{"", t.TempDir()} {
-			dir, env, err := o.surroundings(ws)
+			dir, env, err := o.launchEnv(ws)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if o.Cache != "" && within(ws, dir) {
+			if o.Cache != "" && isWithin(ws, dir) {
 				t.Errorf("%s: started in %s", tc.name, dir)
 			}
 			cmd := exec.Command("/bin/sh", "-c", "cd "+ws+" && cargo; echo $GOTOOLCHAIN $RUSTC_WRAPPER; echo $PATH")

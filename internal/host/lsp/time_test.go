@@ -27,11 +27,11 @@ func TestServerThatNeverAnswers(t *testing.T) {
 		defer p.Close()
 		d := took(func() {
 			_, err := p.Hover(t.Context(), "a.fake", nil, Position{})
-			if !errors.Is(err, errSlow) || !strings.Contains(err.Error(), "fakels did not answer within 30s") {
+			if !errors.Is(err, errTimeout) || !strings.Contains(err.Error(), "fakels did not answer within 30s") {
 				t.Errorf("error %v", err)
 			}
 		})
-		if d != requestLimit || starts != 1 {
+		if d != requestTimeout || starts != 1 {
 			t.Errorf("took %v, %d starts", d, starts)
 		}
 		// It said nothing at all, so the next one is another.
@@ -51,7 +51,7 @@ func TestServerThatNeverBegins(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 		})
-		if d != startLimit {
+		if d != startTimeout {
 			t.Errorf("took %v", d)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -67,17 +67,17 @@ func TestServerThatDoesNotRead(t *testing.T) {
 		ours := &blocked{closed: make(chan struct{})}
 		s := newServer(Kind{Name: "deaf"}, "/", t.TempDir(), ours)
 		go s.conn.run()
-		defer s.conn.end(errors.New("test is over"))
+		defer s.conn.closeWith(errors.New("test is over"))
 		d := took(func() {
 			err := s.request(t.Context(), time.Hour, "x", nil, nil)
-			if !errors.Is(err, errGone) || !strings.Contains(err.Error(), "does not read") {
+			if !errors.Is(err, errServerExited) || !strings.Contains(err.Error(), "does not read") {
 				t.Errorf("error %v", err)
 			}
 		})
-		if d != writeLimit {
+		if d != writeTimeout {
 			t.Errorf("took %v", d)
 		}
-		if err := s.conn.notify("x", nil); !errors.Is(err, errGone) {
+		if err := s.conn.notify("x", nil); !errors.Is(err, errServerExited) {
 			t.Errorf("notify: %v", err)
 		}
 	})
@@ -86,14 +86,14 @@ func TestServerThatDoesNotRead(t *testing.T) {
 func TestOutboxIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(Kind{Name: "deaf"}, "/", t.TempDir(), &blocked{closed: make(chan struct{})})
-		s.conn.room = 1 << 20
+		s.conn.outboxLimit = 1 << 20
 		go s.conn.run()
 		text := strings.Repeat("x", 10_000)
 		sent := 0
 		for s.conn.notify("x", text) == nil {
 			sent += len(text)
 		}
-		if sent > s.conn.room+2*len(text) || sent < s.conn.room/2 {
+		if sent > s.conn.outboxLimit+2*len(text) || sent < s.conn.outboxLimit/2 {
 			t.Errorf("%d bytes were taken", sent)
 		}
 	})
@@ -106,7 +106,7 @@ func (b *blocked) Read([]byte) (int, error)  { <-b.closed; return 0, errors.New(
 func (b *blocked) Write([]byte) (int, error) { <-b.closed; return 0, errors.New("closed") }
 func (b *blocked) Close() error              { close(b.closed); return nil }
 func (*blocked) Wait()                       {}
-func (*blocked) LastWords() string           { return "" }
+func (*blocked) ExitReport() string          { return "" }
 
 func TestDiagnosticsAreWaitedFor(t *testing.T) {
 	for _, tc := range []struct {
@@ -121,7 +121,7 @@ func TestDiagnosticsAreWaitedFor(t *testing.T) {
 		{"pull", 0, "a.fake:0:0 error bad"},
 		{"pull breaks off", 2 * retryPause, "a.fake:0:0 error bad"},
 		{"pull then busy", 2 * lsptest.Pause, "a.fake:0:0 error bad"},
-		{"silent", diagnoseLimit, "pending"},
+		{"silent", diagnoseTimeout, "pending"},
 	} {
 		t.Run(tc.how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -159,10 +159,10 @@ func TestSilenceIsNotGoodNews(t *testing.T) {
 		took  time.Duration // the first time
 		again time.Duration // and for the same text
 	}{
-		{how: "normal", want: "pending", took: longSettle, again: longSettle},
-		{how: "unversioned", want: "pending", took: longSettle, again: longSettle},
-		{how: "busy", want: "pending", took: 8*lsptest.Pause + longSettle, again: longSettle},
-		{how: "silent", want: "pending", took: diagnoseLimit, again: diagnoseLimit},
+		{how: "normal", want: "pending", took: longSettleTime, again: longSettleTime},
+		{how: "unversioned", want: "pending", took: longSettleTime, again: longSettleTime},
+		{how: "busy", want: "pending", took: 8*lsptest.Pause + longSettleTime, again: longSettleTime},
+		{how: "silent", want: "pending", took: diagnoseTimeout, again: diagnoseTimeout},
 		{how: "normal", whole: true, want: "", took: settleTime},
 		{how: "pull", want: ""},
 		{how: "pull then busy", want: "", took: 2 * lsptest.Pause},
@@ -171,7 +171,7 @@ func TestSilenceIsNotGoodNews(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := inside(t, always(tc.how))
 				defer p.Close()
-				p.options.Servers[0].whole = tc.whole
+				p.options.Servers[0].publishesComplete = tc.whole
 				if _, err := p.Hover(t.Context(), "other.fake", nil, Position{}); err != nil {
 					t.Fatal(err)
 				}
@@ -215,7 +215,7 @@ func TestServersThatTellWhenTheyRest(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := inside(t, always(how))
 			defer p.Close()
-			p.options.Servers[0].rests = true
+			p.options.Servers[0].announcesIdle = true
 			r, err := p.Diagnose(t.Context(), "a.fake", []byte("BAD"))
 			if err != nil || said(r) != want || how == "rests ill" && r.Note != "no project" {
 				t.Errorf("%s: %q (%s), %v, want %q", how, said(r), r.Note, err, want)
@@ -226,15 +226,15 @@ func TestServersThatTellWhenTheyRest(t *testing.T) {
 
 func TestOldDiagnosticsAreNotTakenForNew(t *testing.T) {
 	s := newServer(Kind{Name: "x"}, "/", "/", &recording{})
-	s.publish([]byte(`{"uri":"file:///a","version":1,"diagnostics":[{"message":"old"}]}`))
+	s.onPublish([]byte(`{"uri":"file:///a","version":1,"diagnostics":[{"message":"old"}]}`))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	items, pending, err := s.await(ctx, "/a", document{version: 2, serial: 1}, true)
+	items, pending, err := s.awaitDiagnostics(ctx, "/a", document{version: 2, serial: 1}, true)
 	if len(items) != 0 || !pending || err != nil {
 		t.Errorf("%v, %v, %v", items, pending, err)
 	}
-	s.publish([]byte(`{"uri":"file:///a","diagnostics":[{"message":"new"}]}`))
-	if items, _, _ = s.await(ctx, "/a", document{version: 2, serial: 1}, true); len(items) != 1 || items[0].Message != "new" {
+	s.onPublish([]byte(`{"uri":"file:///a","diagnostics":[{"message":"new"}]}`))
+	if items, _, _ = s.awaitDiagnostics(ctx, "/a", document{version: 2, serial: 1}, true); len(items) != 1 || items[0].Message != "new" {
 		t.Errorf("%v", items)
 	}
 }
@@ -244,7 +244,7 @@ func TestDyingServersAreLeftAlone(t *testing.T) {
 		starts := 0
 		p := inside(t, func() string { starts++; return "half" })
 		defer p.Close()
-		for i, want := range delays {
+		for i, want := range restartDelays {
 			d := took(func() {
 				if _, err := p.Diagnose(t.Context(), "a.fake", nil); err == nil {
 					t.Error("half a message is an answer")
@@ -255,12 +255,12 @@ func TestDyingServersAreLeftAlone(t *testing.T) {
 			}
 		}
 		_, err := p.Diagnose(t.Context(), "a.fake", nil)
-		if starts != len(delays) || err == nil || !strings.Contains(err.Error(), "will not restart") || !strings.Contains(err.Error(), "unexpected EOF") {
+		if starts != len(restartDelays) || err == nil || !strings.Contains(err.Error(), "will not restart") || !strings.Contains(err.Error(), "unexpected EOF") {
 			t.Errorf("%d starts, %v", starts, err)
 		}
-		time.Sleep(restTime)
+		time.Sleep(crashPause)
 		_, _ = p.Diagnose(t.Context(), "a.fake", nil)
-		if starts != len(delays)+1 {
+		if starts != len(restartDelays)+1 {
 			t.Errorf("%d starts after a rest", starts)
 		}
 	})
@@ -271,12 +271,12 @@ func TestDeathsAfterALongLifeAreForgiven(t *testing.T) {
 		starts := 0
 		p := inside(t, func() string { starts++; return "always dies" })
 		defer p.Close()
-		for range 3 * len(delays) {
+		for range 3 * len(restartDelays) {
 			if _, err := p.Hover(t.Context(), "a.fake", []byte("live"), Position{}); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(provenTime)
-			if _, err := p.Hover(t.Context(), "a.fake", []byte("die"), Position{}); !errors.Is(err, errGone) {
+			time.Sleep(stableTime)
+			if _, err := p.Hover(t.Context(), "a.fake", []byte("die"), Position{}); !errors.Is(err, errServerExited) {
 				t.Errorf("error %v", err)
 			}
 		}
@@ -295,14 +295,14 @@ func TestIdleServersAreEnded(t *testing.T) {
 		}
 		ask()
 		for range 3 {
-			time.Sleep(idleLimit - time.Second)
+			time.Sleep(idleTimeout - time.Second)
 			ask()
 		}
-		if !p.Running("a.fake") || starts != 1 {
-			t.Errorf("running %v, %d starts", p.Running("a.fake"), starts)
+		if !p.IsRunning("a.fake") || starts != 1 {
+			t.Errorf("running %v, %d starts", p.IsRunning("a.fake"), starts)
 		}
-		time.Sleep(idleLimit + time.Second)
-		if p.Running("a.fake") {
+		time.Sleep(idleTimeout + time.Second)
+		if p.IsRunning("a.fake") {
 			t.Error("an idle server runs on")
 		}
 		ask()
@@ -323,13 +323,13 @@ func TestServersAreBounded(t *testing.T) {
 			if _, err := p.Hover(t.Context(), fmt.Sprintf("%d/a.fake", i), nil, Position{}); err != nil {
 				t.Fatal(err)
 			}
-			if i > 0 && !p.Running(fmt.Sprintf("%d/a.fake", i-1)) {
+			if i > 0 && !p.IsRunning(fmt.Sprintf("%d/a.fake", i-1)) {
 				t.Error("the one used last had to go")
 			}
 			synctest.Wait()
 			running := 0
-			for _, h := range p.posts {
-				if h.now != nil {
+			for _, h := range p.histories {
+				if h.current != nil {
 					running++
 				}
 			}
@@ -341,10 +341,10 @@ func TestServersAreBounded(t *testing.T) {
 }
 
 func TestStoppingServerIsGivenTime(t *testing.T) {
-	for how, want := range map[string]time.Duration{"normal": 0, "mute": stopLimit} {
+	for how, want := range map[string]time.Duration{"normal": 0, "mute": stopTimeout} {
 		synctest.Test(t, func(t *testing.T) {
 			p := inside(t, always(how))
-			if _, err := p.server(t.Context(), p.options.Servers[0], nil, p.options.Root); err != nil {
+			if _, err := p.ensureServer(t.Context(), p.options.Servers[0], nil, p.options.Root); err != nil {
 				t.Fatal(err)
 			}
 			if d := took(func() { p.Close() }); d != want {

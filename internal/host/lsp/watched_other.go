@@ -4,5 +4,5 @@ package lsp
 
 import "os"
 
-// watched returns the process whose end a server must watch for.
-func watched() any { return os.Getpid() }
+// watchedPID returns the process whose end a server must watch for.
+func watchedPID() any { return os.Getpid() }

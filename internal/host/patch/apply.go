@@ -18,8 +18,8 @@ type Change struct {
 	Mode     Mode // the requested mode
 	// Loose is set if a hunk matched only by ignoring line ends or trailing white space.
 	Loose bool
-	// Assumed lists assumptions about ambiguous hunks.
-	Assumed []string
+	// Assumptions lists assumptions about ambiguous hunks.
+	Assumptions []string
 }
 
 // NoFileError is the name of a missing file that a patch changes.
@@ -63,7 +63,7 @@ func (p Patch) Apply(files map[string][]byte) ([]Change, error) {
 			changes = slices.Delete(changes, i, i+1)
 		default:
 			before := &changes[i]
-			before.New, before.Loose, before.Assumed = c.New, before.Loose || c.Loose, append(before.Assumed, c.Assumed...)
+			before.New, before.Loose, before.Assumptions = c.New, before.Loose || c.Loose, append(before.Assumptions, c.Assumptions...)
 			before.Mode = cmp.Or(c.Mode, before.Mode)
 		}
 		if c.From != "" {
@@ -99,14 +99,14 @@ func (f File) apply(now map[string][]byte) (c Change, err error) {
 	if f.Whole {
 		return c, nil
 	}
-	s := &sheet{lines: slices.Collect(strings.Lines(string(old)))}
-	s.gone, s.come = make([]bool, len(s.lines)), make([][]string, len(s.lines)+1)
+	s := &patchedFile{lines: slices.Collect(strings.Lines(string(old)))}
+	s.deleted, s.inserted = make([]bool, len(s.lines)), make([][]string, len(s.lines)+1)
 	for i, h := range f.Hunks {
-		if err := s.enter(h); err != nil {
+		if err := s.applyHunk(h); err != nil {
 			return c, fmt.Errorf("%s, hunk %d of %d: %w", cmp.Or(f.Old, f.New), i+1, len(f.Hunks), err)
 		}
-		if s.assumed != "" {
-			c.Assumed = append(c.Assumed, fmt.Sprintf("hunk %d %s", i+1, s.assumed))
+		if s.assumption != "" {
+			c.Assumptions = append(c.Assumptions, fmt.Sprintf("hunk %d %s", i+1, s.assumption))
 		}
 	}
 	c.Loose = s.loose
@@ -115,30 +115,30 @@ func (f File) apply(now map[string][]byte) (c Change, err error) {
 	case f.New != "":
 		c.New = append([]byte{}, content...)
 	case content != "":
-		return c, fmt.Errorf("%s: the patch deletes the file, but the file has lines that the patch does not list:\n%s", f.Old, short(content))
+		return c, fmt.Errorf("%s: the patch deletes the file, but the file has lines that the patch does not list:\n%s", f.Old, shorten(content))
 	}
 	return c, nil
 }
 
-// sheet is a file with hunks applied.
-type sheet struct {
-	lines   []string // the original lines with their ends
-	gone    []bool
-	come    [][]string // lines inserted before each line, and after the last
-	shift   int        // the last hunk's distance from its stated line
-	loose   bool
-	assumed string // assumption about the last hunk
-	bare    bool   // the file has no final line end and keeps none
+// patchedFile is a file with hunks applied.
+type patchedFile struct {
+	lines          []string // the original lines with their ends
+	deleted        []bool
+	inserted       [][]string // lines inserted before each line, and after the last
+	offset         int        // the last hunk's distance from its stated line
+	loose          bool
+	assumption     string // assumption about the last hunk
+	noFinalNewline bool   // the file has no final line end and keeps none
 }
 
-// enter finds the place of a hunk and records its changes.
-func (s *sheet) enter(h Hunk) error {
-	s.assumed = ""
-	at, how, err := s.place(h)
+// applyHunk finds the place of a hunk and records its changes.
+func (s *patchedFile) applyHunk(h Hunk) error {
+	s.assumption = ""
+	at, how, err := s.findPlace(h)
 	if err != nil && h.Unspaced != nil {
 		asWritten := h
 		asWritten.Lines = h.Unspaced
-		if there, like, also := s.place(asWritten); also == nil {
+		if there, like, also := s.findPlace(asWritten); also == nil {
 			h, at, how, err = asWritten, there, like, nil
 		}
 	}
@@ -146,42 +146,42 @@ func (s *sheet) enter(h Hunk) error {
 		return err
 	}
 	if h.Unspaced != nil {
-		s.assumed = "has lines of context without the space that belongs before them"
+		s.assumption = "has lines of context without the space that belongs before them"
 	}
-	if h.Line > 0 && len(h.old()) > 0 {
-		s.shift = at - (h.Line - 1)
+	if h.Line > 0 && len(h.oldLines()) > 0 {
+		s.offset = at - (h.Line - 1)
 	}
-	s.loose = s.loose || how != exact
+	s.loose = s.loose || how != matchExact
 	begin := at
 	for _, l := range h.Lines {
 		switch l.Op {
 		case ' ':
 			at++
 		case '-':
-			s.gone[at] = true
+			s.deleted[at] = true
 			at++
 		case '+':
 			text := l.Text
 			switch {
-			case l.Bare:
-			case how == exact: // an exact match is applied literally
+			case l.NoNewline:
+			case how == matchExact: // an exact match is applied literally
 				text += "\n"
 			case at > begin: // otherwise use the line end of nearby lines
-				text = strings.TrimSuffix(text, "\r") + s.endAt(at-1)
+				text = strings.TrimSuffix(text, "\r") + s.lineEndAt(at-1)
 			default:
-				text = strings.TrimSuffix(text, "\r") + s.endAt(at)
+				text = strings.TrimSuffix(text, "\r") + s.lineEndAt(at)
 			}
-			s.come[at] = append(s.come[at], text)
+			s.inserted[at] = append(s.inserted[at], text)
 		}
 	}
-	if how != exact && at == len(s.lines) && at > 0 && !strings.HasSuffix(s.lines[at-1], "\n") && !h.marked() {
-		s.bare = true
+	if how != matchExact && at == len(s.lines) && at > 0 && !strings.HasSuffix(s.lines[at-1], "\n") && !h.hasBareLine() {
+		s.noFinalNewline = true
 	}
 	return nil
 }
 
-// endAt returns the line end at index at, or the nearest one before it.
-func (s *sheet) endAt(at int) string {
+// lineEndAt returns the line end at index at, or the nearest one before it.
+func (s *patchedFile) lineEndAt(at int) string {
 	for at = min(at, len(s.lines)-1); at >= 0; at-- {
 		if strings.HasSuffix(s.lines[at], "\r\n") {
 			return "\r\n"
@@ -194,35 +194,35 @@ func (s *sheet) endAt(at int) string {
 }
 
 // String returns the file with its changes.
-func (s *sheet) String() string {
+func (s *patchedFile) String() string {
 	var out []string
 	for i, l := range s.lines {
-		out = append(out, s.come[i]...)
-		if !s.gone[i] {
+		out = append(out, s.inserted[i]...)
+		if !s.deleted[i] {
 			out = append(out, l)
 		}
 	}
-	out = append(out, s.come[len(s.lines)]...)
+	out = append(out, s.inserted[len(s.lines)]...)
 	for i := range out[:max(len(out)-1, 0)] {
 		if !strings.HasSuffix(out[i], "\n") {
-			out[i] += s.endAt(i)
+			out[i] += s.lineEndAt(i)
 		}
 	}
-	if n := len(out); n > 0 && s.bare {
+	if n := len(out); n > 0 && s.noFinalNewline {
 		out[n-1] = strings.TrimRight(out[n-1], "\r\n")
 	}
 	text := strings.Join(out, "")
-	if s.loose && len(s.lines) > 0 && strings.HasPrefix(s.lines[0], mark) && !strings.HasPrefix(text, mark) {
-		text = mark + text
+	if s.loose && len(s.lines) > 0 && strings.HasPrefix(s.lines[0], byteOrderMark) && !strings.HasPrefix(text, byteOrderMark) {
+		text = byteOrderMark + text
 	}
 	return text
 }
 
-// mark is the byte order mark.
-const mark = "\ufeff"
+// byteOrderMark is the byte order mark.
+const byteOrderMark = "\ufeff"
 
-// old returns the lines that a hunk expects.
-func (h Hunk) old() (lines []Line) {
+// oldLines returns the lines that a hunk expects.
+func (h Hunk) oldLines() (lines []Line) {
 	for _, l := range h.Lines {
 		if l.Op != '+' {
 			lines = append(lines, l)
@@ -231,6 +231,8 @@ func (h Hunk) old() (lines []Line) {
 	return lines
 }
 
-func (h Hunk) marked() bool { return slices.ContainsFunc(h.Lines, func(l Line) bool { return l.Bare }) }
+func (h Hunk) hasBareLine() bool {
+	return slices.ContainsFunc(h.Lines, func(l Line) bool { return l.NoNewline })
+}
 
 var errNoContext = errors.New("the hunk has no context lines; add some of the lines around it")

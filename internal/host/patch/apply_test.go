@@ -130,11 +130,11 @@ func TestModes(t *testing.T) {
 		{"alone", "diff --git a/f b/f\nold mode 100644\nnew mode 100755\n", files{"f": "a\n"}, "f", "a\n", patch.Executable},
 		{"taken away", "diff --git a/f b/f\nold mode 100755\nnew mode 100644\n", files{"f": "a\n"}, "f", "a\n", patch.Plain},
 		{"with content", "diff --git a/f b/f\nold mode 100644\nnew mode 100755\nindex 1..2\n" + content, files{"f": "a\n"}, "f", "b\n", patch.Executable},
-		{"said, but the same", "diff --git a/f b/f\nindex 1..2 100755\n" + content, files{"f": "a\n"}, "f", "b\n", patch.AsItIs},
+		{"said, but the same", "diff --git a/f b/f\nindex 1..2 100755\n" + content, files{"f": "a\n"}, "f", "b\n", patch.ModeUnspecified},
 		{"of a new file", "diff --git a/f b/f\nnew file mode 100755\n--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n", files{}, "f", "a\n", patch.Executable},
 		{"with a new name", "diff --git a/f b/g\nold mode 100644\nnew mode 100755\nrename from f\nrename to g\n", files{"f": "a\n"}, "g", "a\n", patch.Executable},
 		{"then content", "diff --git a/f b/f\nold mode 100644\nnew mode 100755\n" + content, files{"f": "a\n"}, "f", "b\n", patch.Executable},
-		{"not of git", content, files{"f": "a\n"}, "f", "b\n", patch.AsItIs},
+		{"not of git", content, files{"f": "a\n"}, "f", "b\n", patch.ModeUnspecified},
 		{"before a list of words", "diff --git a/f b/f\nold mode 100644\nnew mode 100755\n\nindex of what follows\n", files{"f": "a\n"}, "f", "a\n", patch.Executable},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

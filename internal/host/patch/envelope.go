@@ -8,10 +8,10 @@ import (
 	"coder/internal/core/lazy"
 )
 
-// envelope parses the form between "*** Begin Patch" and "*** End Patch". Its hunks have no numbers: "@@
+// parseEnvelope parses the form between "*** Begin Patch" and "*** End Patch". Its hunks have no numbers: "@@
 // line" names a line to skip to first.
-func (r *reader) envelope() (p Patch, err error) {
-	for !r.done() {
+func (r *reader) parseEnvelope() (p Patch, err error) {
+	for !r.atEnd() {
 		line := strings.TrimLeft(r.peek(0), " \t")
 		r.at++
 		verb, name, _ := strings.Cut(line, ": ")
@@ -23,13 +23,13 @@ func (r *reader) envelope() (p Patch, err error) {
 			continue
 		case verb == "*** Add File":
 			f.Old = ""
-			f.Hunks, err = r.added()
+			f.Hunks, err = r.parseAdded()
 		case verb == "*** Delete File":
 			f.New, f.Whole = "", true
 		case verb == "*** Update File":
-			err = r.update(&f)
+			err = r.parseUpdate(&f)
 		default:
-			return nil, fmt.Errorf("line %d: %q is not a patch line; expected *** Update File, *** Add File, *** Delete File or *** End Patch", r.at, short(line))
+			return nil, fmt.Errorf("line %d: %q is not a patch line; expected *** Update File, *** Add File, *** Delete File or *** End Patch", r.at, shorten(line))
 		}
 		if err != nil {
 			return nil, err
@@ -42,36 +42,36 @@ func (r *reader) envelope() (p Patch, err error) {
 	return p, nil
 }
 
-func (r *reader) added() ([]Hunk, error) {
-	h := Hunk{Counted: true}
-	for ; !r.done() && !r.marks(); r.at++ {
+func (r *reader) parseAdded() ([]Hunk, error) {
+	h := Hunk{InsertAfter: true}
+	for ; !r.atEnd() && !r.atMarker(); r.at++ {
 		line := r.peek(0)
 		if !strings.HasPrefix(line, "+") {
 			if strings.TrimSpace(line) == "" {
 				continue
 			}
-			return nil, fmt.Errorf("line %d: every line of an added file begins with +, not %q", r.at+1, short(line))
+			return nil, fmt.Errorf("line %d: every line of an added file begins with +, not %q", r.at+1, shorten(line))
 		}
 		h.Lines = append(h.Lines, Line{Op: '+', Text: line[1:]})
 	}
 	return []Hunk{h}, nil
 }
 
-// update parses the hunks of an existing file, and its new name, if any.
-func (r *reader) update(f *File) error {
+// parseUpdate parses the hunks of an existing file, and its new name, if any.
+func (r *reader) parseUpdate(f *File) error {
 	if to, ok := strings.CutPrefix(r.peek(0), "*** Move to: "); ok {
 		f.New = strings.TrimSpace(to)
 		r.at++
 	}
-	for r.headers(0) { // headers of a diff, which repeat the name
+	for r.atFileHeader(0) { // headers of a diff, which repeat the name
 		r.at += 2
 	}
-	for !r.done() && (!r.marks() || r.peek(0) == "*** End of File") {
+	for !r.atEnd() && (!r.atMarker() || r.peek(0) == "*** End of File") {
 		began := r.at
 		var h Hunk // lines to skip to, lines to change, and the end mark
 		for ; strings.HasPrefix(r.peek(0), "@@"); r.at++ {
-			if oldN, _ := r.ranges(&h); oldN >= 0 {
-				h.Counted = false // counts are unreliable in this form
+			if oldN, _ := r.parseRanges(&h); oldN >= 0 {
+				h.InsertAfter = false // counts are unreliable in this form
 				continue
 			}
 			if anchor := strings.TrimSpace(strings.Trim(r.peek(0), "@ ")); anchor != "" {
@@ -79,18 +79,18 @@ func (r *reader) update(f *File) error {
 			}
 		}
 		var bare bool // some context line lacks its space
-		for ; !r.done() && !r.marks() && !strings.HasPrefix(r.peek(0), "@@"); r.at++ {
+		for ; !r.atEnd() && !r.atMarker() && !strings.HasPrefix(r.peek(0), "@@"); r.at++ {
 			l := r.peek(0)
-			switch op(l) {
+			switch lineOp(l) {
 			case '+', '-':
 				h.Unspaced = append(h.Unspaced, Line{Op: l[0], Text: l[1:]})
 				h.Lines = append(h.Lines, Line{Op: l[0], Text: l[1:]})
 			case '\\':
 				if n := len(h.Lines); n > 0 {
-					h.Lines[n-1].Bare, h.Unspaced[n-1].Bare = true, true
+					h.Lines[n-1].NoNewline, h.Unspaced[n-1].NoNewline = true, true
 				}
 			default:
-				bare = bare || op(l) == 0
+				bare = bare || lineOp(l) == 0
 				h.Unspaced = append(h.Unspaced, Line{Op: ' ', Text: l})
 				h.Lines = append(h.Lines, Line{Op: ' ', Text: strings.TrimPrefix(l, " ")})
 			}
@@ -99,7 +99,7 @@ func (r *reader) update(f *File) error {
 			h.AtEnd = true
 			r.at++
 		}
-		h.Lines, h.Unspaced = trimmed(h.Lines), trimmed(h.Unspaced)
+		h.Lines, h.Unspaced = trimContext(h.Lines), trimContext(h.Unspaced)
 		h.Open = h.Line == 0
 		if !bare {
 			h.Unspaced = nil
@@ -116,9 +116,9 @@ func (r *reader) update(f *File) error {
 	return nil
 }
 
-// marks reports whether the next line is a marker of the envelope. The last lines of a patch may be
+// atMarker reports whether the next line is a marker of the envelope. The last lines of a patch may be
 // indented like context.
-func (r *reader) marks() bool {
+func (r *reader) atMarker() bool {
 	if strings.HasPrefix(r.peek(0), "*** ") {
 		return true
 	}
@@ -133,7 +133,7 @@ func (r *reader) marks() bool {
 	return true
 }
 
-func short(s string) string {
+func shorten(s string) string {
 	const most = 80
 	if len(s) > most {
 		return strings.ToValidUTF8(s[:most], "") + "…"
@@ -159,10 +159,10 @@ var (
 	fenceOrRule = lazy.Regexp("^(`{3,}.*|-{5,9})$")
 )
 
-// replacements parses the blocks to the end. Consecutive blocks belong to one file.
-func (r *reader) replacements() (p Patch, err error) {
+// parseReplacements parses the blocks to the end. Consecutive blocks belong to one file.
+func (r *reader) parseReplacements() (p Patch, err error) {
 	path := r.path
-	for ; !r.done(); r.at++ {
+	for ; !r.atEnd(); r.at++ {
 		line := strings.TrimSpace(r.peek(0))
 		switch {
 		case searchMark().MatchString(line):
@@ -177,12 +177,12 @@ func (r *reader) replacements() (p Patch, err error) {
 		if path == "" {
 			return nil, fmt.Errorf("line %d: a block without a file name; write the path on the line before it", r.at+1)
 		}
-		h, err := r.replacement()
+		h, err := r.parseReplacement()
 		if err != nil {
 			return nil, err
 		}
 		f := File{Old: path, New: path, Hunks: []Hunk{h}}
-		if len(h.old()) == 0 {
+		if len(h.oldLines()) == 0 {
 			f.Old = "" // an empty search creates a file
 		}
 		if n := len(p); n > 0 && p[n-1].Old == path && f.Old == path {
@@ -194,9 +194,9 @@ func (r *reader) replacements() (p Patch, err error) {
 	return p, nil
 }
 
-func (r *reader) replacement() (h Hunk, err error) {
+func (r *reader) parseReplacement() (h Hunk, err error) {
 	began, o := r.at+1, byte('-')
-	for r.at++; !r.done(); r.at++ {
+	for r.at++; !r.atEnd(); r.at++ {
 		line := r.peek(0)
 		switch {
 		case o == '-' && len(h.Lines) == 0 && (startLine().MatchString(line) || fenceOrRule().MatchString(line)):

@@ -30,7 +30,7 @@ func editsWith(patience int, old, new []string) []edit {
 	m.reduce(&m.a, &m.b)
 	m.reduce(&m.b, &m.a)
 	n := len(m.a.lines) + len(m.b.lines)
-	m.forth, m.back = make([]int, n+4), make([]int, n+4)
+	m.forward, m.backward = make([]int, n+4), make([]int, n+4)
 	m.match(0, len(m.a.lines), 0, len(m.b.lines))
 	var list []edit
 	a, b := m.a.changed, m.b.changed // unmarked lines are equal, pairwise
@@ -57,10 +57,10 @@ func editsWith(patience int, old, new []string) []edit {
 		}
 		switch {
 		case e.a == e.aEnd:
-			by := slide(new, e.b, e.bEnd, low.bEnd, high.b)
+			by := slideOffset(new, e.b, e.bEnd, low.bEnd, high.b)
 			e = edit{e.a + by, e.aEnd + by, e.b + by, e.bEnd + by}
 		case e.b == e.bEnd:
-			by := slide(old, e.a, e.aEnd, low.aEnd, high.a)
+			by := slideOffset(old, e.a, e.aEnd, low.aEnd, high.a)
 			e = edit{e.a + by, e.aEnd + by, e.b + by, e.bEnd + by}
 		}
 		if n := len(out); n > 0 && out[n-1].aEnd == e.a && out[n-1].bEnd == e.b {
@@ -77,22 +77,22 @@ type matcher struct {
 	a, b     side
 	patience int // number of changes to try before accepting a longer diff
 	// The position reached on each diagonal of the old file: from the start forward, from the end backward.
-	forth, back []int
+	forward, backward []int
 }
 
 type side struct {
-	keep    []int // indices of its lines
-	lines   []int // those that the other side also has
-	at      []int // positions of these lines
-	changed []bool
+	keep      []int // indices of its lines
+	lines     []int // those that the other side also has
+	positions []int // positions of these lines
+	changed   []bool
 }
 
 const (
-	// work bounds the total steps for two files, based on the number of changes to try at each part: for
+	// maxWork bounds the total steps for two files, based on the number of changes to try at each part: for
 	// large files with little in common, the edits may not be minimal.
-	work          = 1 << 25
-	leastPatience = 64
-	mostPatience  = 2048
+	maxWork     = 1 << 25
+	minPatience = 64
+	maxPatience = 2048
 )
 
 // reduce drops the lines of s that the other side lacks, which cannot be common.
@@ -106,7 +106,7 @@ func (m *matcher) reduce(s, other *side) {
 			s.changed[i] = true
 			continue
 		}
-		s.lines, s.at = append(s.lines, n), append(s.at, i)
+		s.lines, s.positions = append(s.lines, n), append(s.positions, i)
 	}
 }
 
@@ -124,24 +124,24 @@ func (m *matcher) match(a, aEnd, b, bEnd int) {
 		m.b.mark(b, bEnd)
 		return
 	}
-	x, y := m.middle(a, aEnd, b, bEnd)
+	x, y := m.findMidpoint(a, aEnd, b, bEnd)
 	m.match(a, x, b, y)
 	m.match(x, aEnd, y, bEnd)
 }
 
 func (s *side) mark(from, to int) {
-	for _, i := range s.at[from:to] {
+	for _, i := range s.positions[from:to] {
 		s.changed[i] = true
 	}
 }
 
-// middle finds that midpoint. A path through the two files follows a diagonal (the old lines consumed
+// findMidpoint finds that midpoint. A path through the two files follows a diagonal (the old lines consumed
 // minus the new ones) while lines are equal, and changes to an adjacent one with each edit. The search
 // extends the furthest paths with one, two, three and more edits from both ends until they meet. If that
 // takes too long, it uses the furthest point.
-func (m *matcher) middle(a, aEnd, b, bEnd int) (x, y int) {
-	f := ways{far: m.forth, zero: len(m.b.lines) + 1, least: a - bEnd, most: aEnd - b, low: a - b, high: a - b}
-	r := ways{far: m.back, zero: len(m.b.lines) + 1, least: a - bEnd, most: aEnd - b, low: aEnd - bEnd, high: aEnd - bEnd}
+func (m *matcher) findMidpoint(a, aEnd, b, bEnd int) (x, y int) {
+	f := frontier{far: m.forward, zero: len(m.b.lines) + 1, minDiag: a - bEnd, maxDiag: aEnd - b, low: a - b, high: a - b}
+	r := frontier{far: m.backward, zero: len(m.b.lines) + 1, minDiag: a - bEnd, maxDiag: aEnd - b, low: aEnd - bEnd, high: aEnd - bEnd}
 	f.set(a-b, a)
 	r.set(aEnd-bEnd, aEnd)
 	odd := (a-b-aEnd+bEnd)%2 != 0
@@ -165,32 +165,32 @@ func (m *matcher) middle(a, aEnd, b, bEnd int) (x, y int) {
 			}
 		}
 		if changes >= m.patience {
-			return farthest(f, r, a, aEnd, b, bEnd)
+			return farthestPoint(f, r, a, aEnd, b, bEnd)
 		}
 	}
 }
 
-// ways holds the furthest positions on every second diagonal from low to high, limited to least and
+// frontier holds the furthest positions on every second diagonal from low to high, limited to least and
 // most.
-type ways struct {
-	far                    []int
-	zero                   int // index of diagonal 0 in far
-	least, most, low, high int
+type frontier struct {
+	far                         []int
+	zero                        int // index of diagonal 0 in far
+	minDiag, maxDiag, low, high int
 }
 
-func (w *ways) get(d int) int { return w.far[w.zero+d] }
-func (w *ways) set(d, x int)  { w.far[w.zero+d] = x }
+func (w *frontier) get(d int) int { return w.far[w.zero+d] }
+func (w *frontier) set(d, x int)  { w.far[w.zero+d] = x }
 
 // widen adds a diagonal on each side, or drops one at the limit. Diagonals next to the range count as
 // unreached.
-func (w *ways) widen(unreached int) {
-	if w.low > w.least {
+func (w *frontier) widen(unreached int) {
+	if w.low > w.minDiag {
 		w.low--
 		w.set(w.low-1, unreached)
 	} else {
 		w.low++
 	}
-	if w.high < w.most {
+	if w.high < w.maxDiag {
 		w.high++
 		w.set(w.high+1, unreached)
 	} else {
@@ -198,8 +198,8 @@ func (w *ways) widen(unreached int) {
 	}
 }
 
-// farthest returns the point furthest from the start of its path.
-func farthest(f, r ways, a, aEnd, b, bEnd int) (x, y int) {
+// farthestPoint returns the point furthest from the start of its path.
+func farthestPoint(f, r frontier, a, aEnd, b, bEnd int) (x, y int) {
 	gone := -1
 	for d := f.low; d <= f.high; d += 2 {
 		u := min(f.get(d), aEnd, bEnd+d)
@@ -222,9 +222,9 @@ func farthest(f, r ways, a, aEnd, b, bEnd int) (x, y int) {
 // maxSlide limits how far an edit moves.
 const maxSlide = 200
 
-// slide returns by how many lines, between low and high, to move the run from "from" to "to" for
+// slideOffset returns by how many lines, between low and high, to move the run from "from" to "to" for
 // readability.
-func slide(lines []string, from, to, low, high int) (by int) {
+func slideOffset(lines []string, from, to, low, high int) (by int) {
 	up, down := 0, 0
 	for up > -maxSlide && from+up > low && lines[from+up-1] == lines[to+up-1] {
 		up--

@@ -14,7 +14,7 @@ func TestEditsMakeTheNewFile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		old, new := lines.Draw(t, "old"), lines.Draw(t, "new")
 		shortest := -1
-		for _, patience := range []int{mostPatience, 3, 2, 1} {
+		for _, patience := range []int{maxPatience, 3, 2, 1} {
 			var got []string
 			at, size := 0, 0
 			for _, e := range editsWith(patience, old, new) {

@@ -26,7 +26,7 @@ func TestMatch(t *testing.T) {
 				stayed++
 			}
 		}
-		from, last, n := patch.Match(old, new), -1, 0
+		from, last, n := patch.MatchLines(old, new), -1, 0
 		if len(from) != len(new) {
 			t.Fatalf("round %d: %d lines, want %d", round, len(from), len(new))
 		}

@@ -10,50 +10,50 @@ import (
 )
 
 const (
-	nearLines  = 8      // expected lines to compare
-	nearWidth  = 200    // bytes per line to compare
-	nearSearch = 50_000 // lines of a file to search
-	nearEnough = 0.5    // minimum similarity worth showing
-	landmark   = 4      // letters and digits that make a line distinctive
+	nearLines      = 8      // expected lines to compare
+	nearWidth      = 200    // bytes per line to compare
+	nearSearch     = 50_000 // lines of a file to search
+	minSimilarity  = 0.5    // minimum similarity worth showing
+	minDistinctive = 4      // letters and digits that make a line distinctive
 )
 
 // Nearest finds the lines of a file most similar to lines that are not in it: the first line, their
 // number, and the difference if it is identifiable. It returns n = 0 if none is similar.
 func Nearest(lines, wanted []string) (at, n int, why string) {
 	lines = lines[:min(len(lines), nearSearch)]
-	wanted, why = misspelt(lines, wanted)
+	wanted, why = findMiswritten(lines, wanted)
 	all := wanted
 	wanted = wanted[:min(len(wanted), nearLines)]
 	want, have := make([]string, len(wanted)), make([]string, len(lines))
 	for i, w := range wanted {
-		want[i] = compared(w)
+		want[i] = normalizeLine(w)
 	}
 	for i, l := range lines {
-		have[i] = compared(l)
+		have[i] = normalizeLine(l)
 	}
 	best := 0.0 // one point per line that equals ignoring case and surrounding space
 	for i := range have {
 		score := 0.0
 		for j, w := range want[:min(len(want), len(have)-i)] {
-			score += resemblance(have[i+j], w)
+			score += similarity(have[i+j], w)
 		}
 		if score > best {
 			at, best = i, score
 		}
 	}
-	if best < nearEnough*float64(len(wanted)) {
-		if at = byLandmark(lines, wanted); at < 0 {
+	if best < minSimilarity*float64(len(wanted)) {
+		if at = findByLandmark(lines, wanted); at < 0 {
 			return 0, 0, ""
 		}
 	}
 	if n = min(len(wanted), len(lines)-at); why == "" {
-		why = whyNot(lines[at:at+n], wanted, all)
+		why = explainMismatch(lines[at:at+n], wanted, all)
 	}
 	return at, n, why
 }
 
-// byLandmark returns where the longest wanted line found in the file places them, or -1.
-func byLandmark(lines, wanted []string) (at int) {
+// findByLandmark returns where the longest wanted line found in the file places them, or -1.
+func findByLandmark(lines, wanted []string) (at int) {
 	at, longest := -1, ""
 	for i, w := range wanted {
 		w = strings.TrimSpace(w)
@@ -63,7 +63,7 @@ func byLandmark(lines, wanted []string) (at int) {
 			}
 			return r
 		}, w)
-		if len(w)-len(others) < landmark || len(w) <= len(longest) {
+		if len(w)-len(others) < minDistinctive || len(w) <= len(longest) {
 			continue
 		}
 		if j := slices.IndexFunc(lines, func(l string) bool { return strings.TrimSpace(l) == w }); j >= 0 {
@@ -73,7 +73,7 @@ func byLandmark(lines, wanted []string) (at int) {
 	return at
 }
 
-func compared(line string) string {
+func normalizeLine(line string) string {
 	line = strings.TrimSpace(line)
 	if len(line) > nearWidth {
 		line = strings.ToValidUTF8(line[:nearWidth], "")
@@ -81,8 +81,8 @@ func compared(line string) string {
 	return strings.ToLower(strings.Map(PlainForm, line))
 }
 
-// resemblance compares two lines by their common prefix and suffix, from 0 to 1.
-func resemblance(a, b string) float64 {
+// similarity compares two lines by their common prefix and suffix, from 0 to 1.
+func similarity(a, b string) float64 {
 	if a == b {
 		return 1
 	}
@@ -96,9 +96,9 @@ func resemblance(a, b string) float64 {
 	return 0.99 * float64(head+tail) / float64(max(len(a), len(b)))
 }
 
-// misspelt returns the wanted lines as in the file, if they differ only in how they were written down,
+// findMiswritten returns the wanted lines as in the file, if they differ only in how they were written down,
 // and what is wrong.
-func misspelt(lines, wanted []string) ([]string, string) {
+func findMiswritten(lines, wanted []string) ([]string, string) {
 	given := strings.Join(wanted, "\n")
 	text := strings.Join(lines, "\n")
 	without := func(expr string) func(string) string {
@@ -122,8 +122,8 @@ func misspelt(lines, wanted []string) ([]string, string) {
 
 var unescape = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t", `\"`, `"`, `\'`, `'`, "\\`", "`")
 
-// whyNot says why similar lines are not the wanted ones.
-func whyNot(have, wanted, all []string) string {
+// explainMismatch says why similar lines are not the wanted ones.
+func explainMismatch(have, wanted, all []string) string {
 	for _, given := range all {
 		line := strings.Trim(given, " \t/*#<>!-;{}")
 		if line == "..." || line == "…" || strings.HasPrefix(line, "... ") &&
@@ -134,7 +134,7 @@ func whyNot(have, wanted, all []string) string {
 	space := len(have) == len(wanted)
 	for i := range min(len(have), len(wanted)) {
 		h, w := strings.TrimSpace(have[i]), strings.TrimSpace(wanted[i])
-		if why := differs(h, w); why != "" {
+		if why := firstDifference(h, w); why != "" {
 			return why
 		}
 		space = space && h == w
@@ -145,8 +145,8 @@ func whyNot(have, wanted, all []string) string {
 	return ""
 }
 
-// differs names the first differing character of two lines, if it is invisible or easily overlooked.
-func differs(have, given string) string {
+// firstDifference names the first differing character of two lines, if it is invisible or easily overlooked.
+func firstDifference(have, given string) string {
 	if have != given && strings.EqualFold(have, given) {
 		return "letter case differs"
 	}
@@ -155,7 +155,7 @@ func differs(have, given string) string {
 		switch {
 		case h[i] == g[i]:
 			continue
-		case PlainForm(h[i]) == PlainForm(g[i]), unseen(h[i]), unseen(g[i]):
+		case PlainForm(h[i]) == PlainForm(g[i]), isLookalike(h[i]), isLookalike(g[i]):
 			return fmt.Sprintf("the file has %q (U+%04X) where %q (U+%04X) was given", h[i], h[i], g[i], g[i])
 		}
 		return ""
@@ -163,8 +163,8 @@ func differs(have, given string) string {
 	return ""
 }
 
-// unseen reports whether a character is easily mistaken for another.
-func unseen(r rune) bool {
+// isLookalike reports whether a character is easily mistaken for another.
+func isLookalike(r rune) bool {
 	return r < ' ' || r > unicode.MaxASCII && !unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
 }
 

@@ -18,23 +18,23 @@ import (
 const (
 	devNull      = "/dev/null" // name for a side without a file
 	contextLines = 3           // context lines around a change
-	block        = 4096        // bytes compared at a time
+	compareBlock = 4096        // bytes compared at a time
 )
 
 // Unified returns the diff from old to new of the file at path, and how many lines it adds and deletes.
 // A nil old or new, unlike an empty one, means that the file does not exist on that side. Equal sides
 // give an empty text. The diff of a binary file only says that it differs.
 func Unified(path string, old, new []byte) (text string, added, deleted int) {
-	return Change{Path: path, Old: old, New: new}.Diff(AsItIs)
+	return Change{Path: path, Old: old, New: new}.Diff(ModeUnspecified)
 }
 
 // Diff is [Unified] for a change that may also rename the file, or change its mode unless that is
-// AsItIs.
+// ModeUnspecified.
 func (c Change) Diff(mode Mode) (text string, added, deleted int) {
 	from := cmp.Or(c.From, c.Path)
 	body, added, deleted := unified(sideName("a/", from, c.Old), sideName("b/", c.Path, c.New), c.Old, c.New)
 	// Changes beyond lines need a git header before the diff.
-	bits := map[Mode]string{AsItIs: "100644", Plain: "100644", Executable: "100755"}
+	bits := map[Mode]string{ModeUnspecified: "100644", Plain: "100644", Executable: "100755"}
 	switch {
 	case c.Old == nil && c.New == nil:
 	case c.Old == nil && (mode == Executable || len(c.New) == 0):
@@ -48,10 +48,10 @@ func (c Change) Diff(mode Mode) (text string, added, deleted int) {
 		text = "old mode " + bits[Executable] + "\nnew mode " + bits[Plain] + "\n"
 	}
 	if from != c.Path {
-		text += fmt.Sprintf("rename from %s\nrename to %s\n", nameOf(from), nameOf(c.Path))
+		text += fmt.Sprintf("rename from %s\nrename to %s\n", quoteName(from), quoteName(c.Path))
 	}
 	if text != "" {
-		text = fmt.Sprintf("diff --git %s %s\n", nameOf("a/"+from), nameOf("b/"+c.Path)) + text
+		text = fmt.Sprintf("diff --git %s %s\n", quoteName("a/"+from), quoteName("b/"+c.Path)) + text
 	}
 	return text + body, added, deleted
 }
@@ -63,26 +63,26 @@ func unified(from, to string, old, new []byte) (text string, added, deleted int)
 	if bytes.IndexByte(old, 0) >= 0 || bytes.IndexByte(new, 0) >= 0 {
 		return fmt.Sprintf("Binary files %s and %s differ\n", from, to), 0, 0
 	}
-	w, all := compare(old, new)
+	w, all := diffHunks(old, new)
 	fmt.Fprintf(&w.out, "--- %s\n+++ %s\n", from, to)
 	for _, near := range all {
-		w.hunk(near)
+		w.writeHunk(near)
 	}
 	return w.out.String(), w.added, w.deleted
 }
 
-// compare returns the edits from old to new, grouped by hunk.
-func compare(old, new []byte) (w hunks, all [][]edit) {
-	head, tail := alike(old, new)
-	w = hunks{old: linesOf(old[head : len(old)-tail]), new: linesOf(new[head : len(new)-tail]), skipped: bytes.Count(old[:head], []byte("\n"))}
-	list := edits(w.old, w.new)
+// diffHunks returns the edits from old to new, grouped by hunk.
+func diffHunks(old, new []byte) (w diffWriter, all [][]edit) {
+	head, tail := commonEnds(old, new)
+	w = diffWriter{old: splitLines(old[head : len(old)-tail]), new: splitLines(new[head : len(new)-tail]), skippedLines: bytes.Count(old[:head], []byte("\n"))}
+	list := diffLines(w.old, w.new)
 	// Equal lines around the edits are also needed: an edit may have moved to the edge, and with too little
 	// context git would assume the edge of the file.
-	w.begin = head
-	for n := contextLines; n > 0 && w.begin > 0; n-- {
-		w.begin = bytes.LastIndexByte(old[:w.begin-1], '\n') + 1
+	w.skippedBytes = head
+	for n := contextLines; n > 0 && w.skippedBytes > 0; n-- {
+		w.skippedBytes = bytes.LastIndexByte(old[:w.skippedBytes-1], '\n') + 1
 	}
-	before, after := linesOf(old[w.begin:head]), []string(nil)
+	before, after := splitLines(old[w.skippedBytes:head]), []string(nil)
 	for line := range bytes.Lines(old[len(old)-tail:]) {
 		if len(after) == contextLines {
 			break
@@ -90,7 +90,7 @@ func compare(old, new []byte) (w hunks, all [][]edit) {
 		after = append(after, string(line))
 	}
 	w.old, w.new = slices.Concat(before, w.old, after), slices.Concat(before, w.new, after)
-	w.skipped -= len(before)
+	w.skippedLines -= len(before)
 	for i, e := range list {
 		n := len(before)
 		list[i] = edit{e.a + n, e.aEnd + n, e.b + n, e.bEnd + n}
@@ -106,23 +106,23 @@ func compare(old, new []byte) (w hunks, all [][]edit) {
 	return w, all
 }
 
-// Hunks returns the number of hunks in the diff from old to new.
-func Hunks(old, new []byte) int {
+// CountHunks returns the number of hunks in the diff from old to new.
+func CountHunks(old, new []byte) int {
 	if old == nil || new == nil || bytes.IndexByte(old, 0) >= 0 || bytes.IndexByte(new, 0) >= 0 {
 		return 1
 	}
 	if bytes.Equal(old, new) {
 		return 0
 	}
-	_, all := compare(old, new)
+	_, all := diffHunks(old, new)
 	return len(all)
 }
 
-// Some applies to old only the hunks for which take returns true, counted from 1. Neither side is nil.
-func Some(old, new []byte, take func(hunk int) bool) []byte {
-	w, all := compare(old, new)
-	out := slices.Clone(old[:w.begin])
-	at, end := 0, w.begin
+// ApplyHunks applies to old only the hunks for which take returns true, counted from 1. Neither side is nil.
+func ApplyHunks(old, new []byte, take func(hunk int) bool) []byte {
+	w, all := diffHunks(old, new)
+	out := slices.Clone(old[:w.skippedBytes])
+	at, end := 0, w.skippedBytes
 	put := func(lines []string) {
 		for _, l := range lines {
 			out = append(out, l...)
@@ -146,13 +146,13 @@ func Some(old, new []byte, take func(hunk int) bool) []byte {
 	return append(out, old[end:]...)
 }
 
-// edits returns the edits from old to new, in order.
-func edits(old, new []string) []edit {
-	return editsWith(max(leastPatience, min(mostPatience, work/(len(old)+len(new)+1))), old, new)
+// diffLines returns the edits from old to new, in order.
+func diffLines(old, new []string) []edit {
+	return editsWith(max(minPatience, min(maxPatience, maxWork/(len(old)+len(new)+1))), old, new)
 }
 
-// Match returns, for every line of new, the index of the same line in old, or -1 if it is new.
-func Match(old, new []string) []int {
+// MatchLines returns, for every line of new, the index of the same line in old, or -1 if it is new.
+func MatchLines(old, new []string) []int {
 	from := make([]int, 0, len(new))
 	at := 0 // index in old
 	for at < len(old) && at < len(new) && old[at] == new[at] {
@@ -163,7 +163,7 @@ func Match(old, new []string) []int {
 	for tail < min(len(old), len(new))-head && old[len(old)-1-tail] == new[len(new)-1-tail] {
 		tail++
 	}
-	list := edits(old[head:len(old)-tail], new[head:len(new)-tail])
+	list := diffLines(old[head:len(old)-tail], new[head:len(new)-tail])
 	for i, e := range list {
 		list[i] = edit{e.a + head, e.aEnd + head, e.b + head, e.bEnd + head}
 	}
@@ -179,43 +179,43 @@ func Match(old, new []string) []int {
 	return from
 }
 
-func linesOf(b []byte) []string { return slices.Collect(strings.Lines(string(b))) }
+func splitLines(b []byte) []string { return slices.Collect(strings.Lines(string(b))) }
 
-type hunks struct {
-	old, new       []string
-	begin, skipped int // bytes and lines before the compared part
-	out            strings.Builder
-	added, deleted int
+type diffWriter struct {
+	old, new                   []string
+	skippedBytes, skippedLines int // bytes and lines before the compared part
+	out                        strings.Builder
+	added, deleted             int
 }
 
-// hunk writes nearby edits with their context.
-func (w *hunks) hunk(list []edit) {
+// writeHunk writes nearby edits with their context.
+func (w *diffWriter) writeHunk(list []edit) {
 	first, last := list[0], list[len(list)-1]
 	before, after := min(contextLines, first.a), min(contextLines, len(w.old)-last.aEnd)
 	fmt.Fprintf(&w.out, "@@ -%s +%s @@\n",
-		w.span(first.a-before, last.aEnd+after), w.span(first.b-before, last.bEnd+after))
+		w.formatRange(first.a-before, last.aEnd+after), w.formatRange(first.b-before, last.bEnd+after))
 	at := first.a - before
 	for _, e := range list {
-		w.lines(' ', w.old[at:e.a])
-		w.lines('-', w.old[e.a:e.aEnd])
-		w.lines('+', w.new[e.b:e.bEnd])
+		w.writeLines(' ', w.old[at:e.a])
+		w.writeLines('-', w.old[e.a:e.aEnd])
+		w.writeLines('+', w.new[e.b:e.bEnd])
 		w.deleted, w.added = w.deleted+e.aEnd-e.a, w.added+e.bEnd-e.b
 		at = e.aEnd
 	}
-	w.lines(' ', w.old[at:last.aEnd+after])
+	w.writeLines(' ', w.old[at:last.aEnd+after])
 }
 
-// span formats a range of lines for a hunk header: the first line, from one, and their number. An empty
+// formatRange formats a range of lines for a hunk header: the first line, from one, and their number. An empty
 // range names the line before.
-func (w *hunks) span(from, to int) string {
+func (w *diffWriter) formatRange(from, to int) string {
 	n := to - from
 	if n > 0 {
 		from++
 	}
-	return fmt.Sprintf("%d,%d", w.skipped+from, n)
+	return fmt.Sprintf("%d,%d", w.skippedLines+from, n)
 }
 
-func (w *hunks) lines(op byte, lines []string) {
+func (w *diffWriter) writeLines(op byte, lines []string) {
 	for _, l := range lines {
 		w.out.WriteByte(op)
 		w.out.WriteString(l)
@@ -225,20 +225,20 @@ func (w *hunks) lines(op byte, lines []string) {
 	}
 }
 
-// alike returns how many bytes at the start and the end of two files are equal and not needed in a diff:
+// commonEnds returns how many bytes at the start and the end of two files are equal and not needed in a diff:
 // whole lines, except for context.
-func alike(old, new []byte) (head, tail int) {
+func commonEnds(old, new []byte) (head, tail int) {
 	short := min(len(old), len(new))
-	for head+block <= short && bytes.Equal(old[head:head+block], new[head:head+block]) {
-		head += block
+	for head+compareBlock <= short && bytes.Equal(old[head:head+compareBlock], new[head:head+compareBlock]) {
+		head += compareBlock
 	}
 	for head < short && old[head] == new[head] {
 		head++
 	}
 	a, b := old[head:], new[head:]
 	short -= head
-	for tail+block <= short && bytes.Equal(a[len(a)-tail-block:len(a)-tail], b[len(b)-tail-block:len(b)-tail]) {
-		tail += block
+	for tail+compareBlock <= short && bytes.Equal(a[len(a)-tail-compareBlock:len(a)-tail], b[len(b)-tail-compareBlock:len(b)-tail]) {
+		tail += compareBlock
 	}
 	for tail < short && a[len(a)-1-tail] == b[len(b)-1-tail] {
 		tail++
@@ -262,11 +262,11 @@ func sideName(prefix, path string, side []byte) string {
 	if side == nil {
 		return devNull
 	}
-	return nameOf(prefix + path)
+	return quoteName(prefix + path)
 }
 
-// nameOf returns a name as written in a diff: quoted like git where it would be misread.
-func nameOf(name string) string {
+// quoteName returns a name as written in a diff: quoted like git where it would be misread.
+func quoteName(name string) string {
 	var b strings.Builder
 	for i := range len(name) {
 		switch c := name[i]; {
@@ -290,9 +290,9 @@ const (
 	MaxChars = 8000
 )
 
-// Cut limits text to a number of lines and characters, between lines if possible, and reports whether it
+// Truncate limits text to a number of lines and characters, between lines if possible, and reports whether it
 // cut.
-func Cut(text string, lines, chars int) (string, bool) {
+func Truncate(text string, lines, chars int) (string, bool) {
 	end, limit := 0, 0
 	for ; lines > 0 && end < len(text); lines-- {
 		if nl := strings.IndexByte(text[end:], '\n'); nl >= 0 {

@@ -53,7 +53,7 @@ func TestCut(t *testing.T) {
 		{"nothing", "", 0, 0, "", false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got, cut := patch.Cut(tc.in, tc.lines, tc.chars); got != tc.want || cut != tc.cut {
+			if got, cut := patch.Truncate(tc.in, tc.lines, tc.chars); got != tc.want || cut != tc.cut {
 				t.Errorf("Cut = %q, %v, want %q, %v", got, cut, tc.want, tc.cut)
 			}
 		})

@@ -9,38 +9,38 @@ import (
 )
 
 const (
-	maxPlaces = 10 // places named in an error
-	maxShown  = 8  // lines an error shows, both expected and nearest
+	maxPlaces     = 10 // places named in an error
+	maxShownLines = 8  // lines an error shows, both expected and nearest
 )
 
-// likeness is how strictly lines must match.
-type likeness int
+// strictness is how strictly lines must match.
+type strictness int
 
 const (
-	exact      likeness = iota // every byte
-	lineEnds                   // ignoring line ends and a byte order mark
-	whiteSpace                 // also ignoring trailing white space
+	matchExact          strictness = iota // every byte
+	ignoreLineEnds                        // ignoring line ends and a byte order mark
+	ignoreTrailingSpace                   // also ignoring trailing white space
 )
 
-func (how likeness) key(raw string) string {
+func (how strictness) key(raw string) string {
 	switch how {
-	case exact:
+	case matchExact:
 		return raw
-	case lineEnds:
-		return strings.TrimRight(strings.TrimPrefix(raw, mark), "\r\n")
+	case ignoreLineEnds:
+		return strings.TrimRight(strings.TrimPrefix(raw, byteOrderMark), "\r\n")
 	}
-	return strings.TrimRight(strings.TrimPrefix(raw, mark), " \t\r\n")
+	return strings.TrimRight(strings.TrimPrefix(raw, byteOrderMark), " \t\r\n")
 }
 
-// place finds the one place for a hunk: the index of its first line, and how strictly its lines matched.
-func (s *sheet) place(h Hunk) (at int, how likeness, err error) {
-	want := h.old()
+// findPlace finds the one place for a hunk: the index of its first line, and how strictly its lines matched.
+func (s *patchedFile) findPlace(h Hunk) (at int, how strictness, err error) {
+	want := h.oldLines()
 	if len(want) == 0 {
-		at, err = s.gap(h)
-		return at, exact, err
+		at, err = s.insertionPlace(h)
+		return at, matchExact, err
 	}
-	for how = exact; how <= whiteSpace; how++ {
-		places := s.places(h, want, how)
+	for how = matchExact; how <= ignoreTrailingSpace; how++ {
+		places := s.findPlaces(h, want, how)
 		if len(places) == 0 {
 			continue
 		}
@@ -49,7 +49,7 @@ func (s *sheet) place(h Hunk) (at int, how likeness, err error) {
 		}
 		// The hunk may give a line number. If earlier hunks were found elsewhere, it may be shifted like them,
 		// but must not match both ways.
-		said, moved := h.Line-1, h.Line-1+s.shift
+		said, moved := h.Line-1, h.Line-1+s.offset
 		isSaid, isMoved := slices.Contains(places, said), slices.Contains(places, moved)
 		switch numbered := h.Line > 0 && len(h.After) == 0; {
 		case numbered && isSaid && (said == moved || !isMoved):
@@ -57,19 +57,19 @@ func (s *sheet) place(h Hunk) (at int, how likeness, err error) {
 		case numbered && isMoved && !isSaid:
 			return moved, how, nil
 		}
-		return 0, how, several(places)
+		return 0, how, ambiguousError(places)
 	}
-	return 0, how, s.missing(want)
+	return 0, how, s.missingError(want)
 }
 
-// gap returns the place of a hunk without old lines: in an empty file, after the line it names or
+// insertionPlace returns the place of a hunk without old lines: in an empty file, after the line it names or
 // counts, or at the end.
-func (s *sheet) gap(h Hunk) (int, error) {
+func (s *patchedFile) insertionPlace(h Hunk) (int, error) {
 	switch {
 	case len(h.After) > 0:
-		ends := s.behind(h.After)
+		ends := s.positionsAfter(h.After)
 		if len(ends) > 1 {
-			return 0, several(ends)
+			return 0, ambiguousError(ends)
 		}
 		if len(ends) == 0 {
 			return 0, fmt.Errorf("no line %q", h.After[len(h.After)-1])
@@ -79,21 +79,21 @@ func (s *sheet) gap(h Hunk) (int, error) {
 		return 0, nil
 	case h.AtEnd:
 		return len(s.lines), nil
-	case h.Counted && h.Line+s.shift >= 0 && h.Line+s.shift <= len(s.lines):
-		return h.Line + s.shift, nil
+	case h.InsertAfter && h.Line+s.offset >= 0 && h.Line+s.offset <= len(s.lines):
+		return h.Line + s.offset, nil
 	}
 	if h.Open {
-		s.assumed = "has no lines to find its place by, so it went to the end of the file"
+		s.assumption = "has no lines to find its place by, so it went to the end of the file"
 		return len(s.lines), nil
 	}
 	return 0, errNoContext
 }
 
-// places returns where the wanted lines match lines that earlier hunks did not touch.
-func (s *sheet) places(h Hunk, want []Line, how likeness) (places []int) {
+// findPlaces returns where the wanted lines match lines that earlier hunks did not touch.
+func (s *patchedFile) findPlaces(h Hunk, want []Line, how strictness) (places []int) {
 	keys := make([]string, len(want))
 	for i, l := range want {
-		if keys[i] = l.Text; !l.Bare {
+		if keys[i] = l.Text; !l.NoNewline {
 			keys[i] += "\n" // as in the file
 		}
 		keys[i] = how.key(keys[i])
@@ -110,10 +110,10 @@ func (s *sheet) places(h Hunk, want []Line, how likeness) (places []int) {
 		free, next := n == len(keys), at // no line was deleted, and nothing inserted where the hunk inserts
 		for i := 0; free && i < len(h.Lines); i++ {
 			if h.Lines[i].Op == '+' {
-				free = len(s.come[next]) == 0
+				free = len(s.inserted[next]) == 0
 				continue
 			}
-			free = !s.gone[next]
+			free = !s.deleted[next]
 			next++
 		}
 		if free {
@@ -124,7 +124,7 @@ func (s *sheet) places(h Hunk, want []Line, how likeness) (places []int) {
 		return places
 	}
 	var kept []int // the first place after each match of h.After
-	for _, end := range s.behind(h.After) {
+	for _, end := range s.positionsAfter(h.After) {
 		i, _ := slices.BinarySearch(places, end-1) // the hunk may repeat the last line of h.After
 		if i < len(places) && !slices.Contains(kept, places[i]) {
 			kept = append(kept, places[i])
@@ -133,11 +133,11 @@ func (s *sheet) places(h Hunk, want []Line, how likeness) (places []int) {
 	return kept
 }
 
-// behind returns the positions right after the last of the given lines, for each match in order.
-func (s *sheet) behind(after []string) (ends []int) {
+// positionsAfter returns the positions right after the last of the given lines, for each match in order.
+func (s *patchedFile) positionsAfter(after []string) (ends []int) {
 	next := 0
 	for i, l := range s.lines {
-		if strings.TrimSpace(strings.TrimPrefix(l, mark)) != after[next] {
+		if strings.TrimSpace(strings.TrimPrefix(l, byteOrderMark)) != after[next] {
 			continue
 		}
 		if next == len(after)-1 {
@@ -149,7 +149,7 @@ func (s *sheet) behind(after []string) (ends []int) {
 	return ends
 }
 
-func several(places []int) error {
+func ambiguousError(places []int) error {
 	var lines []string
 	for _, at := range places[:min(len(places), maxPlaces)] {
 		lines = append(lines, strconv.Itoa(at+1))
@@ -157,15 +157,15 @@ func several(places []int) error {
 	return fmt.Errorf("matches %d places (lines %s); add lines around it to pick one", len(places), strings.Join(lines, ", "))
 }
 
-// missing returns an error with the missing lines and the nearest ones.
-func (s *sheet) missing(want []Line) error {
+// missingError returns an error with the missing lines and the nearest ones.
+func (s *patchedFile) missingError(want []Line) error {
 	var b strings.Builder
 	b.WriteString("the file does not contain exactly these lines:")
-	for _, l := range want[:min(len(want), maxShown)] {
-		b.WriteString("\n    " + short(l.Text))
+	for _, l := range want[:min(len(want), maxShownLines)] {
+		b.WriteString("\n    " + shorten(l.Text))
 	}
-	if len(want) > maxShown {
-		fmt.Fprintf(&b, "\n    … %d more", len(want)-maxShown)
+	if len(want) > maxShownLines {
+		fmt.Fprintf(&b, "\n    … %d more", len(want)-maxShownLines)
 	}
 	texts, lines := make([]string, len(want)), make([]string, len(s.lines))
 	for i, l := range want {
@@ -180,7 +180,7 @@ func (s *sheet) missing(want []Line) error {
 	}
 	b.WriteString("\nthe nearest are:")
 	for i := at; i < at+n; i++ {
-		fmt.Fprintf(&b, "\n%4d %s", i+1, short(lines[i]))
+		fmt.Fprintf(&b, "\n%4d %s", i+1, shorten(lines[i]))
 	}
 	if why != "" {
 		b.WriteString("\n(" + why + ")")

@@ -22,25 +22,25 @@ func TestSomeHunks(t *testing.T) {
 		if r.IntN(2) == 0 {
 			new = append(new, '\n')
 		}
-		n := patch.Hunks(old, new)
-		if diff, _, _ := patch.Unified("f", old, new); len(display.Hunks(diff)) != n {
-			t.Fatalf("%d hunks are counted, %d shown in\n%s", n, len(display.Hunks(diff)), diff)
+		n := patch.CountHunks(old, new)
+		if diff, _, _ := patch.Unified("f", old, new); len(display.SplitHunks(diff)) != n {
+			t.Fatalf("%d hunks are counted, %d shown in\n%s", n, len(display.SplitHunks(diff)), diff)
 		}
 		if n == 0 {
 			continue
 		}
-		if got := patch.Some(old, new, func(int) bool { return true }); !bytes.Equal(got, new) {
+		if got := patch.ApplyHunks(old, new, func(int) bool { return true }); !bytes.Equal(got, new) {
 			t.Fatalf("all of it is %q, want %q", got, new)
 		}
-		if got := patch.Some(old, new, func(int) bool { return false }); !bytes.Equal(got, old) {
+		if got := patch.ApplyHunks(old, new, func(int) bool { return false }); !bytes.Equal(got, old) {
 			t.Fatalf("none of it is %q, want %q", got, old)
 		}
 		one := r.IntN(n) + 1
 		with, without := func(i int) bool { return i == one }, func(i int) bool { return i != one }
-		_, added, deleted := patch.Unified("f", old, patch.Some(old, new, with))
-		_, more, fewer := patch.Unified("f", old, patch.Some(old, new, without))
+		_, added, deleted := patch.Unified("f", old, patch.ApplyHunks(old, new, with))
+		_, more, fewer := patch.Unified("f", old, patch.ApplyHunks(old, new, without))
 		_, all, gone := patch.Unified("f", old, new)
-		if grown := len(patch.Some(old, new, with)) + len(patch.Some(old, new, without)) - 2*len(old); grown != len(new)-len(old) {
+		if grown := len(patch.ApplyHunks(old, new, with)) + len(patch.ApplyHunks(old, new, without)) - 2*len(old); grown != len(new)-len(old) {
 			t.Fatalf("the parts are %d bytes more, the whole %d", grown, len(new)-len(old))
 		}
 		if added+more-deleted-fewer != all-gone {
@@ -77,8 +77,8 @@ func TestHunksOfADiff(t *testing.T) {
 	}
 	lines := strings.SplitAfter(diff, "\n")
 	var firsts, whole string
-	for _, h := range display.Hunks(diff) {
-		firsts += strings.Join(strings.Fields(h.Head + lines[h.Line])[:2], " ") + "\n"
+	for _, h := range display.SplitHunks(diff) {
+		firsts += strings.Join(strings.Fields(h.FileHeader + lines[h.Line])[:2], " ") + "\n"
 		if !strings.HasPrefix(h.Body, lines[h.Line]) {
 			t.Errorf("hunk %+v does not begin with line %d", h, h.Line)
 		}

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	most      = 500_000     // limit on paths of a tree
+	maxPaths  = 500_000     // limit on paths of a tree
 	freshness = time.Second // how long a list counts as fresh
-	share     = 20          // reading takes at most 1/share of the time
-	pieces    = 4096        // paths added in one batch
+	readShare = 20          // reading takes at most 1/share of the time
+	batchSize = 4096        // paths added in one batch
 )
 
 // Finder searches the paths of a tree. It is safe for concurrent use. [Finder.Close] ends its background
@@ -27,21 +27,21 @@ type Finder struct {
 	list func(ctx context.Context, each func(path string) bool)
 	now  func() time.Time
 
-	ctx     context.Context
-	stop    context.CancelFunc
-	reading sync.WaitGroup
+	ctx  context.Context
+	stop context.CancelFunc
+	wg   sync.WaitGroup
 
-	mu    sync.Mutex // guards the fields below
-	paths []path
-	ready chan struct{} // closed after the first full read; nil before the first use
-	busy  bool          // a read is in progress
-	due   time.Time     // earliest time of the next read
-	steps []step        // results for the prefixes of the last input
+	mu        sync.Mutex // guards the fields below
+	paths     []path
+	ready     chan struct{} // closed after the first full read; nil before the first use
+	isReading bool          // a read is in progress
+	nextRead  time.Time     // earliest time of the next read
+	steps     []step        // results for the prefixes of the last input
 }
 
 // step holds the paths that match a prefix of the input.
 type step struct {
-	typed string
+	input string
 	found []int32 // indices of paths
 }
 
@@ -56,7 +56,7 @@ func New(list func(ctx context.Context, each func(path string) bool), now func()
 // Close stops reading.
 func (f *Finder) Close() {
 	f.stop()
-	f.reading.Wait()
+	f.wg.Wait()
 }
 
 // Wait waits until the tree was read once, or ctx ends.
@@ -71,11 +71,11 @@ func (f *Finder) Wait(ctx context.Context) {
 	}
 }
 
-// Changed reports that the tree may have changed: the next search reads it again.
-func (f *Finder) Changed() {
+// Invalidate reports that the tree may have changed: the next search reads it again.
+func (f *Finder) Invalidate() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.due = time.Time{}
+	f.nextRead = time.Time{}
 }
 
 // Find returns at most limit paths that contain the letters of typed in order, the best first. more
@@ -92,7 +92,7 @@ func (f *Finder) Find(typed string, limit int) (found []string, more bool) {
 	q := newQuery(typed)
 	if q.want == "" {
 		for i := range f.paths {
-			if p := &f.paths[i]; !p.hidden && len(found) < limit {
+			if p := &f.paths[i]; !p.isHidden && len(found) < limit {
 				found = append(found, p.text)
 			}
 		}
@@ -101,7 +101,7 @@ func (f *Finder) Find(typed string, limit int) (found []string, more bool) {
 	for _, m := range f.narrow(q, limit) {
 		found = append(found, f.paths[m.path].text)
 	}
-	return found, more || f.busy && len(found) == 0
+	return found, more || f.isReading && len(found) == 0
 }
 
 // refresh reads the tree unless that is in progress or recent. The caller holds mu.
@@ -110,11 +110,11 @@ func (f *Finder) refresh() {
 	if first {
 		f.ready = make(chan struct{})
 	}
-	if f.busy || f.now().Before(f.due) {
+	if f.isReading || f.now().Before(f.nextRead) {
 		return
 	}
-	f.busy = true
-	f.reading.Go(func() { f.read(first) })
+	f.isReading = true
+	f.wg.Go(func() { f.read(first) })
 }
 
 // read reads the tree. During the first read, paths can be found immediately.
@@ -123,27 +123,27 @@ func (f *Finder) read(first bool) {
 	var all []path
 	seen := 0
 	f.list(f.ctx, func(text string) bool {
-		if all = append(all, newPath(text)); first && len(all) == pieces {
-			f.take(all, false)
+		if all = append(all, newPath(text)); first && len(all) == batchSize {
+			f.addPaths(all, false)
 			all = nil
 		}
 		seen++
-		return seen < most
+		return seen < maxPaths
 	})
 	if f.ctx.Err() == nil {
-		f.take(all, !first)
+		f.addPaths(all, !first)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if first {
 		close(f.ready)
 	}
-	f.busy = false
-	f.due = f.now().Add(max(freshness, share*f.now().Sub(began)))
+	f.isReading = false
+	f.nextRead = f.now().Add(max(freshness, readShare*f.now().Sub(began)))
 }
 
-// take adds paths, or replaces the known paths if instead is set.
-func (f *Finder) take(paths []path, instead bool) {
+// addPaths adds paths, or replaces the known paths if instead is set.
+func (f *Finder) addPaths(paths []path, instead bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if instead {
@@ -157,7 +157,7 @@ type match struct{ path, rank int }
 
 // narrow returns the best paths among those that match the previous letters. The caller holds mu.
 func (f *Finder) narrow(q query, limit int) (best []match) {
-	for len(f.steps) > 0 && !strings.HasPrefix(q.want, f.steps[len(f.steps)-1].typed) {
+	for len(f.steps) > 0 && !strings.HasPrefix(q.want, f.steps[len(f.steps)-1].input) {
 		f.steps = f.steps[:len(f.steps)-1]
 	}
 	better := func(a, b match) int {

@@ -7,25 +7,25 @@ import (
 
 // path is a path prepared for matching.
 type path struct {
-	text   string
-	low    string // lower case
-	base   int    // start of the last element in low
-	has    letters
-	hidden bool // some element begins with a dot
+	text      string
+	lower     string // lower case
+	base      int    // start of the last element in low
+	letterSet letterSet
+	isHidden  bool // some element begins with a dot
 }
 
 func newPath(text string) path {
-	p := path{text: text, low: strings.ToLower(text)}
-	p.base = strings.LastIndexByte(strings.TrimSuffix(p.low, "/"), '/') + 1
-	p.has = lettersOf(p.low)
-	p.hidden = strings.HasPrefix(text, ".") || strings.Contains(text, "/.")
+	p := path{text: text, lower: strings.ToLower(text)}
+	p.base = strings.LastIndexByte(strings.TrimSuffix(p.lower, "/"), '/') + 1
+	p.letterSet = newLetterSet(p.lower)
+	p.isHidden = strings.HasPrefix(text, ".") || strings.Contains(text, "/.")
 	return p
 }
 
-// letters is a set of letters that a text may contain.
-type letters uint64
+// letterSet is a set of letters that a text may contain.
+type letterSet uint64
 
-func lettersOf(s string) (l letters) {
+func newLetterSet(s string) (l letterSet) {
 	for i := range len(s) {
 		b := s[i]
 		switch {
@@ -42,18 +42,18 @@ func lettersOf(s string) (l letters) {
 
 // query is the user's input.
 type query struct {
-	want string
-	each []string // its characters
-	has  letters
-	dots bool
+	want        string
+	chars       []string // its characters
+	letterSet   letterSet
+	wantsHidden bool
 }
 
 func newQuery(typed string) query {
 	q := query{want: strings.TrimPrefix(strings.ToLower(typed), "./")}
-	q.has, q.dots = lettersOf(q.want), strings.Contains(q.want, ".")
+	q.letterSet, q.wantsHidden = newLetterSet(q.want), strings.Contains(q.want, ".")
 	for rest := q.want; rest != ""; {
 		_, n := utf8.DecodeRuneInString(rest)
-		q.each, rest = append(q.each, rest[:n]), rest[n:]
+		q.chars, rest = append(q.chars, rest[:n]), rest[n:]
 	}
 	return q
 }
@@ -61,59 +61,59 @@ func newQuery(typed string) query {
 // Distances of a path from the input: the letters are together in its last element, together elsewhere,
 // or apart.
 const (
-	isName = iota * 2
-	beginsName
-	beginsWord
-	inName
-	beginsPart
-	inPath
-	apart
+	distName = iota * 2
+	distNamePrefix
+	distWordPrefix
+	distInName
+	distPartPrefix
+	distInPath
+	distScattered
 )
 
 // rank returns the distance of p from the input; ok is false if p lacks its letters in order. The typed
 // folder itself never matches.
 func (q *query) rank(p *path) (rank int, ok bool) {
-	if q.has&^p.has != 0 || strings.HasSuffix(p.low, "/") && p.low == q.want {
+	if q.letterSet&^p.letterSet != 0 || strings.HasSuffix(p.lower, "/") && p.lower == q.want {
 		return 0, false
 	}
-	name := p.low[p.base:]
+	name := p.lower[p.base:]
 	if i := strings.Index(name, q.want); i >= 0 {
 		switch rest := name[i+len(q.want):]; {
 		case i == 0 && (rest == "" || rest[0] == '.' || rest == "/"):
-			rank = isName
+			rank = distName
 		case i == 0:
-			rank = beginsName
+			rank = distNamePrefix
 		case p.startsWord(p.base + i):
-			rank = beginsWord
+			rank = distWordPrefix
 		default:
-			rank = inName
+			rank = distInName
 		}
-	} else if i := strings.Index(p.low, q.want); i >= 0 {
-		if rank = inPath; i == 0 || p.low[i-1] == '/' {
-			rank = beginsPart
+	} else if i := strings.Index(p.lower, q.want); i >= 0 {
+		if rank = distInPath; i == 0 || p.lower[i-1] == '/' {
+			rank = distPartPrefix
 		}
-	} else if gaps, ok := q.scattered(p, p.base); ok {
-		rank = apart + gaps
-	} else if gaps, ok := q.scattered(p, 0); ok {
-		rank = apart + 2 + gaps
+	} else if gaps, ok := q.findScattered(p, p.base); ok {
+		rank = distScattered + gaps
+	} else if gaps, ok := q.findScattered(p, 0); ok {
+		rank = distScattered + 2 + gaps
 	} else {
 		return 0, false
 	}
-	if p.hidden && !q.dots {
-		rank += beginsName - isName
+	if p.isHidden && !q.wantsHidden {
+		rank += distNamePrefix - distName
 	}
-	if strings.HasSuffix(p.low, "/") { // files are more likely
+	if strings.HasSuffix(p.lower, "/") { // files are more likely
 		rank++
 	}
 	return rank, true
 }
 
-// scattered finds the letters in order from a position on, and counts the gaps between them: less where
+// findScattered finds the letters in order from a position on, and counts the gaps between them: less where
 // a word begins.
-func (q *query) scattered(p *path, from int) (gaps int, ok bool) {
+func (q *query) findScattered(p *path, from int) (gaps int, ok bool) {
 	at := from
-	for _, c := range q.each {
-		i := strings.Index(p.low[at:], c)
+	for _, c := range q.chars {
+		i := strings.Index(p.lower[at:], c)
 		if i < 0 {
 			return 0, false
 		}
@@ -121,9 +121,9 @@ func (q *query) scattered(p *path, from int) (gaps int, ok bool) {
 	}
 	// From the last letter back, so that the letters are close together
 	next := -1 // position of the following letter
-	for i := len(q.each) - 1; i >= 0; i-- {
-		c := q.each[i]
-		at = from + strings.LastIndex(p.low[from:at], c)
+	for i := len(q.chars) - 1; i >= 0; i-- {
+		c := q.chars[i]
+		at = from + strings.LastIndex(p.lower[from:at], c)
 		if next >= 0 && at+len(c) != next {
 			gaps += 3
 			if p.startsWord(next) {
@@ -140,10 +140,10 @@ func (q *query) scattered(p *path, from int) (gaps int, ok bool) {
 
 // startsWord reports whether a word begins at i.
 func (p *path) startsWord(i int) bool {
-	if i == 0 || strings.IndexByte("/_-. ", p.low[i-1]) >= 0 {
+	if i == 0 || strings.IndexByte("/_-. ", p.lower[i-1]) >= 0 {
 		return true
 	}
-	return len(p.text) == len(p.low) && upper(p.text[i]) && !upper(p.text[i-1])
+	return len(p.text) == len(p.lower) && isUpper(p.text[i]) && !isUpper(p.text[i-1])
 }
 
-func upper(b byte) bool { return b >= 'A' && b <= 'Z' }
+func isUpper(b byte) bool { return b >= 'A' && b <= 'Z' }

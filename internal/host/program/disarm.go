@@ -22,9 +22,9 @@ import (
 // A Setting is one value of git's configuration. coder's settings take precedence over all files.
 type Setting struct{ Key, Value string }
 
-// Always are the settings of every run. They disable keys that run programs, or that write where git
+// BaseSettings are the settings of every run. They disable keys that run programs, or that write where git
 // should only read.
-var Always = []Setting{
+var BaseSettings = []Setting{
 	{"core.fsmonitor", "false"},
 	{"core.hookspath", "/dev/null"},
 	{"core.pager", "cat"},
@@ -45,29 +45,29 @@ var Always = []Setting{
 	{"submodule.recurse", "false"},
 }
 
-// variables are added to the environment of every run. They allow no protocol, so that git does not
+// baseEnv are added to the environment of every run. They allow no protocol, so that git does not
 // fetch a missing object through a program of the repository's choice.
-var variables = []string{
+var baseEnv = []string{
 	"GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_PAGER=cat", "GIT_EDITOR=:",
 }
 
-// harmless are the git variables that the user may set. All others choose another repository, another
+// allowedEnv are the git variables that the user may set. All others choose another repository, another
 // program or a file to write.
-var harmless = []string{
+var allowedEnv = []string{
 	"GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE",
 	"GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "GIT_COMMITTER_DATE",
 	"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_CEILING_DIRECTORIES",
 }
 
-// Environment returns env for a run of git with settings.
-func Environment(env []string, settings []Setting) (list []string) {
+// GitEnv returns env for a run of git with settings.
+func GitEnv(env []string, settings []Setting) (list []string) {
 	for _, v := range env {
 		name, _, _ := strings.Cut(v, "=")
-		if !strings.HasPrefix(strings.ToUpper(name), "GIT_") || slices.Contains(harmless, name) {
+		if !strings.HasPrefix(strings.ToUpper(name), "GIT_") || slices.Contains(allowedEnv, name) {
 			list = append(list, v)
 		}
 	}
-	list = append(append(list, variables...), "GIT_CONFIG_COUNT="+strconv.Itoa(len(settings)))
+	list = append(append(list, baseEnv...), "GIT_CONFIG_COUNT="+strconv.Itoa(len(settings)))
 	for i, s := range settings { // unlike an argument key=value this is safe for a key that itself holds "="
 		list = append(list, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, s.Key), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, s.Value))
 	}
@@ -77,28 +77,28 @@ func Environment(env []string, settings []Setting) (list []string) {
 // ErrTooOld reports a git version that ignores settings from the environment.
 var ErrTooOld = errors.New("git is too old; 2.32 or later is needed")
 
-// disarm returns settings that, for git within the sandbox, disable values not configured by the user.
+// disableSettings returns settings that, for git within the sandbox, disable values not configured by the user.
 // It disables all hooks, regardless of who configured them.
-func (d Door) disarm(list []byte) (settings []Setting, entries []entry, err error) {
-	entries = parse(list)
-	if !heeds(entries, Always) {
+func (d Launcher) disableSettings(list []byte) (settings []Setting, entries []configEntry, err error) {
+	entries = parseEntries(list)
+	if !acceptsSettings(entries, BaseSettings) {
 		return nil, nil, ErrTooOld
 	}
-	yours := d.yours()
+	yours := d.userSettingTest()
 	own := make(map[string]string)
 	for _, e := range entries {
 		if yours(e) {
 			own[e.Key] = e.Value
 		}
 	}
-	settings = slices.Clone(Always)
+	settings = slices.Clone(BaseSettings)
 	var filters []string
 	for _, e := range entries {
-		section, name, last := e.parts()
+		section, name, last := e.splitKey()
 		switch {
 		case section == "hook" && last == "command":
 			settings = append(settings, Setting{"hook." + name + ".enabled", "false"})
-		case yours(e) || e.scope == "command" || section != "alias" && !slices.Contains(programs, last): // an alias may name a command that git later removes
+		case yours(e) || e.scope == "command" || section != "alias" && !slices.Contains(programKeys, last): // an alias may name a command that git later removes
 		default:
 			settings = append(settings, Setting{e.Key, own[e.Key]})
 			if section == "filter" && own[e.Key] == "" && !slices.Contains(filters, name) {
@@ -106,129 +106,129 @@ func (d Door) disarm(list []byte) (settings []Setting, entries []entry, err erro
 			}
 		}
 	}
-	return append(settings, require(filters, false)...), entries, nil
+	return append(settings, requireFilters(filters, false)...), entries, nil
 }
 
-// heeds reports whether git accepted settings from outside.
-func heeds(entries []entry, given []Setting) bool {
+// acceptsSettings reports whether git accepted settings from outside.
+func acceptsSettings(entries []configEntry, given []Setting) bool {
 	return !slices.ContainsFunc(given, func(s Setting) bool {
-		return !slices.ContainsFunc(entries, func(e entry) bool { return e.Setting == s && e.scope == "command" })
+		return !slices.ContainsFunc(entries, func(e configEntry) bool { return e.Setting == s && e.scope == "command" })
 	})
 }
 
-// judgement sorts git's configuration by what may take effect.
-type judgement struct {
-	harmless []Setting // the user's, and harmless ones of others
-	mine     []Setting // the user's filters, which run in the folder with the files
-	format   []Setting // the repository's format, which git reads only from a file
-	filters  []string  // the repository's filters, which do not run
-	hooks    string    // the configured hooks folder, if any
+// configClasses sorts git's configuration by what may take effect.
+type configClasses struct {
+	allowed     []Setting // the user's, and harmless ones of others
+	userFilters []Setting // the user's filters, which run in the folder with the files
+	format      []Setting // the repository's format, which git reads only from a file
+	filters     []string  // the repository's filters, which do not run
+	hooksDir    string    // the configured hooks folder, if any
 }
 
-// largeFiles is the standard filter of git-lfs: it runs only git-lfs, which takes no program from the
+// lfsSettings is the standard filter of git-lfs: it runs only git-lfs, which takes no program from the
 // folder.
-var largeFiles = []Setting{
+var lfsSettings = []Setting{
 	{"filter.lfs.clean", "git-lfs clean -- %f"}, {"filter.lfs.smudge", "git-lfs smudge -- %f"},
 	{"filter.lfs.process", "git-lfs filter-process"}, {"filter.lfs.required", "true"},
 }
 
-// judge sorts the settings that git found. Settings of others than the user pass only if their key is
+// classify sorts the settings that git found. Settings of others than the user pass only if their key is
 // known to be harmless.
-func (d Door) judge(list []byte, given []Setting) (j judgement, err error) {
-	entries := parse(list)
-	if !heeds(entries, given) {
+func (d Launcher) classify(list []byte, given []Setting) (j configClasses, err error) {
+	entries := parseEntries(list)
+	if !acceptsSettings(entries, given) {
 		return j, ErrTooOld
 	}
-	yours := d.yours()
+	yours := d.userSettingTest()
 	own := make(map[string]bool) // filters
 	var off []Setting
 	for _, e := range entries {
-		section, name, last := e.parts()
+		section, name, last := e.splitKey()
 		local := e.scope == "local" || e.scope == "worktree"
 		switch {
 		case e.scope == "command" || strings.HasPrefix(section, "include"): // included files are already in the list
 			continue
 		case e.Key == "core.hookspath":
-			j.hooks = e.Value
+			j.hooksDir = e.Value
 		case local && (section == "extensions" && last != "worktreeconfig" || e.Key == "core.repositoryformatversion"):
 			j.format = append(j.format, e.Setting)
 		case yours(e) && section == "filter":
 			own[name] = own[name] || e.Value != ""
-			if slices.Contains(largeFiles, e.Setting) {
-				j.harmless = append(j.harmless, e.Setting)
+			if slices.Contains(lfsSettings, e.Setting) {
+				j.allowed = append(j.allowed, e.Setting)
 			} else {
-				j.mine = append(j.mine, e.Setting)
+				j.userFilters = append(j.userFilters, e.Setting)
 			}
-		case yours(e) && !slices.Contains(outward, section):
-			j.harmless = append(j.harmless, e.Setting)
+		case yours(e) && !slices.Contains(remoteSections, section):
+			j.allowed = append(j.allowed, e.Setting)
 			if section == "hook" && last == "command" {
 				off = append(off, Setting{"hook." + name + ".enabled", "false"})
 			}
 		case isHarmless(section, name, last):
-			j.harmless = append(j.harmless, e.Setting)
+			j.allowed = append(j.allowed, e.Setting)
 		case section == "filter" && slices.Contains([]string{"clean", "smudge", "process"}, last) && !own[name] && !slices.Contains(j.filters, name):
 			j.filters = append(j.filters, name)
 		}
 	}
-	j.harmless = append(j.harmless, off...)
+	j.allowed = append(j.allowed, off...)
 	return j, nil
 }
 
-// own returns the user's own settings.
-func (d Door) own(entries []entry) (settings []Setting) {
-	yours := d.yours()
+// userSettings returns the user's own settings.
+func (d Launcher) userSettings(entries []configEntry) (settings []Setting) {
+	yours := d.userSettingTest()
 	for _, e := range entries {
-		if section, _, _ := e.parts(); yours(e) && !strings.HasPrefix(section, "include") {
+		if section, _, _ := e.splitKey(); yours(e) && !strings.HasPrefix(section, "include") {
 			settings = append(settings, e.Setting)
 		}
 	}
 	return settings
 }
 
-// yours returns a function that reports whether a setting is the user's: it is in the user's or the
+// userSettingTest returns a function that reports whether a setting is the user's: it is in the user's or the
 // system's configuration, and no link on the path to that file is where commands or file tools may
 // write.
-func (d Door) yours() func(entry) bool {
+func (d Launcher) userSettingTest() func(configEntry) bool {
 	_, places := d.finder.places()
 	files := make(map[string]bool)
-	return func(e entry) bool {
+	return func(e configEntry) bool {
 		if e.scope != "system" && e.scope != "global" {
 			return false
 		}
 		safe, known := files[e.origin]
 		if !known {
 			name, isFile := strings.CutPrefix(e.origin, "file:")
-			safe = isFile && filepath.IsAbs(name) && through(name, places) == ""
+			safe = isFile && filepath.IsAbs(name) && dirOnPath(name, places) == ""
 			files[e.origin] = safe
 		}
 		return safe
 	}
 }
 
-// require makes disabled filters fail instead of letting content pass unfiltered, or the opposite.
-func require(filters []string, fail bool) (settings []Setting) {
+// requireFilters makes disabled filters fail instead of letting content pass unfiltered, or the opposite.
+func requireFilters(filters []string, fail bool) (settings []Setting) {
 	for _, name := range filters {
 		settings = append(settings, Setting{"filter." + name + ".required", strconv.FormatBool(fail)})
 	}
 	return settings
 }
 
-// entry is a setting with its source.
-type entry struct {
+// configEntry is a setting with its source.
+type configEntry struct {
 	Setting
 	scope, origin string
 }
 
-// parts splits the key into section.name.last; name may contain dots or be empty.
-func (e entry) parts() (section, name, last string) {
+// splitKey splits the key into section.name.last; name may contain dots or be empty.
+func (e configEntry) splitKey() (section, name, last string) {
 	section, name, _ = strings.Cut(e.Key, ".")
 	last = name[strings.LastIndexByte(name, '.')+1:]
 	return section, strings.TrimSuffix(name[:len(name)-len(last)], "."), last
 }
 
-// parse parses git's list of settings, which repeats scope, origin and key-newline-value. A key without
+// parseEntries parses git's list of settings, which repeats scope, origin and key-newline-value. A key without
 // a value is true.
-func parse(list []byte) (entries []entry) {
+func parseEntries(list []byte) (entries []configEntry) {
 	for three := range slices.Chunk(strings.Split(string(bytes.TrimSuffix(list, []byte{0})), "\x00"), 3) {
 		if len(three) < 3 {
 			break
@@ -237,13 +237,13 @@ func parse(list []byte) (entries []entry) {
 		if !has {
 			value = "true"
 		}
-		entries = append(entries, entry{Setting{key, value}, three[0], three[1]})
+		entries = append(entries, configEntry{Setting{key, value}, three[0], three[1]})
 	}
 	return entries
 }
 
-// programs are last parts of keys that name a program to run.
-var programs = []string{
+// programKeys are last parts of keys that name a program to run.
+var programKeys = []string{
 	"clean", "smudge", "process", // filters
 	"command", "cmd", "textconv", "driver", // diffs, merges, trailers
 	"program", "defaultkeycommand", "helper", // signatures, credentials

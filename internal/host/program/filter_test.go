@@ -12,18 +12,18 @@ func TestYourFiltersRunWhereGitIsConfined(t *testing.T) {
 	w := newWorld(t)
 	w.put(w.home+"/.gitconfig", "[user]\n name = Ann\n email = a@b\n[filter \"x\"]\n clean = "+w.program+"\n[filter \"lfs\"]\n clean = git-lfs clean -- %f\n")
 	g := w.open(w.ws)
-	if !slices.Contains(g.Filters, "x") || slices.Contains(g.Filters, "lfs") {
-		t.Errorf("off are %q", g.Filters)
+	if !slices.Contains(g.DisabledFilters, "x") || slices.Contains(g.DisabledFilters, "lfs") {
+		t.Errorf("off are %q", g.DisabledFilters)
 	}
 	if w.runs(g, "status", "--short"); strings.Contains(w.marked(), "program") {
 		t.Error("a filter of yours ran though nothing confines it")
 	}
-	filtered, any := g.Filtered()
-	if w.runs(filtered, "status", "--short"); !any || slices.Contains(filtered.Filters, "x") || !strings.Contains(w.marked(), "program") {
-		t.Errorf("with your filters: %v, off are %q", any, filtered.Filters)
+	filtered, any := g.WithFilters()
+	if w.runs(filtered, "status", "--short"); !any || slices.Contains(filtered.DisabledFilters, "x") || !strings.Contains(w.marked(), "program") {
+		t.Errorf("with your filters: %v, off are %q", any, filtered.DisabledFilters)
 	}
 	w.put(w.home+"/.gitconfig", "[user]\n name = Ann\n email = a@b\n")
-	if _, any := w.open(w.ws).Filtered(); any {
+	if _, any := w.open(w.ws).WithFilters(); any {
 		t.Error("you have no filters")
 	}
 }

@@ -2,14 +2,14 @@ package program
 
 import "slices"
 
-// outward are sections of the user's configuration about access to other machines. A [Git] reaches none,
+// remoteSections are sections of the user's configuration about access to other machines. A [Git] reaches none,
 // and they may contain keys.
-var outward = []string{"alias", "credential", "http", "imap", "sendemail", "url"}
+var remoteSections = []string{"alias", "credential", "http", "imap", "sendemail", "url"}
 
-// data lists, by section, the settings that always pass: they define the meaning or display of
+// dataSettings lists, by section, the settings that always pass: they define the meaning or display of
 // content, and name no program. All other settings are rejected, whatever git may do with them in
 // future.
-var data = map[string][]string{
+var dataSettings = map[string][]string{
 	"core": {
 		"abbrev", "attributesfile", "autocrlf", "bigfilethreshold", "checkroundtripencoding", "checkstat", "commentchar", "compression", "deltabasecachelimit",
 		"eol", "excludesfile", "filemode", "fsync", "fsyncmethod", "ignorecase", "ignorestat", "logallrefupdates", "longpaths", "loosecompression", "multipackindex",
@@ -45,5 +45,5 @@ func isHarmless(section, name, last string) bool {
 	if name != "" && section != "color" {
 		section += "."
 	}
-	return slices.Contains(data[section], last) || slices.Contains(data[section], "*")
+	return slices.Contains(dataSettings[section], last) || slices.Contains(dataSettings[section], "*")
 }

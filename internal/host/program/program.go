@@ -1,5 +1,5 @@
 // Package program is the only package that starts programs. coder's own programs, outside the sandbox,
-// start through a [Door]: it finds them only where no command or repository can have put them, and gives
+// start through a [Launcher]: it finds them only where no command or repository can have put them, and gives
 // them an environment that leads nowhere else. Git has two doors of its own, [Git] and [Query], which
 // run nothing from a repository's configuration.
 package program
@@ -31,25 +31,25 @@ var (
 	ErrWaitDelay = exec.ErrWaitDelay
 )
 
-// ErrShut is the error of a zero Door.
-var ErrShut = errors.New("cannot start programs here: the folders to keep out of are not set")
+// ErrZeroLauncher is the error of a zero Door.
+var ErrZeroLauncher = errors.New("cannot start programs here: the folders to keep out of are not set")
 
-// Places are the folders that programs never come from.
-type Places struct {
+// UntrustedDirs are the folders that programs never come from.
+type UntrustedDirs struct {
 	Work     []string // the workspace and added folders: nothing there runs, not even by full path
 	Writable []string // other folders writable by commands: a program there is not found by name
 }
 
-// A Door starts programs outside the sandbox. The zero Door refuses.
-type Door struct {
+// A Launcher starts programs outside the sandbox. The zero Door refuses.
+type Launcher struct {
 	finder *finder
 	env    []string
 }
 
 // New returns a Door to the programs on the PATH of an environment. It calls places for the first
 // program.
-func New(environ []string, places func() Places) Door {
-	f := &finder{found: make(map[string]string), passed: make(map[string]string)}
+func New(environ []string, places func() UntrustedDirs) Launcher {
+	f := &finder{found: make(map[string]string), cleaned: make(map[string]string)}
 	var user string
 	for _, kv := range environ {
 		switch name, value, _ := strings.Cut(kv, "="); name {
@@ -64,12 +64,12 @@ func New(environ []string, places func() Places) Door {
 	if f.home == "" && user != "" {
 		f.home = filepath.Join(user, ".coder")
 	}
-	f.places = sync.OnceValues(func() (work, all []place) {
+	f.places = sync.OnceValues(func() (work, all []untrustedDir) {
 		p := places()
 		for _, name := range slices.Concat(p.Work, p.Writable) {
 			if filepath.IsAbs(name) {
 				info, _ := os.Stat(name) // a folder created later is matched by name
-				all = append(all, place{filepath.Clean(name), info})
+				all = append(all, untrustedDir{filepath.Clean(name), info})
 			}
 			if len(all) <= len(p.Work) {
 				work = all
@@ -77,39 +77,39 @@ func New(environ []string, places func() Places) Door {
 		}
 		return work, all
 	})
-	return Door{f, environ}
+	return Launcher{f, environ}
 }
 
-// Outside returns a Door that runs no programs from the given folders.
-func Outside(environ []string, work ...string) Door {
-	return New(environ, func() Places { return Places{Work: work} })
+// NewOutside returns a Door that runs no programs from the given folders.
+func NewOutside(environ []string, work ...string) Launcher {
+	return New(environ, func() UntrustedDirs { return UntrustedDirs{Work: work} })
 }
 
-// With returns the Door with another environment for its programs.
-func (d Door) With(environ []string) Door { return Door{d.finder, environ} }
+// WithEnv returns the Door with another environment for its programs.
+func (d Launcher) WithEnv(environ []string) Launcher { return Launcher{d.finder, environ} }
 
-// Refusal reports a program in a folder that commands may write to.
-type Refusal struct{ Name, File, Folder string }
+// RefusalError reports a program in a folder that commands may write to.
+type RefusalError struct{ Name, File, Folder string }
 
-func (r *Refusal) Error() string {
+func (r *RefusalError) Error() string {
 	return fmt.Sprintf("coder does not run %s, because commands may write to %s: install %s outside that folder", r.File, r.Folder, r.Name)
 }
 
-func (r *Refusal) Unwrap() error { return ErrNotFound }
+func (r *RefusalError) Unwrap() error { return ErrNotFound }
 
 // Find finds a program by name on the PATH, or accepts a full path from the user's settings.
-func (d Door) Find(name string) (string, error) {
+func (d Launcher) Find(name string) (string, error) {
 	f := d.finder
 	if f == nil {
-		return "", ErrShut
+		return "", ErrZeroLauncher
 	}
 	work, all := f.places()
 	switch {
 	case len(work) == 0:
-		return "", ErrShut
+		return "", ErrZeroLauncher
 	case filepath.IsAbs(name):
-		if folder := through(name, work); folder != "" {
-			return "", &Refusal{filepath.Base(name), name, folder}
+		if folder := dirOnPath(name, work); folder != "" {
+			return "", &RefusalError{filepath.Base(name), name, folder}
 		}
 		return name, nil
 	case strings.ContainsRune(name, filepath.Separator):
@@ -128,14 +128,14 @@ func (d Door) Find(name string) (string, error) {
 		}
 		folder := cmp.Or(dir, ".")
 		if filepath.IsAbs(dir) {
-			folder = through(file, all)
+			folder = dirOnPath(file, all)
 		}
 		if folder == "" {
 			f.found[name] = file
 			return file, nil
 		}
 		if refused == nil {
-			refused = &Refusal{name, file, folder}
+			refused = &RefusalError{name, file, folder}
 		}
 	}
 	if refused == nil {
@@ -146,38 +146,38 @@ func (d Door) Find(name string) (string, error) {
 
 // Command returns a command for a program. It fails to start if the program is refused. For git, use
 // [Door.Git] and [Door.Query].
-func (d Door) Command(ctx context.Context, name string, args ...string) *Cmd {
+func (d Launcher) Command(ctx context.Context, name string, args ...string) *Cmd {
 	if filepath.Base(name) == "git" {
-		return refuse(ctx, name, errors.New("git starts only with the repository's programs disabled"))
+		return refusedCommand(ctx, name, errors.New("git starts only with the repository's programs disabled"))
 	}
 	return d.command(ctx, name, args...)
 }
 
-func (d Door) command(ctx context.Context, name string, args ...string) *Cmd {
+func (d Launcher) command(ctx context.Context, name string, args ...string) *Cmd {
 	file, err := d.Find(name)
 	if err != nil {
-		return refuse(ctx, name, err)
+		return refusedCommand(ctx, name, err)
 	}
 	cmd := exec.CommandContext(ctx, file, args...)
-	cmd.Env = d.finder.clean(d.env)
+	cmd.Env = d.finder.cleanEnv(d.env)
 	return cmd
 }
 
-// refuse returns a command that fails to start with the error why.
-func refuse(ctx context.Context, name string, why error) *Cmd {
+// refusedCommand returns a command that fails to start with the error why.
+func refusedCommand(ctx context.Context, name string, why error) *Cmd {
 	cmd := exec.CommandContext(ctx, "/", name)
 	cmd.Env, cmd.Err = []string{}, why
 	return cmd
 }
 
-// Admit makes a command built for the sandbox run outside it: it finds the program again, and cleans the
+// Unconfine makes a command built for the sandbox run outside it: it finds the program again, and cleans the
 // environment.
-func (d Door) Admit(cmd *Cmd) error {
+func (d Launcher) Unconfine(cmd *Cmd) error {
 	file, err := d.Find(cmd.Args[0])
 	if err != nil {
 		return err
 	}
-	cmd.Path, cmd.Err, cmd.Env = file, nil, d.finder.clean(cmd.Env)
+	cmd.Path, cmd.Err, cmd.Env = file, nil, d.finder.cleanEnv(cmd.Env)
 	return nil
 }
 
@@ -185,15 +185,15 @@ func (d Door) Admit(cmd *Cmd) error {
 type finder struct {
 	path   string
 	home   string // coder's own folder, "" if there is none
-	places func() (work, all []place)
+	places func() (work, all []untrustedDir)
 
-	mu     sync.Mutex        // guards the fields below
-	found  map[string]string // program name → file
-	passed map[string]string // variable value → cleaned value
+	mu      sync.Mutex        // guards the fields below
+	found   map[string]string // program name → file
+	cleaned map[string]string // variable value → cleaned value
 }
 
-// place is a folder that programs never come from.
-type place struct {
+// untrustedDir is a folder that programs never come from.
+type untrustedDir struct {
 	name string
 	info fs.FileInfo // nil if the folder does not exist
 }
@@ -201,11 +201,11 @@ type place struct {
 // maxLinks limits the links on a path.
 const maxLinks = 40
 
-// through returns the last place that a path passes through, by its name or by a link, or "". It
+// dirOnPath returns the last place that a path passes through, by its name or by a link, or "". It
 // resolves name by name, as the kernel does: after a link, ".." is the parent of the link's target.
-func through(path string, places []place) (found string) {
+func dirOnPath(path string, places []untrustedDir) (found string) {
 	at, parts := string(filepath.Separator), strings.Split(path, string(filepath.Separator))
-	found = is(at, places)
+	found = namedDir(at, places)
 	for links := 0; len(parts) > 0; {
 		part := parts[0]
 		parts = parts[1:]
@@ -217,7 +217,7 @@ func through(path string, places []place) (found string) {
 			continue
 		}
 		next := filepath.Join(at, part)
-		found = cmp.Or(is(next, places), found)
+		found = cmp.Or(namedDir(next, places), found)
 		to, err := os.Readlink(next)
 		if err != nil {
 			at = next
@@ -234,9 +234,9 @@ func through(path string, places []place) (found string) {
 	return found
 }
 
-// is returns the place that a path names. It compares folders by identity, since a folder may have many
+// namedDir returns the place that a path names. It compares folders by identity, since a folder may have many
 // names.
-func is(path string, places []place) string {
+func namedDir(path string, places []untrustedDir) string {
 	info, err := os.Stat(path)
 	for _, p := range places {
 		if p.name == path || err == nil && p.info != nil && os.SameFile(info, p.info) {

@@ -51,9 +51,9 @@ func TestProgramsAreFoundWhereNoCommandWrites(t *testing.T) {
 	link(t, at("ws/lib"), at("chain"))                      // the same, by way of another
 	link(t, filepath.Join("..", "ws", "bin"), at("up/bin")) // a relative one
 	link(t, "round", at("round"))
-	door := func(path ...string) Door {
-		return New([]string{"PATH=" + strings.Join(append(path, at("good")), ":")}, func() Places {
-			return Places{Work: []string{at("ws"), at("added")}, Writable: []string{at("cache"), at("none")}}
+	door := func(path ...string) Launcher {
+		return New([]string{"PATH=" + strings.Join(append(path, at("good")), ":")}, func() UntrustedDirs {
+			return UntrustedDirs{Work: []string{at("ws"), at("added")}, Writable: []string{at("cache"), at("none")}}
 		})
 	}
 	for _, dir := range []string{"ws/bin", "ws/lib", "ws/../ws/bin", "added", "cache/x", "folder", "file", "chain", "up/bin", "round", "none/bin"} {
@@ -67,7 +67,7 @@ func TestProgramsAreFoundWhereNoCommandWrites(t *testing.T) {
 			t.Errorf("with %q first: %q, %v", dir, found, err)
 		}
 	}
-	only := Outside([]string{"PATH=" + at("ws/bin")}, at("ws"))
+	only := NewOutside([]string{"PATH=" + at("ws/bin")}, at("ws"))
 	_, err = only.Find("tool")
 	if want := "coder does not run " + at("ws/bin/tool") + ", because commands may write to " + at("ws") + ": install tool outside that folder"; err == nil || err.Error() != want || !errors.Is(err, ErrNotFound) {
 		t.Errorf("%v, want %s", err, want)
@@ -80,8 +80,8 @@ func TestWhatYouNameYourselfIsNotInTheWorkspace(t *testing.T) {
 	top := t.TempDir()
 	inside, outside := file(t, top, "ws", "tool"), file(t, top, "tmp", "tool")
 	link(t, inside, filepath.Join(top, "tmp", "link"))
-	d := New(nil, func() Places {
-		return Places{Work: []string{filepath.Join(top, "ws")}, Writable: []string{filepath.Join(top, "tmp")}}
+	d := New(nil, func() UntrustedDirs {
+		return UntrustedDirs{Work: []string{filepath.Join(top, "ws")}, Writable: []string{filepath.Join(top, "tmp")}}
 	})
 	if found, err := d.Find(outside); found != outside || err != nil {
 		t.Errorf("%q, %v", found, err)
@@ -98,15 +98,15 @@ func TestWhatYouNameYourselfIsNotInTheWorkspace(t *testing.T) {
 
 // TestTheZeroDoorIsShut, and one that was told of no workspace.
 func TestTheZeroDoorIsShut(t *testing.T) {
-	for _, d := range []Door{{}, Door{}.With(os.Environ()), Outside(os.Environ()), Outside(os.Environ(), ""), New(os.Environ(), func() Places { return Places{Writable: []string{"/tmp"}} })} {
+	for _, d := range []Launcher{{}, Launcher{}.WithEnv(os.Environ()), NewOutside(os.Environ()), NewOutside(os.Environ(), ""), New(os.Environ(), func() UntrustedDirs { return UntrustedDirs{Writable: []string{"/tmp"}} })} {
 		g, err := d.Git(t.Context(), "/")
-		for _, got := range []error{err, d.Command(t.Context(), "/bin/sh").Run(), d.Query("/").Command(t.Context(), "--version").Run(), g.Command(t.Context(), "status").Run(), d.Admit(Confined("sh"))} {
-			if !errors.Is(got, ErrShut) {
+		for _, got := range []error{err, d.Command(t.Context(), "/bin/sh").Run(), d.Query("/").Command(t.Context(), "--version").Run(), g.Command(t.Context(), "status").Run(), d.Unconfine(ConfinedCommand("sh"))} {
+			if !errors.Is(got, ErrZeroLauncher) {
 				t.Error(got)
 			}
 		}
 	}
-	if err := (Git{}).Strict().Hooked().Command(t.Context(), "status").Run(); !errors.Is(err, ErrShut) {
+	if err := (Git{}).Strict().WithHooks().Command(t.Context(), "status").Run(); !errors.Is(err, ErrZeroLauncher) {
 		t.Error(err)
 	}
 }
@@ -114,7 +114,7 @@ func TestTheZeroDoorIsShut(t *testing.T) {
 // TestGitIsStartedDisarmedOnly: no other name leads to it, and no question runs what
 // the repository configures.
 func TestGitIsStartedDisarmedOnly(t *testing.T) {
-	d := Outside(os.Environ(), t.TempDir())
+	d := NewOutside(os.Environ(), t.TempDir())
 	for _, name := range []string{"git", "/usr/bin/git"} {
 		if err := d.Command(t.Context(), name, "status").Run(); err == nil {
 			t.Error(name)
@@ -139,20 +139,20 @@ func TestChildrenGetNothingThatLeadsThere(t *testing.T) {
 		"NODE_OPTIONS=--require " + ws + "/x.js", "RUBYOPT=-r./x", "PERL5OPT=-w", "VIRTUAL_ENV=" + ws + "/venv", "TMPDIR=/tmp",
 	}
 	want := []string{"PATH=" + top + "/good:/usr/bin", "PYTHONPATH=/opt/py", "PERL5OPT=-w", "VIRTUAL_ENV=" + ws + "/venv", "TMPDIR=/tmp"}
-	d := Outside([]string{"PATH=" + top + "/good"}, ws).With(env)
+	d := NewOutside([]string{"PATH=" + top + "/good"}, ws).WithEnv(env)
 	cmd := d.Command(context.Background(), "tool")
 	if cmd.Path != tool || !slices.Equal(cmd.Env, want) {
 		t.Errorf("%s with %q, want %q", cmd.Path, cmd.Env, want)
 	}
-	confined := Confined("tool")
+	confined := ConfinedCommand("tool")
 	confined.Env = env
-	if err := d.Admit(confined); err != nil || confined.Path != tool || !slices.Equal(confined.Env, want) {
+	if err := d.Unconfine(confined); err != nil || confined.Path != tool || !slices.Equal(confined.Env, want) {
 		t.Errorf("%v: %s with %q, want %q", err, confined.Path, confined.Env, want)
 	}
-	if cmd := d.With([]string{"PATH=" + ws + "/bin:."}).Command(context.Background(), "tool"); len(cmd.Env) > 0 {
+	if cmd := d.WithEnv([]string{"PATH=" + ws + "/bin:."}).Command(context.Background(), "tool"); len(cmd.Env) > 0 {
 		t.Errorf("a PATH of which nothing is left stays: %q", cmd.Env)
 	}
-	if cmd := d.With(nil).Command(context.Background(), "tool"); cmd.Env == nil {
+	if cmd := d.WithEnv(nil).Command(context.Background(), "tool"); cmd.Env == nil {
 		t.Error("no environment became that of this process")
 	}
 }

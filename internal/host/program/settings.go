@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Settings yields the settings that git may find in a configuration, with lower-case keys. It omits no
+// ParseSettings yields the settings that git may find in a configuration, with lower-case keys. It omits no
 // key that git finds: a continuation line also counts as a setting. Values keep their backslashes.
-func Settings(text []byte) iter.Seq2[string, string] {
+func ParseSettings(text []byte) iter.Seq2[string, string] {
 	return func(yield func(key, value string) bool) {
 		var section string
 		for line := range strings.Lines(strings.TrimPrefix(string(text), "\ufeff")) {
 			line = strings.TrimSpace(line)
 			for strings.HasPrefix(line, "[") {
-				section, line = header(line[1:])
+				section, line = parseSection(line[1:])
 			}
 			end := strings.IndexFunc(line, func(r rune) bool {
 				return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
@@ -23,15 +23,15 @@ func Settings(text []byte) iter.Seq2[string, string] {
 				end = len(line)
 			}
 			key, rest := strings.ToLower(line[:end]), strings.TrimSpace(line[end:])
-			if key != "" && !yield(section+"."+key, unquoted(strings.TrimPrefix(rest, "="))) {
+			if key != "" && !yield(section+"."+key, unquoteValue(strings.TrimPrefix(rest, "="))) {
 				return
 			}
 		}
 	}
 }
 
-// header parses the name of a section, without its first bracket, and returns the rest of the line.
-func header(line string) (section, rest string) {
+// parseSection parses the name of a section, without its first bracket, and returns the rest of the line.
+func parseSection(line string) (section, rest string) {
 	quoted := false
 	var name strings.Builder
 	for i := 0; i < len(line); i++ {
@@ -52,8 +52,8 @@ func header(line string) (section, rest string) {
 	return strings.ToLower(name.String()), ""
 }
 
-// unquoted returns a value without its quotes and trailing comment.
-func unquoted(value string) string {
+// unquoteValue returns a value without its quotes and trailing comment.
+func unquoteValue(value string) string {
 	var text strings.Builder
 	quoted := false
 	for _, r := range strings.TrimSpace(value) {
@@ -69,9 +69,9 @@ func unquoted(value string) string {
 	return text.String()
 }
 
-// Runs reports whether git may run a program because of a repository's setting, or may use a protocol
+// MayRunProgram reports whether git may run a program because of a repository's setting, or may use a protocol
 // that runs one. It excludes settings that name other files, such as include.path.
-func Runs(key, value string) bool {
+func MayRunProgram(key, value string) bool {
 	section, _, _ := strings.Cut(key, ".")
 	last := key[strings.LastIndexByte(key, '.')+1:]
 	switches := []string{"", "true", "false", "yes", "no", "on", "off", "0", "1"}
@@ -87,12 +87,12 @@ func Runs(key, value string) bool {
 		return section != "include" && section != "includeif" && section != "submodule"
 	}
 	ends := func(end string) bool { return strings.HasSuffix(last, end) }
-	return section == "alias" || strings.HasPrefix(value, "!") || slices.Contains(programs, last) ||
-		slices.Contains(tools, last) || slices.ContainsFunc([]string{"command", "cmd", "hook"}, ends)
+	return section == "alias" || strings.HasPrefix(value, "!") || slices.Contains(programKeys, last) ||
+		slices.Contains(toolKeys, last) || slices.ContainsFunc([]string{"command", "cmd", "hook"}, ends)
 }
 
-// tools are last parts of keys that name interactive tools, or where git finds its programs.
-var tools = []string{
+// toolKeys are last parts of keys that name interactive tools, or where git finds its programs.
+var toolKeys = []string{
 	"pager", "editor", "external", "difffilter", "hookspath", "attributesfile", "templatedir",
 	"browser", "httpd", "modulepath", "smtpserver", "tunnel",
 }

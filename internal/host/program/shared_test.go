@@ -14,7 +14,7 @@ func TestGitWorksInNoOtherRepository(t *testing.T) {
 	other := filepath.Join(filepath.Dir(w.ws), "other")
 	w.git("clone", "-q", "--no-local", w.ws, other)
 	w.git("worktree", "add", "-q", filepath.Join(filepath.Dir(w.ws), "tree"))
-	door := Outside(w.env, filepath.Join(w.ws, "sub"))
+	door := NewOutside(w.env, filepath.Join(w.ws, "sub"))
 	for _, dir := range []string{w.ws, filepath.Join(filepath.Dir(w.ws), "tree")} {
 		if _, err := door.Git(t.Context(), dir); err != nil {
 			t.Errorf("%s: %v", dir, err)
@@ -39,7 +39,7 @@ func TestGitWritesNoRefThroughALink(t *testing.T) {
 		if err := os.Symlink(target, at); err != nil {
 			t.Fatal(err)
 		}
-		g, err := Outside(w.env, filepath.Join(w.ws, "sub")).Git(t.Context(), w.ws)
+		g, err := NewOutside(w.env, filepath.Join(w.ws, "sub")).Git(t.Context(), w.ws)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,38 +8,38 @@ import (
 	"syscall"
 )
 
-// Exactly returns a command for a file that the caller vouches for: this program, a system's shell, the
+// TrustedCommand returns a command for a file that the caller vouches for: this program, a system's shell, the
 // sandbox's helper. Its environment is empty.
-func Exactly(ctx context.Context, file string, args ...string) *Cmd {
+func TrustedCommand(ctx context.Context, file string, args ...string) *Cmd {
 	if !filepath.IsAbs(file) {
-		return refuse(ctx, file, errors.New("the program has no full path"))
+		return refusedCommand(ctx, file, errors.New("the program has no full path"))
 	}
 	cmd := exec.CommandContext(ctx, file, args...)
 	cmd.Env = []string{}
 	return cmd
 }
 
-// Confined returns a command for a program in the sandbox. It is found as the user's shell would,
-// including in the workspace; see [Door.Admit]. Its environment is empty.
-func Confined(name string, args ...string) *Cmd {
+// ConfinedCommand returns a command for a program in the sandbox. It is found as the user's shell would,
+// including in the workspace; see [Door.Unconfine]. Its environment is empty.
+func ConfinedCommand(name string, args ...string) *Cmd {
 	cmd := exec.Command(name, args...)
 	cmd.Env = []string{}
 	return cmd
 }
 
-// OnPath returns the file that a command inside the sandbox runs for a program.
-func OnPath(name string) (string, error) { return exec.LookPath(name) }
+// LookPath returns the file that a command inside the sandbox runs for a program.
+func LookPath(name string) (string, error) { return exec.LookPath(name) }
 
-// Has reports whether commands inside the sandbox find a program.
-func Has(name string) bool {
+// IsInstalled reports whether commands inside the sandbox find a program.
+func IsInstalled(name string) bool {
 	_, err := exec.LookPath(name)
 	return err == nil || errors.Is(err, exec.ErrDot) // a shell finds it there
 }
 
-// Fork starts a program from a process that has already confined itself.
-func Fork(file string, argv []string, attr *syscall.ProcAttr) (pid int, err error) {
+// ForkExec starts a program from a process that has already confined itself.
+func ForkExec(file string, argv []string, attr *syscall.ProcAttr) (pid int, err error) {
 	return syscall.ForkExec(file, argv, attr)
 }
 
-// Become replaces this process with another program.
-func Become(file string, argv, env []string) error { return syscall.Exec(file, argv, env) }
+// Exec replaces this process with another program.
+func Exec(file string, argv, env []string) error { return syscall.Exec(file, argv, env) }

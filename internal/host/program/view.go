@@ -25,19 +25,19 @@ import (
 // Views are in coder's own folder, which commands cannot see. They are named by their content and reused
 // by later sessions.
 
-// shared are the parts of a repository that a view links to.
-var shared = []string{
+// sharedNames are the parts of a repository that a view links to.
+var sharedNames = []string{
 	"objects", "refs", "packed-refs", "reftable", "logs", "shallow", "HEAD", "worktrees", "modules",
 	"info/exclude", "info/attributes", "info/grafts",
 	"lfs", "git-crypt", // data of the user's filters
 }
 
-// adding are commands that may create the first of the refs, logs or work trees, which does not work
+// creatingCommands are commands that may create the first of the refs, logs or work trees, which does not work
 // through dangling links.
-var adding = []string{"add", "branch", "checkout", "commit", "fetch", "reset", "update-ref", "worktree"}
+var creatingCommands = []string{"add", "branch", "checkout", "commit", "fetch", "reset", "update-ref", "worktree"}
 
-// makeRoom creates the folders that a git command would create in the repository.
-func (g Git) makeRoom(command string) {
+// createDirs creates the folders that a git command would create in the repository.
+func (g Git) createDirs(command string) {
 	dirs := []string{"logs"}
 	switch command {
 	case "worktree":
@@ -49,13 +49,13 @@ func (g Git) makeRoom(command string) {
 		}
 	}
 	for _, name := range dirs {
-		_ = os.Mkdir(filepath.Join(g.found.Common, name), 0o777) // git reports any problem
+		_ = os.Mkdir(filepath.Join(g.repo.Common, name), 0o777) // git reports any problem
 	}
 }
 
-// leadsAway finds a link on the path to a ref or its log, for the refs named in a writing command's
+// findRefLink finds a link on the path to a ref or its log, for the refs named in a writing command's
 // arguments.
-func (g Git) leadsAway(args []string) (link string) {
+func (g Git) findRefLink(args []string) (link string) {
 	names := []string{"HEAD", "logs/HEAD"}
 	for _, arg := range args {
 		for part := range strings.SplitSeq(strings.TrimPrefix(arg, "+"), ":") {
@@ -69,7 +69,7 @@ func (g Git) leadsAway(args []string) (link string) {
 		if !filepath.IsLocal(name) {
 			continue
 		}
-		at := g.found.Common
+		at := g.repo.Common
 		for part := range strings.SplitSeq(name, "/") {
 			at = filepath.Join(at, part)
 			info, err := os.Lstat(at)
@@ -84,53 +84,53 @@ func (g Git) leadsAway(args []string) (link string) {
 	return ""
 }
 
-// errNoFolder is the error of a Door without a folder for views.
-var errNoFolder = errors.New("coder has no data folder to run git in: set HOME or CODER_HOME")
+// errNoViewsDir is the error of a Door without a folder for views.
+var errNoViewsDir = errors.New("coder has no data folder to run git in: set HOME or CODER_HOME")
 
-// folder returns the folder of views.
-func (f *finder) folder() (string, error) {
+// viewsDir returns the folder of views.
+func (f *finder) viewsDir() (string, error) {
 	if f.home == "" {
-		return "", errNoFolder
+		return "", errNoViewsDir
 	}
 	return filepath.Abs(filepath.Join(f.home, "cache", "git"))
 }
 
-// makeView returns the view of a repository whose format is given by settings. It creates the view if
+// createView returns the view of a repository whose format is given by settings. It creates the view if
 // necessary.
-func (g Git) makeView(ctx context.Context, format []Setting) (string, error) {
-	folder, err := g.door.finder.folder()
+func (g Git) createView(ctx context.Context, format []Setting) (string, error) {
+	folder, err := g.launcher.finder.viewsDir()
 	if err != nil {
 		return "", err
 	}
 	config := []byte("[core]\n\tbare = false\n")
 	for _, s := range format {
-		section, name, last := entry{Setting: s}.parts()
+		section, name, last := configEntry{Setting: s}.splitKey()
 		if name != "" {
-			section += ` "` + quoted.Replace(name) + `"`
+			section += ` "` + configQuoter.Replace(name) + `"`
 		}
-		config = fmt.Appendf(config, "[%s]\n\t%s = \"%s\"\n", section, last, quoted.Replace(s.Value))
+		config = fmt.Appendf(config, "[%s]\n\t%s = \"%s\"\n", section, last, configQuoter.Replace(s.Value))
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s", g.found.Common, config, shared))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s", g.repo.Common, config, sharedNames))
 	dir := filepath.Join(folder, hex.EncodeToString(sum[:16]))
-	if is, err := repofile.Own(filepath.Join(dir, "config"), maxConfig); err == nil && bytes.Equal(is, config) {
+	if is, err := repofile.ReadOwn(filepath.Join(dir, "config"), maxConfig); err == nil && bytes.Equal(is, config) {
 		return dir, nil
 	}
-	expire(folder)
-	if err := g.layOut(ctx, dir, config); err != nil {
+	removeOldViews(folder)
+	if err := g.writeView(ctx, dir, config); err != nil {
 		return "", fmt.Errorf("prepare git: %w", err)
 	}
 	return dir, nil
 }
 
-var quoted = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\b", `\b`)
+var configQuoter = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\b", `\b`)
 
-// layOut creates a view, its configuration last, and verifies that git reads only the settings in it.
-func (g Git) layOut(ctx context.Context, dir string, config []byte) error {
+// writeView creates a view, its configuration last, and verifies that git reads only the settings in it.
+func (g Git) writeView(ctx context.Context, dir string, config []byte) error {
 	if err := os.MkdirAll(filepath.Join(dir, "info"), 0o700); err != nil {
 		return err
 	}
-	for _, name := range shared {
-		if err := os.Symlink(filepath.Join(g.found.Common, name), filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrExist) {
+	for _, name := range sharedNames {
+		if err := os.Symlink(filepath.Join(g.repo.Common, name), filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
@@ -138,9 +138,9 @@ func (g Git) layOut(ctx context.Context, dir string, config []byte) error {
 	if err := atomicfile.Write(file, config, 0o600); err != nil {
 		return err
 	}
-	g.view = dir
-	out, err := g.within(ctx, "config", "--list", "-z", "--show-scope", "--show-origin").Output()
-	if err == nil && slices.ContainsFunc(parse(out), func(e entry) bool { return e.scope != "command" && e.origin != "file:"+file }) {
+	g.viewDir = dir
+	out, err := g.viewCommand(ctx, "config", "--list", "-z", "--show-scope", "--show-origin").Output()
+	if err == nil && slices.ContainsFunc(parseEntries(out), func(e configEntry) bool { return e.scope != "command" && e.origin != "file:"+file }) {
 		err = ErrTooOld
 	}
 	if err != nil {
@@ -149,13 +149,13 @@ func (g Git) layOut(ctx context.Context, dir string, config []byte) error {
 	return nil
 }
 
-// mostViews limits the number of views. They are cheap to rebuild.
-const mostViews = 200
+// maxViews limits the number of views. They are cheap to rebuild.
+const maxViews = 200
 
-// expire removes the oldest views if there are too many.
-func expire(folder string) {
+// removeOldViews removes the oldest views if there are too many.
+func removeOldViews(folder string) {
 	views, _ := os.ReadDir(folder)
-	if len(views) < mostViews {
+	if len(views) < maxViews {
 		return
 	}
 	age := func(v os.DirEntry) int64 {
@@ -166,24 +166,24 @@ func expire(folder string) {
 		return info.ModTime().UnixNano()
 	}
 	slices.SortFunc(views, func(a, b os.DirEntry) int { return cmp.Compare(age(a), age(b)) })
-	for _, v := range views[:len(views)-mostViews/2] {
+	for _, v := range views[:len(views)-maxViews/2] {
 		_ = os.RemoveAll(filepath.Join(folder, v.Name())) // a later run tries again
 	}
 }
 
-// settle makes a work tree's .git file point to its repository. Git, given a view, wrote the view's name
+// repairGitFile makes a work tree's .git file point to its repository. Git, given a view, wrote the view's name
 // there.
-func (g Git) settle() error {
-	folder, err := g.door.finder.folder()
-	if err != nil || g.found.Top == "" {
+func (g Git) repairGitFile() error {
+	folder, err := g.launcher.finder.viewsDir()
+	if err != nil || g.repo.Top == "" {
 		return err
 	}
-	text, err := repofile.Below(g.found.Top).Read(".git", maxLink)
+	text, err := repofile.NewRoot(g.repo.Top).Read(".git", maxLink)
 	to, ok := strings.CutPrefix(string(text), "gitdir: "+folder+string(filepath.Separator))
 	if err != nil || !ok || !filepath.IsLocal(to) {
 		return nil // usually a folder
 	}
-	return atomicfile.Write(filepath.Join(g.found.Top, ".git"), []byte("gitdir: "+g.found.Dir+"\n"), 0o644)
+	return atomicfile.Write(filepath.Join(g.repo.Top, ".git"), []byte("gitdir: "+g.repo.Dir+"\n"), 0o644)
 }
 
 // maxLink limits the size of a file that names a folder.

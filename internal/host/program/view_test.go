@@ -69,7 +69,7 @@ func (w *world) git(args ...string) string {
 // open is coder's own git in a folder.
 func (w *world) open(dir string) Git {
 	w.Helper()
-	g, err := Outside(w.env, w.ws).Git(w.Context(), dir)
+	g, err := NewOutside(w.env, w.ws).Git(w.Context(), dir)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestWhatChangesAfterTheLookIsNotObeyed(t *testing.T) {
 			if name != "a file in place of .git" && (err != nil || !strings.Contains(string(out), " M a.txt")) {
 				t.Errorf("%v: %s", err, out)
 			}
-			if g, err := Outside(w.env, w.ws).Git(t.Context(), w.ws); err == nil { // what is there for good
+			if g, err := NewOutside(w.env, w.ws).Git(t.Context(), w.ws); err == nil { // what is there for good
 				_, _ = g.Command(t.Context(), "status", "--short").CombinedOutput()
 				_, _ = g.Command(t.Context(), "add", ".").CombinedOutput()
 				if got := w.marked(); got != "" {
@@ -200,12 +200,12 @@ func TestASettingIsYoursWhereItsFileIs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			tt.set(w)
-			g, _ := w.open(w.ws).Filtered()
+			g, _ := w.open(w.ws).WithFilters()
 			w.runs(g, "status", "--short")
 			if ran := strings.Contains(w.marked(), "program"); ran != tt.mine {
 				t.Errorf("it ran: %t, want %t", ran, tt.mine)
 			}
-			settings, err := Outside(w.env, w.ws).Inspect(t.Context(), w.ws)
+			settings, err := NewOutside(w.env, w.ws).Inspect(t.Context(), w.ws)
 			off := false
 			for _, s := range settings {
 				off = off || s == Setting{"filter.x.clean", ""}
@@ -213,7 +213,7 @@ func TestASettingIsYoursWhereItsFileIs(t *testing.T) {
 			if err != nil || off == tt.mine {
 				t.Errorf("for the sandbox it is off: %t, %v", off, err)
 			}
-			clone := strings.Join(Outside(w.env, w.ws).Clone(t.Context(), "file", w.ws, filepath.Join(w.ws, "clone")).Env, "\n")
+			clone := strings.Join(NewOutside(w.env, w.ws).Clone(t.Context(), "file", w.ws, filepath.Join(w.ws, "clone")).Env, "\n")
 			if strings.Contains(clone, w.program) != tt.mine || !strings.Contains(clone, "GIT_CONFIG_GLOBAL="+os.DevNull) {
 				t.Errorf("a clone gets %s", clone)
 			}
@@ -330,11 +330,11 @@ func TestWhereGitCannotBeUsedItSaysSo(t *testing.T) {
 	}
 	w = newWorld(t)
 	w.env = append(w.env, "CODER_HOME="+w.program)
-	if _, err := Outside(w.env, w.ws).Git(t.Context(), w.ws); err == nil || !strings.Contains(err.Error(), "prepare git: ") {
+	if _, err := NewOutside(w.env, w.ws).Git(t.Context(), w.ws); err == nil || !strings.Contains(err.Error(), "prepare git: ") {
 		t.Errorf("no folder: %v", err)
 	}
 	w.env = append(w.env, "CODER_HOME=", "HOME=")
-	if _, err := Outside(w.env, w.ws).Git(t.Context(), w.ws); !errors.Is(err, errNoFolder) {
+	if _, err := NewOutside(w.env, w.ws).Git(t.Context(), w.ws); !errors.Is(err, errNoViewsDir) {
 		t.Errorf("no home: %v", err)
 	}
 }
@@ -343,19 +343,19 @@ func TestWhereGitCannotBeUsedItSaysSo(t *testing.T) {
 func TestAViewIsMadeOnce(t *testing.T) {
 	w := newWorld(t)
 	first := w.open(w.ws)
-	w.put(first.view+"/config", w.evil())
+	w.put(first.viewDir+"/config", w.evil())
 	second := w.open(w.ws)
-	if w.runs(second, "status"); first.view != second.view || w.marked() != "" {
-		t.Errorf("%s and %s; it ran %s", first.view, second.view, w.marked())
+	if w.runs(second, "status"); first.viewDir != second.viewDir || w.marked() != "" {
+		t.Errorf("%s and %s; it ran %s", first.viewDir, second.viewDir, w.marked())
 	}
-	folder := filepath.Dir(first.view)
-	for i := range mostViews {
+	folder := filepath.Dir(first.viewDir)
+	for i := range maxViews {
 		w.put(filepath.Join(folder, fmt.Sprint(i), "config"), "")
 	}
 	w.git("config", "extensions.preciousObjects", "true")
 	w.git("config", "core.repositoryformatversion", "1")
 	w.open(w.ws)
-	if views, err := os.ReadDir(folder); err != nil || len(views) > mostViews {
+	if views, err := os.ReadDir(folder); err != nil || len(views) > maxViews {
 		t.Errorf("there are %d views, %v", len(views), err)
 	}
 }
@@ -392,7 +392,7 @@ func TestABranchThatIsNoFileIsRefused(t *testing.T) {
 	if err := errors.Join(os.RemoveAll(branch), os.MkdirAll(filepath.Dir(branch), 0o700), os.Symlink(os.DevNull, branch)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Outside(w.env, w.ws).Git(t.Context(), w.ws); err == nil || !strings.Contains(err.Error(), branch) {
+	if _, err := NewOutside(w.env, w.ws).Git(t.Context(), w.ws); err == nil || !strings.Contains(err.Error(), branch) {
 		t.Errorf("%v", err)
 	}
 }

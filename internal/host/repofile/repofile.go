@@ -11,8 +11,8 @@
 // The opened file is the one whose name was checked: no link is followed after the check. A hard link
 // counts as the file that it names.
 //
-// The user's own files, below the home, may be links to anywhere ([Own]); the other rules apply to them
-// too. Files that the user names on the command line are the user's choice ([Named]).
+// The user's own files, below the home, may be links to anywhere ([ReadOwn]); the other rules apply to them
+// too. Files that the user names on the command line are the user's choice ([ReadNamed]).
 package repofile
 
 import (
@@ -38,19 +38,19 @@ var (
 	ErrNotRegular = errors.New("it is not a regular file")
 	ErrSecret     = errors.New("the file counts as a secret")
 	ErrTooLarge   = errors.New("the file is too large")
-	ErrCircle     = errors.New("its links form a loop")
+	ErrLinkLoop   = errors.New("its links form a loop")
 )
 
-// Refused reports whether err means that a file exists but must not be read, as opposed to missing or
+// IsRefused reports whether err means that a file exists but must not be read, as opposed to missing or
 // unreachable.
-func Refused(err error) bool {
-	return slices.ContainsFunc([]error{ErrOutside, ErrNotRegular, ErrSecret, ErrTooLarge, ErrCircle}, func(why error) bool {
+func IsRefused(err error) bool {
+	return slices.ContainsFunc([]error{ErrOutside, ErrNotRegular, ErrSecret, ErrTooLarge, ErrLinkLoop}, func(why error) bool {
 		return errors.Is(err, why)
 	})
 }
 
-// Why describes what is wrong with a file, without its name.
-func Why(err error) string {
+// Reason describes what is wrong with a file, without its name.
+func Reason(err error) string {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		return p.Err.Error()
 	}
@@ -59,40 +59,40 @@ func Why(err error) string {
 
 // Root is a folder that files cannot lead out of. It is an [fs.FS].
 type Root struct {
-	dir string
-	sub string // the part of it that names are relative to, "" for all
+	dir    string
+	prefix string // the part of it that names are relative to, "" for all
 }
 
-// Below returns the Root dir, a folder that the user chose or that contains one.
-func Below(dir string) Root { return Root{dir: dir} }
+// NewRoot returns the Root dir, a folder that the user chose or that contains one.
+func NewRoot(dir string) Root { return Root{dir: dir} }
 
 // Sub returns a folder of the root as a file system. Links in it may lead anywhere in the root.
 func (r Root) Sub(dir string) Root {
-	r.sub = path.Join(r.sub, filepath.ToSlash(dir))
+	r.prefix = path.Join(r.prefix, filepath.ToSlash(dir))
 	return r
 }
 
 // Read reads a file of at most limit bytes.
 func (r Root) Read(name string, limit int64) ([]byte, error) {
 	f, err := r.open(name)
-	return all(r.path(name), f, err, limit)
+	return readAll(r.path(name), f, err, limit)
 }
 
-// Head reads the first limit bytes of a file; more reports that the file is longer.
-func (r Root) Head(name string, limit int64) (text []byte, more bool, err error) {
+// ReadHead reads the first limit bytes of a file; more reports that the file is longer.
+func (r Root) ReadHead(name string, limit int64) (text []byte, more bool, err error) {
 	f, err := r.open(name)
-	return head(r.path(name), f, err, limit)
+	return readHead(r.path(name), f, err, limit)
 }
 
 // Open opens a file, or a directory for listing.
 func (r Root) Open(name string) (fs.File, error) {
-	at, real, err := r.find(name)
+	at, real, err := r.resolve(name)
 	if err != nil {
 		return nil, err
 	}
 	info, err := os.Lstat(filepath.Join(real, at))
 	if err == nil && info.IsDir() {
-		return asFile(openExactly(real, at, true))
+		return asFile(openNoFollow(real, at, true))
 	}
 	return asFile(r.open(name))
 }
@@ -107,54 +107,54 @@ func asFile(f *os.File, err error) (fs.File, error) {
 
 // Stat describes the target of name.
 func (r Root) Stat(name string) (fs.FileInfo, error) {
-	at, real, err := r.find(name)
+	at, real, err := r.resolve(name)
 	if err != nil {
 		return nil, err
 	}
 	info, err := os.Lstat(filepath.Join(real, at))
-	return info, named(r.path(name), err)
+	return info, wrapError(r.path(name), err)
 }
 
-func (r Root) path(name string) string { return filepath.Join(r.dir, r.sub, name) }
+func (r Root) path(name string) string { return filepath.Join(r.dir, r.prefix, name) }
 
 func (r Root) open(name string) (*os.File, error) {
-	at, real, err := r.find(name)
+	at, real, err := r.resolve(name)
 	if err != nil {
 		return nil, err
 	}
-	if err := regular(os.Lstat(filepath.Join(real, at))); err != nil {
-		return nil, named(r.path(name), err) // not even opened: opening may have side effects
+	if err := requireRegular(os.Lstat(filepath.Join(real, at))); err != nil {
+		return nil, wrapError(r.path(name), err) // not even opened: opening may have side effects
 	}
-	f, err := openExactly(real, at, false)
-	return checked(r.path(name), f, err)
+	f, err := openNoFollow(real, at, false)
+	return checkRegular(r.path(name), f, err)
 }
 
-// find resolves the links in name. It returns their target relative to real, which is the folder itself
+// resolve resolves the links in name. It returns their target relative to real, which is the folder itself
 // with its links resolved.
-func (r Root) find(name string) (at, real string, err error) {
-	asked := path.Join(r.sub, filepath.ToSlash(name))
+func (r Root) resolve(name string) (at, real string, err error) {
+	asked := path.Join(r.prefix, filepath.ToSlash(name))
 	if !filepath.IsLocal(asked) {
-		return "", "", named(r.path(name), ErrOutside)
+		return "", "", wrapError(r.path(name), ErrOutside)
 	}
 	// Most files do not exist, so check this first.
 	if _, err := os.Lstat(filepath.Join(r.dir, asked)); errors.Is(err, fs.ErrNotExist) {
-		return "", "", named(r.path(name), err)
+		return "", "", wrapError(r.path(name), err)
 	}
 	if real, err = filepath.EvalSymlinks(r.dir); err != nil {
-		return "", "", named(r.path(name), err)
+		return "", "", wrapError(r.path(name), err)
 	}
-	at, err = Follow(asked, func(link string) (string, error) { return os.Readlink(filepath.Join(real, link)) }, func(abs string) (string, bool) {
+	at, err = ResolveLinks(asked, func(link string) (string, error) { return os.Readlink(filepath.Join(real, link)) }, func(abs string) (string, bool) {
 		rel, err := filepath.Rel(real, abs)
 		return rel, err == nil
 	})
 	if err != nil {
-		return "", "", named(r.path(name), err)
+		return "", "", wrapError(r.path(name), err)
 	}
 	// A link's target may be secret by its own name, or because it is the kernel's information about
 	// processes and the machine.
 	led := filepath.Join(real, at)
-	if secret.Is(at) || at != asked && (secret.Is(led) || strings.HasPrefix(led, "/proc/") || strings.HasPrefix(led, "/sys/")) {
-		return "", "", named(r.path(name), ErrSecret)
+	if secret.IsSecretFile(at) || at != asked && (secret.IsSecretFile(led) || strings.HasPrefix(led, "/proc/") || strings.HasPrefix(led, "/sys/")) {
+		return "", "", wrapError(r.path(name), ErrSecret)
 	}
 	return at, real, nil
 }
@@ -162,10 +162,10 @@ func (r Root) find(name string) (at, real string, err error) {
 // maxLinks limits the links followed before a path counts as circular.
 const maxLinks = 40
 
-// Follow resolves every link in name, a path below a folder, as the system would. Readlink reads a link
+// ResolveLinks resolves every link in name, a path below a folder, as the system would. Readlink reads a link
 // below the folder, and inside converts an absolute path into one below it, if possible. The error is
-// [ErrOutside] or [ErrCircle]. The result is valid only while the folder does not change.
-func Follow(name string, readlink func(string) (string, error), inside func(abs string) (string, bool)) (string, error) {
+// [ErrOutside] or [ErrLinkLoop]. The result is valid only while the folder does not change.
+func ResolveLinks(name string, readlink func(string) (string, error), inside func(abs string) (string, bool)) (string, error) {
 	done, rest, links := ".", strings.Split(name, "/"), 0
 	for len(rest) > 0 {
 		next := path.Join(done, rest[0])
@@ -178,7 +178,7 @@ func Follow(name string, readlink func(string) (string, error), inside func(abs 
 			continue
 		}
 		if links++; links > maxLinks {
-			return "", ErrCircle
+			return "", ErrLinkLoop
 		}
 		if filepath.IsAbs(to) {
 			var ok bool
@@ -192,49 +192,49 @@ func Follow(name string, readlink func(string) (string, error), inside func(abs 
 	return done, nil
 }
 
-// checked returns the opened file if it is regular.
-func checked(name string, f *os.File, err error) (*os.File, error) {
+// checkRegular returns the opened file if it is regular.
+func checkRegular(name string, f *os.File, err error) (*os.File, error) {
 	if err != nil {
-		return nil, named(name, err)
+		return nil, wrapError(name, err)
 	}
-	if err := regular(f.Stat()); err != nil {
-		return nil, errors.Join(named(name, err), f.Close())
+	if err := requireRegular(f.Stat()); err != nil {
+		return nil, errors.Join(wrapError(name, err), f.Close())
 	}
 	return f, nil
 }
 
-func regular(info fs.FileInfo, err error) error {
+func requireRegular(info fs.FileInfo, err error) error {
 	if err == nil && !info.Mode().IsRegular() {
 		return ErrNotRegular
 	}
 	return err
 }
 
-// Own reads one of the user's own files, of at most limit bytes.
-func Own(name string, limit int64) ([]byte, error) {
+// ReadOwn reads one of the user's own files, of at most limit bytes.
+func ReadOwn(name string, limit int64) ([]byte, error) {
 	f, err := openOwn(name)
-	return all(name, f, err, limit)
+	return readAll(name, f, err, limit)
 }
 
-// Named reads a file that the user named on the command line, of at most limit bytes. It may be any
+// ReadNamed reads a file that the user named on the command line, of at most limit bytes. It may be any
 // file, including a pipe, on which Named blocks until a signal ends the program.
-func Named(name string, limit int64) ([]byte, error) {
+func ReadNamed(name string, limit int64) ([]byte, error) {
 	f, err := os.Open(name)
-	return all(name, f, named(name, err), limit)
+	return readAll(name, f, wrapError(name, err), limit)
 }
 
-// OwnHead reads the first limit bytes of one of the user's own files.
-func OwnHead(name string, limit int64) (text []byte, more bool, err error) {
+// ReadOwnHead reads the first limit bytes of one of the user's own files.
+func ReadOwnHead(name string, limit int64) (text []byte, more bool, err error) {
 	f, err := openOwn(name)
-	return head(name, f, err, limit)
+	return readHead(name, f, err, limit)
 }
 
 // OwnDir returns one of the user's own folders as a file system: links in it may lead anywhere.
-func OwnDir(dir string) fs.FS { return own(dir) }
+func OwnDir(dir string) fs.FS { return ownDir(dir) }
 
-type own string
+type ownDir string
 
-func (o own) Open(name string) (fs.File, error) {
+func (o ownDir) Open(name string) (fs.File, error) {
 	at := filepath.Join(string(o), filepath.FromSlash(name))
 	if info, err := os.Stat(at); err == nil && info.IsDir() {
 		return asFile(os.OpenFile(at, os.O_RDONLY|nonBlocking, 0))
@@ -242,42 +242,42 @@ func (o own) Open(name string) (fs.File, error) {
 	return asFile(openOwn(at))
 }
 
-func (o own) Stat(name string) (fs.FileInfo, error) {
+func (o ownDir) Stat(name string) (fs.FileInfo, error) {
 	return os.Stat(filepath.Join(string(o), filepath.FromSlash(name)))
 }
 
 func openOwn(name string) (*os.File, error) {
-	if err := regular(os.Stat(name)); err != nil {
-		return nil, named(name, err)
+	if err := requireRegular(os.Stat(name)); err != nil {
+		return nil, wrapError(name, err)
 	}
 	f, err := os.OpenFile(name, os.O_RDONLY|nonBlocking, 0)
-	return checked(name, f, err)
+	return checkRegular(name, f, err)
 }
 
-// all reads all of f, if it was opened and is no longer than limit.
-func all(name string, f *os.File, err error, limit int64) ([]byte, error) {
-	tooLarge := named(name, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, limit))
+// readAll reads all of f, if it was opened and is no longer than limit.
+func readAll(name string, f *os.File, err error, limit int64) ([]byte, error) {
+	tooLarge := wrapError(name, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, limit))
 	if err == nil {
 		if info, err := f.Stat(); err == nil && info.Size() > limit {
 			f.Close()
 			return nil, tooLarge
 		}
 	}
-	text, more, err := head(name, f, err, limit)
+	text, more, err := readHead(name, f, err, limit)
 	if err == nil && more {
 		return nil, tooLarge
 	}
 	return text, err
 }
 
-// head reads the start of f, if it was opened, and closes it.
-func head(name string, f *os.File, err error, limit int64) (text []byte, more bool, _ error) {
+// readHead reads the start of f, if it was opened, and closes it.
+func readHead(name string, f *os.File, err error, limit int64) (text []byte, more bool, _ error) {
 	if err != nil {
 		return nil, false, err
 	}
 	defer f.Close()
 	if text, err = io.ReadAll(io.LimitReader(f, limit+1)); err != nil {
-		return nil, false, named(name, err)
+		return nil, false, wrapError(name, err)
 	}
 	if int64(len(text)) > limit {
 		return text[:limit], true, nil
@@ -285,8 +285,8 @@ func head(name string, f *os.File, err error, limit int64) (text []byte, more bo
 	return text, false, nil
 }
 
-// named prefixes an error with the file's name.
-func named(name string, err error) error {
+// wrapError prefixes an error with the file's name.
+func wrapError(name string, err error) error {
 	var p *fs.PathError
 	switch {
 	case err == nil:
@@ -296,7 +296,7 @@ func named(name string, err error) error {
 	}
 	switch {
 	case errors.Is(err, syscall.ELOOP):
-		err = ErrCircle
+		err = ErrLinkLoop
 	case errors.Is(err, syscall.ENXIO), errors.Is(err, syscall.ENODEV):
 		err = ErrNotRegular // a socket, or a missing device
 	case errors.Is(err, syscall.ENOTDIR):
@@ -308,9 +308,9 @@ func named(name string, err error) error {
 // nonBlocking keeps an open from waiting for the other end of a pipe, and from acquiring a terminal.
 const nonBlocking = unix.O_NONBLOCK | unix.O_NOCTTY
 
-// openExactly opens the file name below dir, element by element, without following links, so that a link
+// openNoFollow opens the file name below dir, element by element, without following links, so that a link
 // created meanwhile has no effect.
-func openExactly(dir, name string, directory bool) (*os.File, error) {
+func openNoFollow(dir, name string, directory bool) (*os.File, error) {
 	const step = unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NOFOLLOW | nonBlocking
 	at, err := openat(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_DIRECTORY)
 	if err != nil {
@@ -341,12 +341,12 @@ func openat(dir int, name string, flags int) (int, error) {
 	}
 }
 
-// gitReads are the files that git opens for any command: those of a repository and of its work tree.
-var gitReads = []string{
+// gitFiles are the files that git opens for any command: those of a repository and of its work tree.
+var gitFiles = []string{
 	"HEAD", "config", "config.worktree", "commondir", "index", "packed-refs", "shallow",
 	"info/exclude", "info/attributes", "info/grafts", "info/sparse-checkout", "objects/info/alternates",
 }
-var gitReadsBeside = []string{".gitignore", ".gitattributes", ".gitmodules"}
+var worktreeFiles = []string{".gitignore", ".gitattributes", ".gitmodules"}
 
 // CheckGit reports files that would block git forever in dir: a pipe, or another non-regular file, where
 // git opens a file.
@@ -357,20 +357,20 @@ func CheckGit(dir string) error {
 			paths := []string{git}
 			if info.IsDir() {
 				paths = nil
-				for _, name := range gitReads {
+				for _, name := range gitFiles {
 					paths = append(paths, filepath.Join(git, name))
 				}
-				if head, err := Below(git).Read("HEAD", maxGitFile); err == nil { // and the branch in it
+				if head, err := NewRoot(git).Read("HEAD", maxGitFile); err == nil { // and the branch in it
 					ref, _ := strings.CutPrefix(strings.TrimSpace(string(head)), "ref: ")
 					paths = append(paths, filepath.Join(git, filepath.FromSlash(ref)))
 				}
 			}
-			for _, name := range gitReadsBeside {
+			for _, name := range worktreeFiles {
 				paths = append(paths, filepath.Join(dir, name))
 			}
 			for _, path := range paths {
 				if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-					return named(path, ErrNotRegular)
+					return wrapError(path, ErrNotRegular)
 				}
 			}
 			return nil
@@ -386,16 +386,16 @@ func CheckGit(dir string) error {
 // maxGitFile limits the size of a file that locates a repository.
 const maxGitFile = 64 << 10
 
-// Repository returns the top of the work tree that a folder belongs to and the folder of git's own
+// FindRepository returns the top of the work tree that a folder belongs to and the folder of git's own
 // files, or empty strings. It does not run git, because a repository may configure programs that git
 // would run.
-func Repository(dir string) (top, git string) {
+func FindRepository(dir string) (top, git string) {
 	for top := dir; ; top = filepath.Dir(top) {
 		git := filepath.Join(top, ".git")
 		if info, err := os.Stat(git); err == nil && info.IsDir() {
 			return top, git
 		} else if err == nil {
-			text, _ := Below(top).Read(".git", maxGitFile)
+			text, _ := NewRoot(top).Read(".git", maxGitFile)
 			if to, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir:"); ok {
 				if to = strings.TrimSpace(to); !filepath.IsAbs(to) {
 					to = filepath.Join(top, to)

@@ -67,22 +67,22 @@ func TestWhatARepositoryOffersIsReadOrRefusedAtOnce(t *testing.T) {
 		{name: "environ.md", err: ErrOutside}, {name: "fd.md", err: ErrOutside}, {name: "zero.md", err: ErrOutside},
 		{name: ".env", err: ErrSecret}, {name: "secret.md", err: ErrSecret}, {name: "key.md", err: ErrSecret}, {name: "twice.md", err: ErrSecret},
 		{name: "pipe", err: ErrNotRegular}, {name: "topipe.md", err: ErrNotRegular}, {name: "sock", err: ErrNotRegular}, {name: "in", err: ErrNotRegular}, {name: ".", err: ErrNotRegular},
-		{name: "loop.md", err: ErrCircle}, {name: "ping.md", err: ErrCircle}, {name: "huge", err: ErrTooLarge},
+		{name: "loop.md", err: ErrLinkLoop}, {name: "ping.md", err: ErrLinkLoop}, {name: "huge", err: ErrTooLarge},
 		{name: "no", err: fs.ErrNotExist}, {name: "dangling.md", err: fs.ErrNotExist}, {name: "plain.md/x", err: fs.ErrNotExist},
 	}
 	for _, tt := range tests {
-		text, err := Below(dir).Read(tt.name, 100)
+		text, err := NewRoot(dir).Read(tt.name, 100)
 		if string(text) != tt.want || !errors.Is(err, tt.err) {
 			t.Errorf("%s: %q, %v; want %q, %v", tt.name, text, err, tt.want, tt.err)
 		}
 		if err != nil && !strings.Contains(err.Error(), tt.name) && tt.name[0] != '.' {
 			t.Errorf("%s is not named: %v", tt.name, err)
 		}
-		if refused := tt.err != nil && !errors.Is(tt.err, fs.ErrNotExist); Refused(err) != refused {
+		if refused := tt.err != nil && !errors.Is(tt.err, fs.ErrNotExist); IsRefused(err) != refused {
 			t.Errorf("%s: refused is %v", tt.name, !refused)
 		}
 	}
-	if text, more, err := Below(dir).Head("huge", 10); len(text) != 10 || !more || err != nil {
+	if text, more, err := NewRoot(dir).ReadHead("huge", 10); len(text) != 10 || !more || err != nil {
 		t.Errorf("the head of a huge file: %d bytes, more %v, %v", len(text), more, err)
 	}
 }
@@ -95,7 +95,7 @@ func TestALinkInTheRootOfTheMachineDoesNotLeadToTheKernel(t *testing.T) {
 	for _, to := range []string{"/proc/self/environ", "/proc/self/maps", "/proc/version"} {
 		_ = os.Remove(link)
 		must(t, os.Symlink(to, link))
-		if text, err := Below("/").Read(strings.TrimPrefix(link, "/"), 1<<20); !errors.Is(err, ErrSecret) {
+		if text, err := NewRoot("/").Read(strings.TrimPrefix(link, "/"), 1<<20); !errors.Is(err, ErrSecret) {
 			t.Errorf("%s: %d bytes, %v", to, len(text), err)
 		}
 	}
@@ -103,18 +103,18 @@ func TestALinkInTheRootOfTheMachineDoesNotLeadToTheKernel(t *testing.T) {
 
 func TestFoldersAreFileSystemsThatNothingLeadsOutOf(t *testing.T) {
 	dir := tree(t)
-	for sub, want := range map[string]error{"in": nil, "dir": nil, "outdir": ErrOutside, "pipe": ErrNotRegular, "none": fs.ErrNotExist, "loop.md": ErrCircle} {
-		if _, err := fs.ReadDir(Below(dir).Sub(sub), "."); !errors.Is(err, want) {
+	for sub, want := range map[string]error{"in": nil, "dir": nil, "outdir": ErrOutside, "pipe": ErrNotRegular, "none": fs.ErrNotExist, "loop.md": ErrLinkLoop} {
+		if _, err := fs.ReadDir(NewRoot(dir).Sub(sub), "."); !errors.Is(err, want) {
 			t.Errorf("list %s: %v", sub, err)
 		}
 	}
-	if text, err := fs.ReadFile(Below(dir).Sub("in"), "a.md"); string(text) != "inside" || err != nil {
+	if text, err := fs.ReadFile(NewRoot(dir).Sub("in"), "a.md"); string(text) != "inside" || err != nil {
 		t.Errorf("%q, %v", text, err)
 	}
-	if _, err := Below(dir).Sub("in").Open("../../outside/far.md"); !errors.Is(err, ErrOutside) {
+	if _, err := NewRoot(dir).Sub("in").Open("../../outside/far.md"); !errors.Is(err, ErrOutside) {
 		t.Errorf("out of a folder: %v", err)
 	}
-	if info, err := fs.Stat(Below(dir), "topipe.md"); err != nil || info.Mode().IsRegular() {
+	if info, err := fs.Stat(NewRoot(dir), "topipe.md"); err != nil || info.Mode().IsRegular() {
 		t.Errorf("%v, %v", info, err)
 	}
 }
@@ -124,9 +124,9 @@ func TestThePersonsOwnFilesMayBeLinksButAreNotWaitedFor(t *testing.T) {
 	for name, want := range map[string]error{
 		"out.md": nil, "link.md": nil, "secret.md": nil,
 		"pipe": ErrNotRegular, "topipe.md": ErrNotRegular, "zero.md": ErrNotRegular, "in": ErrNotRegular, "sock": ErrNotRegular,
-		"loop.md": ErrCircle, "huge": ErrTooLarge, "no": fs.ErrNotExist,
+		"loop.md": ErrLinkLoop, "huge": ErrTooLarge, "no": fs.ErrNotExist,
 	} {
-		if _, err := Own(filepath.Join(dir, name), 100); !errors.Is(err, want) {
+		if _, err := ReadOwn(filepath.Join(dir, name), 100); !errors.Is(err, want) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if errors.Is(want, ErrTooLarge) {

@@ -138,7 +138,7 @@ var calls = map[string][]uintptr{
 	"msgget":             {unix.SYS_MSGGET, 0, unix.IPC_CREAT | 0o600},
 	"mq_unlink":          {unix.SYS_MQ_UNLINK, 0},
 	"ptrace":             {unix.SYS_PTRACE, unix.PTRACE_TRACEME, 0, 0, 0},
-	"x32 keyctl":         {x32 | unix.SYS_KEYCTL, unix.KEYCTL_GET_KEYRING_ID, ^uintptr(2), 0, 0, 0},
+	"x32 keyctl":         {x32Bit | unix.SYS_KEYCTL, unix.KEYCTL_GET_KEYRING_ID, ^uintptr(2), 0, 0, 0},
 	"socket alg":         {unix.SYS_SOCKET, unix.AF_ALG, unix.SOCK_SEQPACKET, 0},
 	"socket bluetooth":   {unix.SYS_SOCKET, unix.AF_BLUETOOTH, unix.SOCK_RAW, 0},
 	"socket packet":      {unix.SYS_SOCKET, unix.AF_PACKET, unix.SOCK_RAW, 0},

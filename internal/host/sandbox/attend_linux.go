@@ -22,33 +22,33 @@ const (
 	killRounds = 50
 )
 
-// attendant is the helper as the first of a command's processes. In a separate PID namespace, the kernel
+// supervisor is the helper as the first of a command's processes. In a separate PID namespace, the kernel
 // ends the others with it. Otherwise it adopts orphaned processes and ends them itself.
-type attendant struct {
-	command int  // process id
-	alone   bool // in a separate PID namespace
-	bounds  Bounds
-	group   *membership
-	ended   bool // the command has ended with status
-	status  syscall.WaitStatus
+type supervisor struct {
+	commandPID  int  // process id
+	ownPIDSpace bool // in a separate PID namespace
+	bounds      Bounds
+	group       *groupHandle
+	ended       bool // the command has ended with status
+	status      syscall.WaitStatus
 }
 
-// attend runs the command as a child in its own session, waits for its end, and then stops its remaining
+// supervise runs the command as a child in its own session, waits for its end, and then stops its remaining
 // processes. The child inherits this thread's confinement.
-func attend(o order, tell *os.File, group *membership) (code int, err error) {
-	path, err := program.OnPath(o.argv[0])
+func supervise(o helperSpec, tell *os.File, group *groupHandle) (code int, err error) {
+	path, err := program.LookPath(o.argv[0])
 	if err != nil {
 		return 0, fmt.Errorf("start command: %w", err)
 	}
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // caught, because the command would inherit "ignored"
-	a := &attendant{alone: os.Getpid() == 1, bounds: o.bounds, group: group}
+	a := &supervisor{ownPIDSpace: os.Getpid() == 1, bounds: o.bounds, group: group}
 	// In its own PID namespace the first process inherits orphans anyway, must not be inspected from inside,
 	// and the kernel ends the command with it. Otherwise the helper adopts orphans, and the command dies
 	// with it.
 	option, on, death := unix.PR_SET_CHILD_SUBREAPER, uintptr(1), syscall.SIGKILL
-	if a.alone {
+	if a.ownPIDSpace {
 		option, on, death = unix.PR_SET_DUMPABLE, 0, 0
 	}
 	if err := unix.Prctl(option, on, 0, 0, 0); err != nil {
@@ -57,22 +57,22 @@ func attend(o order, tell *os.File, group *membership) (code int, err error) {
 	_, noTerminal := unix.IoctlGetTermios(0, unix.TCGETS)
 	files := []uintptr{0, 1, 2}
 	if o.outlet && o.stage == stageOpen { // the helper inside hands it over
-		files = append(files, ^uintptr(0), OutletOn)
+		files = append(files, ^uintptr(0), OutletFD)
 	}
-	if o.journal != "" {
-		keepJournal(o, path)
+	if o.journalRun != "" {
+		startJournal(o, path)
 	}
-	a.command, err = group.fork(path, o.argv, &syscall.ProcAttr{
+	a.commandPID, err = group.fork(path, o.argv, &syscall.ProcAttr{
 		Env: unix.Environ(), Files: files, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: noTerminal == nil, Pdeathsig: death},
 	})
 	if err != nil {
 		return 0, fmt.Errorf("start %s: %w", path, err)
 	}
-	stopped := a.see(asked)
-	if o.journal != "" {
-		closeJournal(o)
+	stopped := a.wait(asked)
+	if o.journalRun != "" {
+		endJournal(o)
 	}
-	end := End{Code: a.status.ExitStatus(), Stopped: stopped}
+	end := ExitStatus{Code: a.status.ExitStatus(), Stopped: stopped}
 	if a.status.Signaled() {
 		end.Code, end.Signal = 0, a.status.Signal()
 	}
@@ -85,15 +85,15 @@ func attend(o order, tell *os.File, group *membership) (code int, err error) {
 	return end.Code, nil
 }
 
-// see waits until the command ends or a signal asks to end it, and then stops the remaining processes.
+// wait waits until the command ends or a signal asks to end it, and then stops the remaining processes.
 // It reports whether it had to stop any. It kills processes over a bound at once, and prints which
 // bound. A command that the kernel killed for memory counts as killed, whatever its shell returned.
-func (a *attendant) see(asked <-chan os.Signal) (stopped bool) {
+func (a *supervisor) wait(asked <-chan os.Signal) (stopped bool) {
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, syscall.SIGCHLD)
 	var look <-chan time.Time
 	if a.bounds != (Bounds{}) {
-		ticker := time.NewTicker(lookEvery)
+		ticker := time.NewTicker(measureInterval)
 		defer ticker.Stop()
 		look = ticker.C
 	}
@@ -101,34 +101,34 @@ func (a *attendant) see(asked <-chan os.Signal) (stopped bool) {
 		select {
 		case <-children:
 		case <-look:
-			over := a.bounds.exceeded(descendants(processNumber()))
-			if over == "" && a.group.exceeded() {
-				over = a.bounds.memory()
+			over := a.bounds.exceededLimit(descendants(ownNumber()))
+			if over == "" && a.group.hasHitLimit() {
+				over = a.bounds.memoryMessage()
 			}
 			if over != "" {
-				a.stopFor(over, children)
+				a.stopOverLimit(over, children)
 				return false
 			}
 		case <-asked:
 			return a.stop(children)
 		}
 	}
-	if a.group.exceeded() {
-		a.stopFor(a.bounds.memory(), children)
+	if a.group.hasHitLimit() {
+		a.stopOverLimit(a.bounds.memoryMessage(), children)
 		return false
 	}
 	return a.reap() && a.stop(children)
 }
 
-// stopFor kills a command that exceeds a bound, and prints the reason.
-func (a *attendant) stopFor(over string, children <-chan os.Signal) {
+// stopOverLimit kills a command that exceeds a bound, and prints the reason.
+func (a *supervisor) stopOverLimit(over string, children <-chan os.Signal) {
 	fmt.Fprintln(os.Stderr, "coder stopped the command: "+over)
 	a.kill(children)
 	a.status = syscall.WaitStatus(syscall.SIGKILL) // a shell may have exited by itself meanwhile
 }
 
 // reap collects all ended children and reports whether others are left.
-func (a *attendant) reap() (left bool) {
+func (a *supervisor) reap() (left bool) {
 	for {
 		var ws syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &ws, syscall.WNOHANG, nil)
@@ -138,14 +138,14 @@ func (a *attendant) reap() (left bool) {
 			return false
 		case pid == 0:
 			return true
-		case pid == a.command:
+		case pid == a.commandPID:
 			a.ended, a.status = true, ws
 		}
 	}
 }
 
 // stop ends all processes, with SIGTERM first.
-func (a *attendant) stop(children <-chan os.Signal) bool {
+func (a *supervisor) stop(children <-chan os.Signal) bool {
 	a.signal(syscall.SIGTERM)
 	late := time.NewTimer(endGrace)
 	defer late.Stop()
@@ -162,7 +162,7 @@ func (a *attendant) stop(children <-chan os.Signal) bool {
 }
 
 // kill kills all processes, including those forked meanwhile.
-func (a *attendant) kill(children <-chan os.Signal) {
+func (a *supervisor) kill(children <-chan os.Signal) {
 	for range killRounds {
 		if !a.reap() {
 			break
@@ -176,13 +176,13 @@ func (a *attendant) kill(children <-chan os.Signal) {
 }
 
 // signal signals all processes except the helper.
-func (a *attendant) signal(sig syscall.Signal) {
-	if a.alone {
+func (a *supervisor) signal(sig syscall.Signal) {
+	if a.ownPIDSpace {
 		_ = syscall.Kill(-1, sig)
 		return
 	}
-	_ = syscall.Kill(-a.command, sig)
-	for _, p := range descendants(processNumber()) {
+	_ = syscall.Kill(-a.commandPID, sig)
+	for _, p := range descendants(ownNumber()) {
 		if pid, err := strconv.Atoi(p.number); err == nil {
 			_ = syscall.Kill(pid, sig)
 		}
@@ -196,15 +196,15 @@ type process struct {
 	resident       int64 // resident bytes, partly shared with others
 }
 
-// statOf returns the fields of /proc/<number>/stat after the process name.
-func statOf(number string) []string {
+// readStat returns the fields of /proc/<number>/stat after the process name.
+func readStat(number string) []string {
 	stat, _ := os.ReadFile("/proc/" + number + "/stat")
 	return strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:])) // the name may contain anything
 }
 
-// look reads a process's entry in the mounted process table.
-func look(number string) (p process, ok bool) {
-	fields := statOf(number)
+// readProcess reads a process's entry in the mounted process table.
+func readProcess(number string) (p process, ok bool) {
+	fields := readStat(number)
 	const parent, threads, resident = 1, 17, 21
 	if len(fields) <= resident {
 		return p, false
@@ -229,7 +229,7 @@ func descendants(of string) (list []process) {
 		if name[0] < '0' || name[0] > '9' {
 			continue
 		}
-		if p, ok := look(name); ok {
+		if p, ok := readProcess(name); ok {
 			children[p.parent] = append(children[p.parent], p)
 		}
 	}
@@ -240,14 +240,14 @@ func descendants(of string) (list []process) {
 	return list
 }
 
-// parentOf returns the parent of a process in the mounted process table, or "".
-func parentOf(number string) string {
-	p, _ := look(number)
+// readParent returns the parent of a process in the mounted process table, or "".
+func readParent(number string) string {
+	p, _ := readProcess(number)
 	return p.parent
 }
 
-// processNumber returns this process's own number there, or "".
-func processNumber() string {
+// ownNumber returns this process's own number there, or "".
+func ownNumber() string {
 	number, _ := os.Readlink("/proc/self")
 	return number
 }

@@ -4,6 +4,6 @@ package sandbox
 
 func backends(Options) []backend { return nil }
 
-// Doubtful reports whether there are signs that confinement is incomplete on this machine. Here it
+// LooksIncomplete reports whether there are signs that confinement is incomplete on this machine. Here it
 // always is.
-func Doubtful() bool { return true }
+func LooksIncomplete() bool { return true }

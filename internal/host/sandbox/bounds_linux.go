@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lookEvery is the interval at which the helper measures a command's processes. Shorter commands cost
+// measureInterval is the interval at which the helper measures a command's processes. Shorter commands cost
 // nothing.
-const lookEvery = 200 * time.Millisecond
+const measureInterval = 200 * time.Millisecond
 
-// exceeded returns which bound the processes together exceed, or "".
-func (b Bounds) exceeded(all []process) string {
+// exceededLimit returns which bound the processes together exceed, or "".
+func (b Bounds) exceededLimit(all []process) string {
 	tasks, resident := 0, int64(0)
 	for _, p := range all {
 		tasks += p.threads
@@ -24,26 +24,26 @@ func (b Bounds) exceeded(all []process) string {
 	switch {
 	case b.Processes > 0 && tasks > b.Processes:
 		return fmt.Sprintf("it ran more than %d processes and threads (safety.max_processes)", b.Processes)
-	case b.Memory > 0 && resident+shared(all) > b.Memory && held(all) > b.Memory:
-		return b.memory()
+	case b.Memory > 0 && resident+sharedMemory(all) > b.Memory && usedMemory(all) > b.Memory:
+		return b.memoryMessage()
 	}
 	return ""
 }
 
-// memory returns the message that processes exceeded their memory.
-func (b Bounds) memory() string {
+// memoryMessage returns the message that processes exceeded their memory.
+func (b Bounds) memoryMessage() string {
 	return fmt.Sprintf("its processes used more than %d MB of memory (safety.memory_limit_mb)", b.Memory>>20)
 }
 
-// held returns the bytes of memory that would be free without the processes. It counts shared memory
+// usedMemory returns the bytes of memory that would be free without the processes. It counts shared memory
 // once, and mapped files not at all. It is slower than [process.resident].
-func held(all []process) (sum int64) {
+func usedMemory(all []process) (sum int64) {
 	mapped := int64(0) // bytes of shared memory
-	defer func() { sum += max(mapped, shared(all)) }()
+	defer func() { sum += max(mapped, sharedMemory(all)) }()
 	for _, p := range all {
 		text, err := os.ReadFile("/proc/" + p.number + "/smaps_rollup")
 		if err != nil { // not permitted, or already ended
-			p, _ = look(p.number)
+			p, _ = readProcess(p.number)
 			sum += p.resident
 			continue
 		}
@@ -62,8 +62,8 @@ func held(all []process) (sum int64) {
 	return sum
 }
 
-// shared returns the bytes in anonymous files and shared segments that processes hold, mapped or not.
-func shared(all []process) (sum int64) {
+// sharedMemory returns the bytes in anonymous files and shared segments that processes hold, mapped or not.
+func sharedMemory(all []process) (sum int64) {
 	seen, ours := make(map[uint64]bool), make(map[string]bool)
 	for _, p := range all {
 		ours[p.number] = true
@@ -83,12 +83,12 @@ func shared(all []process) (sum int64) {
 			sum += st.Blocks * 512
 		}
 	}
-	return sum + segments(ours)
+	return sum + segmentMemory(ours)
 }
 
-// segments returns the bytes in System V segments created by processes. If this is the first process,
+// segmentMemory returns the bytes in System V segments created by processes. If this is the first process,
 // all of them are in its own namespace.
-func segments(made map[string]bool) (sum int64) {
+func segmentMemory(made map[string]bool) (sum int64) {
 	const creator, resident, swapped = 4, 14, 15
 	text, _ := os.ReadFile("/proc/sysvipc/shm")
 	for line := range strings.Lines(string(text)) {
@@ -104,8 +104,8 @@ func segments(made map[string]bool) (sum int64) {
 	return sum
 }
 
-// Memory returns the machine's memory in bytes.
-func Memory() int64 {
+// MachineMemory returns the machine's memory in bytes.
+func MachineMemory() int64 {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) != nil {
 		return 0

@@ -27,7 +27,7 @@ func TestConfinedBounds(t *testing.T) {
 		{"enough", `$SELF __attack some 20`, Bounds{Memory: 200 << 20, Processes: 100}, ""},
 		{"no bound", `$SELF __attack some 100`, Bounds{}, ""},
 	}
-	run := func(t *testing.T, w world, through func(Bounds) Line) {
+	run := func(t *testing.T, w world, through func(Bounds) Wrapper) {
 		for _, c := range commands {
 			got := w.run(t, through(c.bounds), c.script)
 			switch {
@@ -40,14 +40,14 @@ func TestConfinedBounds(t *testing.T) {
 	}
 	eachBackend(t, func(t *testing.T, s *Sandbox) {
 		w := newWorld(t)
-		run(t, w, func(b Bounds) Line {
+		run(t, w, func(b Bounds) Wrapper {
 			l := w.limits()
 			l.Bounds = b
 			return wrap(t, s, l)
 		})
 	})
 	t.Run("unconfined", func(t *testing.T) {
-		run(t, newWorld(t), func(b Bounds) Line { return Attended(self(t), b).Telling() })
+		run(t, newWorld(t), func(b Bounds) Wrapper { return Supervised(self(t), b).WithReport() })
 	})
 }
 
@@ -75,7 +75,7 @@ func TestMemoryOfAProcessThatEnded(t *testing.T) {
 	if err := cmd.Run(); err != nil {
 		t.Fatal(err)
 	}
-	if n := held([]process{{number: strconv.Itoa(cmd.Process.Pid), resident: 300 << 20}}); n != 0 {
+	if n := usedMemory([]process{{number: strconv.Itoa(cmd.Process.Pid), resident: 300 << 20}}); n != 0 {
 		t.Errorf("%d bytes", n)
 	}
 }

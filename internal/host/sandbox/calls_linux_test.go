@@ -138,7 +138,7 @@ func TestConfinedCallsOfOtherPlatforms(t *testing.T) {
 		w := newWorld(t)
 		l := w.limits()
 		l.Network = true
-		if bare := w.run(t, Line{}, exe); bare.code == 0 {
+		if bare := w.run(t, Wrapper{}, exe); bare.code == 0 {
 			t.Skip("this machine answers no calls of 32-bit programs")
 		}
 		if got := w.run(t, wrap(t, s, l), exe); got.code != 0 || got.signal != 0 {
@@ -153,7 +153,7 @@ func TestAnEmptyKeyring(t *testing.T) {
 	go func() { // the thread ends with it, as nobody unlocks it
 		defer close(done)
 		runtime.LockOSThread()
-		partWithKeys()
+		joinNewKeyring()
 		if _, err := unix.AddKey("user", "sandbox-test", []byte("secret"), unix.KEY_SPEC_SESSION_KEYRING); err != nil {
 			t.Logf("keys cannot be made here: %v", err)
 			return
@@ -161,7 +161,7 @@ func TestAnEmptyKeyring(t *testing.T) {
 		if _, err := unix.KeyctlSearch(unix.KEY_SPEC_SESSION_KEYRING, "user", "sandbox-test", 0); err != nil {
 			t.Errorf("the key is not there: %v", err)
 		}
-		partWithKeys()
+		joinNewKeyring()
 		if _, err := unix.KeyctlSearch(unix.KEY_SPEC_SESSION_KEYRING, "user", "sandbox-test", 0); err == nil {
 			t.Error("the key is still there")
 		}

@@ -21,14 +21,14 @@ const (
 	// groupPrefix begins the name of a command's control group. The process id and start time of its coder
 	// follow.
 	groupPrefix = "coder-"
-	// moreTasks is how far the group's limit is above the bound on processes, so that the helper can still
+	// taskMargin is how far the group's limit is above the bound on processes, so that the helper can still
 	// detect the excess.
-	moreTasks = 100
+	taskMargin = 100
 	// removeTries and removePause are for a group whose last process is ending.
 	removeTries, removePause = 50, 2 * time.Millisecond
-	// mostLeft is the memory in bytes that a command may leave in a reused group. Its in-memory files would
+	// maxLeftover is the memory in bytes that a command may leave in a reused group. Its in-memory files would
 	// count for the next command.
-	mostLeft = 16 << 20
+	maxLeftover = 16 << 20
 )
 
 // Control files of a group, by cgroup version.
@@ -39,29 +39,29 @@ const (
 	tasksLimit         = "pids.max"
 )
 
-// groupPlace is where coder can create control groups for commands. The zero groupPlace is nowhere.
-type groupPlace struct {
+// groupParents is where coder can create control groups for commands. The zero groupParents is nowhere.
+type groupParents struct {
 	memory string // parent of the groups that limit memory
 	tasks  string // parent of the groups that limit processes; may be empty or the same
 }
 
-// groupFinder finds the groupPlace for a process.
+// groupFinder finds the groupParents for a process.
 type groupFinder struct {
 	root      string                // root of the file system; empty for the real one
 	delegated func(dir string) bool // reports whether a group is delegated to its user
 }
 
-// here returns where this process creates control groups. It first removes those of dead coder
+// ownGroupParents returns where this process creates control groups. It first removes those of dead coder
 // processes.
-var here = sync.OnceValue(func() groupPlace {
+var ownGroupParents = sync.OnceValue(func() groupParents {
 	place := groupFinder{delegated: isDelegated}.find()
 	for _, dir := range place.dirs() {
-		sweepGroups(dir)
+		removeStaleGroups(dir)
 	}
 	return place
 })
 
-func (p groupPlace) dirs() (dirs []string) {
+func (p groupParents) dirs() (dirs []string) {
 	if p.memory != "" {
 		dirs = append(dirs, p.memory)
 	}
@@ -83,10 +83,10 @@ func isDelegated(dir string) bool {
 }
 
 // find prefers cgroup v2. A hybrid machine has the memory controller in one of the two.
-func (f groupFinder) find() groupPlace {
+func (f groupFinder) find() groupParents {
 	text, err := os.ReadFile(f.root + "/proc/self/cgroup")
 	if err != nil {
-		return groupPlace{}
+		return groupParents{}
 	}
 	own := make(map[string]string) // our group, by controller; that of version 2 is ""
 	for line := range strings.Lines(string(text)) {
@@ -96,32 +96,32 @@ func (f groupFinder) find() groupPlace {
 			}
 		}
 	}
-	if dir := f.folder(own, ""); dir != "" {
-		if place := f.second(dir); place != "" {
-			return groupPlace{memory: place, tasks: place}
+	if dir := f.ownGroupDir(own, ""); dir != "" {
+		if place := f.findV2(dir); place != "" {
+			return groupParents{memory: place, tasks: place}
 		}
 	}
-	dir := f.folder(own, "memory")
-	if dir != "" && f.writable(dir, limitV1) && !says(filepath.Join(dir, "memory.use_hierarchy"), "0") {
-		place := groupPlace{memory: dir}
-		if dir := f.folder(own, "pids"); dir != "" && f.writable(dir, "tasks") {
+	dir := f.ownGroupDir(own, "memory")
+	if dir != "" && f.isWritable(dir, limitV1) && !settingIs(filepath.Join(dir, "memory.use_hierarchy"), "0") {
+		place := groupParents{memory: dir}
+		if dir := f.ownGroupDir(own, "pids"); dir != "" && f.isWritable(dir, "tasks") {
 			place.tasks = dir
 		}
 		return place
 	}
-	return groupPlace{}
+	return groupParents{}
 }
 
-// second returns where cgroup v2 allows limits on memory: in this process's own group if that may hold
+// findV2 returns where cgroup v2 allows limits on memory: in this process's own group if that may hold
 // processes besides groups, else beside it if delegated. In the latter case a command leaves coder's
 // group, which must therefore have no limits.
-func (f groupFinder) second(own string) string {
-	if controls(own) && f.writable(own, "cgroup.procs") {
+func (f groupFinder) findV2(own string) string {
+	if canLimitMemory(own) && f.isWritable(own, "cgroup.procs") {
 		return own
 	}
 	parent := filepath.Dir(own)
 	_, err := os.Stat(filepath.Join(parent, "cgroup.procs")) // missing above the mount
-	if err != nil || !controls(parent) || !f.writable(parent, "cgroup.procs") {
+	if err != nil || !canLimitMemory(parent) || !f.isWritable(parent, "cgroup.procs") {
 		return ""
 	}
 	if !f.delegated(parent) && !f.delegated(own) {
@@ -136,19 +136,19 @@ func (f groupFinder) second(own string) string {
 	return parent
 }
 
-// controls reports whether the children of a v2 group can limit memory.
-func controls(dir string) bool {
+// canLimitMemory reports whether the children of a v2 group can limit memory.
+func canLimitMemory(dir string) bool {
 	text, err := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control"))
 	return err == nil && slices.Contains(strings.Fields(string(text)), "memory")
 }
 
-// writable reports whether this process may create groups in a group and write the given file in it.
-func (f groupFinder) writable(dir, file string) bool {
+// isWritable reports whether this process may create groups in a group and write the given file in it.
+func (f groupFinder) isWritable(dir, file string) bool {
 	return unix.Access(dir, unix.W_OK|unix.X_OK) == nil && unix.Access(filepath.Join(dir, file), unix.W_OK) == nil
 }
 
-// folder returns the mounted path of coder's own group for a controller, or "".
-func (f groupFinder) folder(own map[string]string, controller string) string {
+// ownGroupDir returns the mounted path of coder's own group for a controller, or "".
+func (f groupFinder) ownGroupDir(own map[string]string, controller string) string {
 	group, ok := own[controller]
 	if !ok || strings.HasPrefix(group, "/..") {
 		return ""
@@ -176,18 +176,18 @@ type group struct {
 	bounds Bounds
 }
 
-// groups are this process's control groups, reused because creating one costs more than everything else
+// groupPool are this process's control groups, reused because creating one costs more than everything else
 // the helper does with it.
-var groups struct {
+var groupPool struct {
 	sync.Mutex
 	made int
 	free []group // without processes
 }
 
-// hold makes the line's helper start its command in a control group with bounds. If that is not
+// useGroup makes the line's helper start its command in a control group with bounds. If that is not
 // possible, it returns the line unchanged. Call release when the command has ended.
-func hold(argv []string, b Bounds) (held []string, release func()) {
-	g, ok := here().take(b)
+func useGroup(argv []string, b Bounds) (held []string, release func()) {
+	g, ok := ownGroupParents().acquire(b)
 	if !ok {
 		return argv, func() {}
 	}
@@ -198,20 +198,20 @@ func hold(argv []string, b Bounds) (held []string, release func()) {
 	return held, sync.OnceFunc(g.release)
 }
 
-// take returns an unused group, or none if memory cannot be limited.
-func (p groupPlace) take(b Bounds) (g group, ok bool) {
+// acquire returns an unused group, or none if memory cannot be limited.
+func (p groupParents) acquire(b Bounds) (g group, ok bool) {
 	if p.memory == "" || b.Memory <= 0 {
 		return g, false
 	}
-	groups.Lock()
-	defer groups.Unlock()
-	if n := len(groups.free); n > 0 {
-		g, groups.free = groups.free[n-1], groups.free[:n-1]
+	groupPool.Lock()
+	defer groupPool.Unlock()
+	if n := len(groupPool.free); n > 0 {
+		g, groupPool.free = groupPool.free[n-1], groupPool.free[:n-1]
 	} else {
-		groups.made++
-		g = p.make(groups.made)
+		groupPool.made++
+		g = p.create(groupPool.made)
 	}
-	if g.bounds != b && !g.bound(b) {
+	if g.bounds != b && !g.setLimits(b) {
 		g.remove()
 		return g, false
 	}
@@ -219,10 +219,10 @@ func (p groupPlace) take(b Bounds) (g group, ok bool) {
 	return g, true
 }
 
-// make creates the folders of a group.
-func (p groupPlace) make(serial int) (g group) {
-	number := processNumber()
-	name := fmt.Sprintf("%s%s-%s-%d", groupPrefix, number, startOf(number), serial)
+// create creates the folders of a group.
+func (p groupParents) create(serial int) (g group) {
+	number := ownNumber()
+	name := fmt.Sprintf("%s%s-%s-%d", groupPrefix, number, startTime(number), serial)
 	for _, in := range p.dirs() {
 		g.dirs = append(g.dirs, filepath.Join(in, name))
 		_ = os.Mkdir(filepath.Join(in, name), 0o755) // on failure, setting a bound fails
@@ -230,16 +230,16 @@ func (p groupPlace) make(serial int) (g group) {
 	return g
 }
 
-// bound sets the limits of a group, and reports whether memory is limited. The process limit is
+// setLimits sets the limits of a group, and reports whether memory is limited. The process limit is
 // optional, since the helper checks it too.
-func (g group) bound(b Bounds) bool {
+func (g group) setLimits(b Bounds) bool {
 	tasks := "max"
 	if b.Processes > 0 {
-		tasks = strconv.Itoa(b.Processes + moreTasks)
+		tasks = strconv.Itoa(b.Processes + taskMargin)
 	}
-	_ = write(filepath.Join(g.dirs[len(g.dirs)-1], tasksLimit), tasks)
+	_ = writeExisting(filepath.Join(g.dirs[len(g.dirs)-1], tasksLimit), tasks)
 	memory := strconv.FormatInt(b.Memory, 10)
-	return write(filepath.Join(g.dirs[0], limitV1), memory) || write(filepath.Join(g.dirs[0], limitV2), memory)
+	return writeExisting(filepath.Join(g.dirs[0], limitV1), memory) || writeExisting(filepath.Join(g.dirs[0], limitV2), memory)
 }
 
 // release keeps a group for reuse if nothing of its command is left in it.
@@ -248,28 +248,28 @@ func (g group) release() {
 		text, _ := os.ReadFile(filepath.Join(g.dirs[0], file))
 		used, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 		procs, _ := os.ReadFile(filepath.Join(g.dirs[0], "cgroup.procs"))
-		if err == nil && used < mostLeft && len(procs) == 0 {
-			groups.Lock()
-			groups.free = append(groups.free, g)
-			groups.Unlock()
+		if err == nil && used < maxLeftover && len(procs) == 0 {
+			groupPool.Lock()
+			groupPool.free = append(groupPool.free, g)
+			groupPool.Unlock()
 			return
 		}
 	}
 	g.remove()
 }
 
-// dropGroups removes the unused groups.
-func dropGroups() {
-	groups.Lock()
-	defer groups.Unlock()
-	for _, g := range groups.free {
+// removeUnusedGroups removes the unused groups.
+func removeUnusedGroups() {
+	groupPool.Lock()
+	defer groupPool.Unlock()
+	for _, g := range groupPool.free {
 		g.remove()
 	}
-	groups.free = nil
+	groupPool.free = nil
 }
 
-// write writes to an existing file.
-func write(file, text string) bool {
+// writeExisting writes to an existing file.
+func writeExisting(file, text string) bool {
 	fd, err := unix.Open(file, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return false
@@ -291,8 +291,8 @@ func (g group) remove() {
 	}
 }
 
-// sweepGroups removes the groups in a folder whose coder has ended.
-func sweepGroups(in string) {
+// removeStaleGroups removes the groups in a folder whose coder has ended.
+func removeStaleGroups(in string) {
 	folder, err := os.Open(in)
 	if err != nil {
 		return
@@ -302,56 +302,56 @@ func sweepGroups(in string) {
 	for _, name := range names {
 		rest, ours := strings.CutPrefix(name, groupPrefix)
 		parts := strings.Split(rest, "-")
-		if ours && len(parts) == 3 && startOf(parts[0]) != parts[1] {
+		if ours && len(parts) == 3 && startTime(parts[0]) != parts[1] {
 			_ = unix.Rmdir(filepath.Join(in, name)) // fails if it has processes
 		}
 	}
 }
 
-// startOf returns when a process started, in the kernel's units, or "".
-func startOf(number string) string {
+// startTime returns when a process started, in the kernel's units, or "".
+func startTime(number string) string {
 	const started = 19
-	fields := statOf(number)
+	fields := readStat(number)
 	if len(fields) <= started {
 		return ""
 	}
 	return fields[started]
 }
 
-// membership is the helper's access to its command's group: descriptors that no command inherits. The
+// groupHandle is the helper's access to its command's group: descriptors that no command inherits. The
 // nil membership has no group.
-type membership struct {
-	folder      int   // of a v2 group, else -1
-	in, out     []int // v1: files through which a thread joins and returns
-	events, hit int   // counters of kills and of the limit being hit; hit may be -1
+type groupHandle struct {
+	dirFD             int   // of a v2 group, else -1
+	joinFDs, leaveFDs []int // v1: files through which a thread joins and returns
+	eventsFD, hitFD   int   // counters of kills and of the limit being hit; hit may be -1
 
-	ooms, hits int64 // initial values of the counters
+	startOOMs, startHits int64 // initial values of the counters
 }
 
 // openGroup opens a command's group before the helper is confined. On failure it returns nil: the helper
 // checks the bounds in any case.
-func openGroup(o order) *membership {
-	m := &membership{folder: -1, events: -1, hit: -1}
+func openGroup(o helperSpec) *groupHandle {
+	m := &groupHandle{dirFD: -1, eventsFD: -1, hitFD: -1}
 	for _, dir := range o.groups {
 		if _, err := os.Stat(filepath.Join(dir, "cgroup.events")); err == nil { // version 2
-			m.events, m.folder = openIn(dir, eventsV2, unix.O_RDONLY), openIn(dir, "", unix.O_PATH|unix.O_DIRECTORY)
+			m.eventsFD, m.dirFD = openInDir(dir, eventsV2, unix.O_RDONLY), openInDir(dir, "", unix.O_PATH|unix.O_DIRECTORY)
 			continue
 		}
-		if fd := openIn(dir, eventsV1, unix.O_RDONLY); fd >= 0 {
-			m.events, m.hit = fd, openIn(dir, hitsV1, unix.O_RDONLY)
+		if fd := openInDir(dir, eventsV1, unix.O_RDONLY); fd >= 0 {
+			m.eventsFD, m.hitFD = fd, openInDir(dir, hitsV1, unix.O_RDONLY)
 		}
-		in, out := o.tasksIn(dir), o.tasksIn(filepath.Dir(dir))
+		in, out := o.openTasks(dir), o.openTasks(filepath.Dir(dir))
 		if in >= 0 && out >= 0 {
-			m.in, m.out = append(m.in, in), append(m.out, out)
+			m.joinFDs, m.leaveFDs = append(m.joinFDs, in), append(m.leaveFDs, out)
 			continue
 		}
 		closeAll(in, out)
 	}
-	m.ooms, m.hits = m.counts()
+	m.startOOMs, m.startHits = m.readCounters()
 	return m
 }
 
-func openIn(dir, file string, flags int) int {
+func openInDir(dir, file string, flags int) int {
 	fd, err := unix.Open(filepath.Join(dir, file), flags|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return -1
@@ -359,14 +359,14 @@ func openIn(dir, file string, flags int) int {
 	return fd
 }
 
-// tasksIn opens the file through which a thread joins the group. A file open for writing would keep its
-// mount from becoming read-only; if that is still to happen, tasksIn opens it through the mounts of the
+// openTasks opens the file through which a thread joins the group. A file open for writing would keep its
+// mount from becoming read-only; if that is still to happen, openTasks opens it through the mounts of the
 // process that started the helper.
-func (o order) tasksIn(dir string) int {
+func (o helperSpec) openTasks(dir string) int {
 	if o.stage == stageNamespaces {
 		dir = "/proc/" + o.starter + "/root" + dir
 	}
-	return openIn(dir, "tasks", unix.O_WRONLY)
+	return openInDir(dir, "tasks", unix.O_WRONLY)
 }
 
 func closeAll(fds ...int) {
@@ -380,44 +380,44 @@ func closeAll(fds ...int) {
 // fork starts a command in the group. The helper stays outside, so that the kernel never kills it for
 // memory. In v1 a child starts in its parent thread's group, and moving a thread is cheaper than moving
 // a process.
-func (m *membership) fork(path string, argv []string, attr *syscall.ProcAttr) (pid int, err error) {
+func (m *groupHandle) fork(path string, argv []string, attr *syscall.ProcAttr) (pid int, err error) {
 	defer func() {
-		closeAll(append(append(m.in, m.out...), m.folder)...)
-		m.in, m.out, m.folder = nil, nil, -1
+		closeAll(append(append(m.joinFDs, m.leaveFDs...), m.dirFD)...)
+		m.joinFDs, m.leaveFDs, m.dirFD = nil, nil, -1
 	}()
-	if m.folder >= 0 {
+	if m.dirFD >= 0 {
 		within := *attr.Sys
-		within.UseCgroupFD, within.CgroupFD = true, m.folder
-		pid, err = program.Fork(path, argv, &syscall.ProcAttr{Env: attr.Env, Files: attr.Files, Sys: &within})
+		within.UseCgroupFD, within.CgroupFD = true, m.dirFD
+		pid, err = program.ForkExec(path, argv, &syscall.ProcAttr{Env: attr.Env, Files: attr.Files, Sys: &within})
 		if err == nil {
 			return pid, nil
 		}
 	}
-	for _, fd := range m.in {
+	for _, fd := range m.joinFDs {
 		_, _ = unix.Write(fd, []byte("0")) // if the group is gone, the helper checks alone
 	}
-	pid, err = program.Fork(path, argv, attr)
-	for _, fd := range m.out {
+	pid, err = program.ForkExec(path, argv, attr)
+	for _, fd := range m.leaveFDs {
 		_, _ = unix.Write(fd, []byte("0"))
 	}
 	return pid, err
 }
 
-// exceeded reports whether the kernel killed something because the group hit its limit.
-func (m *membership) exceeded() bool {
-	ooms, hits := m.counts()
-	return ooms > m.ooms && hits > m.hits // otherwise the whole machine ran out
+// hasHitLimit reports whether the kernel killed something because the group hit its limit.
+func (m *groupHandle) hasHitLimit() bool {
+	ooms, hits := m.readCounters()
+	return ooms > m.startOOMs && hits > m.startHits // otherwise the whole machine ran out
 }
 
-func (m *membership) counts() (ooms, hits int64) {
-	if m.hit >= 0 {
-		return counter(m.events, "oom_kill"), counter(m.hit, "")
+func (m *groupHandle) readCounters() (ooms, hits int64) {
+	if m.hitFD >= 0 {
+		return readCounter(m.eventsFD, "oom_kill"), readCounter(m.hitFD, "")
 	}
-	return counter(m.events, "oom_kill"), counter(m.events, "oom")
+	return readCounter(m.eventsFD, "oom_kill"), readCounter(m.eventsFD, "oom")
 }
 
-// counter reads a named number from a file, or its only number.
-func counter(fd int, name string) int64 {
+// readCounter reads a named number from a file, or its only number.
+func readCounter(fd int, name string) int64 {
 	if fd < 0 {
 		return 0
 	}

@@ -87,10 +87,10 @@ func TestFindGroup(t *testing.T) {
 			return filepath.Join(root, path)
 		}
 		got := groupFinder{root, func(dir string) bool { return dir == at(c.delegated) }}.find()
-		if want := (groupPlace{at(c.memory), at(c.tasks)}); got != want {
+		if want := (groupParents{at(c.memory), at(c.tasks)}); got != want {
 			t.Errorf("%s: %+v, want %+v", c.what, got, want)
 		}
-		if _, ok := got.take(Bounds{Memory: 1 << 30}); ok { // no kernel is behind it
+		if _, ok := got.acquire(Bounds{Memory: 1 << 30}); ok { // no kernel is behind it
 			t.Errorf("%s: a group whose limit could not be set", c.what)
 		}
 	}
@@ -114,14 +114,14 @@ func TestDelegatedGroup(t *testing.T) {
 
 // TestGroupsOfTheDead: a coder that was killed leaves its groups to the next one.
 func TestGroupsOfTheDead(t *testing.T) {
-	dir, own := t.TempDir(), processNumber()
-	ours := groupPrefix + own + "-" + startOf(own) + "-1"
+	dir, own := t.TempDir(), ownNumber()
+	ours := groupPrefix + own + "-" + startTime(own) + "-1"
 	for _, name := range []string{ours, groupPrefix + own + "-1-1", groupPrefix + "4194305-77-2", "another", groupPrefix + "x"} {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	sweepGroups(dir)
+	removeStaleGroups(dir)
 	entries, err := os.ReadDir(dir)
 	var left []string
 	for _, e := range entries {
@@ -133,12 +133,12 @@ func TestGroupsOfTheDead(t *testing.T) {
 }
 
 // grouped is a line whose command gets a group, and the folders of that.
-func grouped(t *testing.T, l Line) (held Line, dirs []string, release func()) {
+func grouped(t *testing.T, l Wrapper) (held Wrapper, dirs []string, release func()) {
 	t.Helper()
-	if here().memory == "" {
+	if ownGroupParents().memory == "" {
 		t.Skip("no control group can be made here")
 	}
-	l.Argv, release = l.Hold()
+	l.Argv, release = l.UseGroup()
 	for _, arg := range l.Argv {
 		if dir, is := strings.CutPrefix(arg, "--group="); is {
 			dirs = append(dirs, dir)
@@ -147,14 +147,14 @@ func grouped(t *testing.T, l Line) (held Line, dirs []string, release func()) {
 	if len(dirs) == 0 {
 		t.Fatal("the command gets no group")
 	}
-	t.Cleanup(dropGroups)
+	t.Cleanup(removeUnusedGroups)
 	t.Cleanup(release)
 	return l, dirs, release
 }
 
 // TestConfinedGroup has the kernel hold commands within their bounds.
 func TestConfinedGroup(t *testing.T) {
-	run := func(t *testing.T, w world, line func() Line) {
+	run := func(t *testing.T, w world, line func() Wrapper) {
 		for _, script := range []string{
 			`exec $SELF __attack fill 300`,
 			`$SELF __attack fill 300; exit 0`,
@@ -166,7 +166,7 @@ func TestConfinedGroup(t *testing.T) {
 			if got.signal != syscall.SIGKILL || strings.Count(got.stderr, "coder stopped the command: its processes used more than 100 MB of memory (safety.memory_limit_mb)") != 1 {
 				t.Errorf("%s: %+v", script, got)
 			}
-			if m := openGroup(order{groups: dirs}); m.ooms == 0 {
+			if m := openGroup(helperSpec{groups: dirs}); m.startOOMs == 0 {
 				t.Errorf("%s: it was not the kernel", script)
 			}
 			release()
@@ -180,14 +180,14 @@ func TestConfinedGroup(t *testing.T) {
 	}
 	eachBackend(t, func(t *testing.T, s *Sandbox) {
 		w := newWorld(t)
-		run(t, w, func() Line {
+		run(t, w, func() Wrapper {
 			l := w.limits()
 			l.Bounds = Bounds{Memory: 100 << 20}
 			return wrap(t, s, l)
 		})
 	})
 	t.Run("unconfined", func(t *testing.T) {
-		run(t, newWorld(t), func() Line { return Attended(self(t), Bounds{Memory: 100 << 20}).Telling() })
+		run(t, newWorld(t), func() Wrapper { return Supervised(self(t), Bounds{Memory: 100 << 20}).WithReport() })
 	})
 }
 
@@ -246,7 +246,7 @@ func TestConfinedGroupGone(t *testing.T) {
 		for script, fine := range map[string]bool{"true": true, `$SELF __attack fill 300`: false} {
 			held, _, release := grouped(t, wrap(t, s, l))
 			release()
-			dropGroups()
+			removeUnusedGroups()
 			if got := w.run(t, held, script); fine != (got.code == 0) || fine != (got.stderr == "") {
 				t.Errorf("%s: %+v", script, got)
 			}
@@ -259,7 +259,7 @@ func TestGroupIsUsedAgain(t *testing.T) {
 	w := newWorld(t)
 	file := "/dev/shm/coder-test-" + strconv.Itoa(os.Getpid())
 	t.Cleanup(func() { os.Remove(file) })
-	line := func() Line { return Attended(self(t), Bounds{Memory: 100 << 20}).Telling() }
+	line := func() Wrapper { return Supervised(self(t), Bounds{Memory: 100 << 20}).WithReport() }
 	var before []string
 	for _, c := range []struct {
 		script string
@@ -293,7 +293,7 @@ func TestGroupOfVersion2(t *testing.T) {
 			own[""] = strings.TrimSpace(path)
 		}
 	}
-	parent := groupFinder{}.folder(own, "")
+	parent := groupFinder{}.ownGroupDir(own, "")
 	dir := filepath.Join(parent, groupPrefix+"test-"+strconv.Itoa(os.Getpid()))
 	if err := unix.Mkdir(dir, 0o755); parent == "" || err != nil {
 		t.Skipf("no group of version 2 can be made here: %v", err)

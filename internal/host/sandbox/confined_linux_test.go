@@ -105,7 +105,7 @@ func TestConfinedCommandsWouldWriteOutsideIfRunBare(t *testing.T) {
 			w := newWorld(t)
 			protected := []string{w.outside, filepath.Join(w.work, ".git"), filepath.Join(w.work, ".coder")}
 			before := state(t, protected...)
-			got := w.run(t, Line{}, e.script, other)
+			got := w.run(t, Wrapper{}, e.script, other)
 			if state(t, protected...) == before {
 				t.Errorf("it does not work unconfined either: %+v", got)
 			}
@@ -275,7 +275,7 @@ func TestConfinedRootHasNoPowers(t *testing.T) {
 		got := w.run(t, through, "grep -E '^(CapEff|CapPrm|NoNewPrivs)' /proc/self/status")
 		want := "0000000000000000"
 		if os.Getuid() == 0 {
-			want = fmt.Sprintf("%016x", uint64(ofRoot))
+			want = fmt.Sprintf("%016x", uint64(rootCaps))
 		}
 		if strings.Count(got.stdout, want) != 2 || !strings.Contains(got.stdout, "NoNewPrivs:\t1") {
 			t.Errorf("%s, want %s", got.stdout, want)
@@ -311,7 +311,7 @@ func TestConfinedGitAddsAndCommitsButPlantsNothing(t *testing.T) {
 			t.Skip("Landlock alone does not protect inside the workspace, and says so")
 		}
 		w := newWorld(t)
-		if got := w.run(t, Line{}, `rm -rf .git && git init -q . && git add main.go && `+commit); got.code != 0 {
+		if got := w.run(t, Wrapper{}, `rm -rf .git && git init -q . && git add main.go && `+commit); got.code != 0 {
 			t.Fatalf("%+v", got)
 		}
 		through := wrap(t, s, Limits{Write: []string{w.work, w.temp}, Protect: ProtectedInForGit(w.work)})
@@ -341,7 +341,7 @@ func TestConfinedLinksAreProtected(t *testing.T) {
 			t.Skip("Landlock alone does not protect inside the workspace, and says so")
 		}
 		w := newWorld(t)
-		got := w.run(t, Line{}, `mkdir dots conf && echo x > dots/bashrc && ln -s dots/bashrc .bashrc && ln -s $O .ssh && ln -s conf .config && mkdir conf/fish && ln -s nowhere .zshrc`)
+		got := w.run(t, Wrapper{}, `mkdir dots conf && echo x > dots/bashrc && ln -s dots/bashrc .bashrc && ln -s $O .ssh && ln -s conf .config && mkdir conf/fish && ln -s nowhere .zshrc`)
 		if got.code != 0 {
 			t.Fatalf("%+v", got)
 		}
@@ -378,7 +378,7 @@ func TestConfinedOrNotRunAtAll(t *testing.T) {
 		{"--stage=namespaces", "--write=" + w.root + "/missing", "--"}, {"--stage=namespaces", "--write=" + w.work, "--protect=" + w.work + "/missing", "--"},
 		{"--stage=inside", "--"}, {"--stage=bwrap", "--"}, {"--stage=landlock", "--write=/proc/self/root/tmp", "--"},
 	} {
-		got := w.run(t, Line{Argv: append([]string{self(t), HelperName}, args...)}, "echo ran")
+		got := w.run(t, Wrapper{Argv: append([]string{self(t), HelperName}, args...)}, "echo ran")
 		if got.code != SetupCode || !strings.HasPrefix(got.stderr, SetupPrefix) || got.stdout != "" {
 			t.Errorf("%q: %+v", args, got)
 		}
@@ -392,7 +392,7 @@ func TestConfinedByAPathThatWasSwappedForALink(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *Sandbox) {
 		w := newWorld(t)
 		wrap(t, s, w.limits())
-		if got := w.run(t, Line{}, "mv $W $W.old && ln -s $O $W"); got.code != 0 {
+		if got := w.run(t, Wrapper{}, "mv $W $W.old && ln -s $O $W"); got.code != 0 {
 			t.Fatalf("%+v", got)
 		}
 		before := state(t, w.outside)
@@ -459,8 +459,8 @@ func TestConfinedInsideAnother(t *testing.T) {
 
 func TestConfinedFindTellsWhyNot(t *testing.T) {
 	s := Find(context.Background(), Options{Exe: "/nonexistent/coder"})
-	if s.Backend() != None || len(s.Why()) != 2 {
-		t.Errorf("%s %q", s.Backend(), s.Why())
+	if s.Backend() != None || len(s.Limitations()) != 2 {
+		t.Errorf("%s %q", s.Backend(), s.Limitations())
 	}
 	if _, err := s.Wrap(Limits{}); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("%v", err)
@@ -468,7 +468,7 @@ func TestConfinedFindTellsWhyNot(t *testing.T) {
 }
 
 func BenchmarkTrue(b *testing.B) {
-	bench := func(b *testing.B, through Line) {
+	bench := func(b *testing.B, through Wrapper) {
 		dir := b.TempDir()
 		for b.Loop() {
 			cmd := exec.Command("/bin/true")
@@ -477,7 +477,7 @@ func BenchmarkTrue(b *testing.B) {
 			finish(b, cmd)
 		}
 	}
-	b.Run("bare", func(b *testing.B) { bench(b, Line{}) })
+	b.Run("bare", func(b *testing.B) { bench(b, Wrapper{}) })
 	for _, name := range []string{Namespaces, Bubblewrap, Landlock} {
 		b.Run(name, func(b *testing.B) {
 			w := newWorld(b)
@@ -486,7 +486,7 @@ func BenchmarkTrue(b *testing.B) {
 	}
 }
 
-func must(l Line, err error) Line {
+func must(l Wrapper, err error) Wrapper {
 	if err != nil {
 		panic(err)
 	}

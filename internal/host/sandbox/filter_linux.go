@@ -17,22 +17,22 @@ var auditArch = map[string]uint32{
 
 // Offsets in a filter's input, and the bit of x32 system calls, which otherwise look like amd64 ones.
 const (
-	atNumber = 0
-	atArch   = 4
-	atArg0   = 16
-	atArg2   = 32
-	x32      = 0x40000000
+	offNumber = 0
+	offArch   = 4
+	offArg0   = 16
+	offArg2   = 32
+	x32Bit    = 0x40000000
 )
 
-// refusal is a system call forbidden to commands, and its error.
-type refusal struct {
+// deniedCall is a system call forbidden to commands, and its error.
+type deniedCall struct {
 	call  uint32
 	errno unix.Errno
 }
 
-// refusals are calls that reach beyond the command's file system and network. If programs have a
+// deniedCalls are calls that reach beyond the command's file system and network. If programs have a
 // fallback for a call, its error is that of a kernel without it.
-var refusals = []refusal{
+var deniedCalls = []deniedCall{
 	// keys are shared by all processes of a user, across namespaces
 	{unix.SYS_ADD_KEY, unix.ENOSYS}, {unix.SYS_REQUEST_KEY, unix.ENOSYS}, {unix.SYS_KEYCTL, unix.ENOSYS},
 	// io_uring makes calls that no filter sees
@@ -43,22 +43,22 @@ var refusals = []refusal{
 	{unix.SYS_OPEN_BY_HANDLE_AT, unix.EPERM},
 }
 
-// ipc are the calls for memory, semaphores and queues without files. Without an IPC namespace, all
+// ipcNumbers are the calls for memory, semaphores and queues without files. Without an IPC namespace, all
 // processes of a user share them.
-var ipc = []uint32{
+var ipcNumbers = []uint32{
 	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL,
 	unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
 }
 
-// filterCalls denies this thread and its children the calls in refusals, ptrace unless the order allows
+// installFilter denies this thread and its children the calls in refusals, ptrace unless the order allows
 // tracing, and all but a few socket families. It applies whether or not the network is allowed. Programs
 // of other platforms, such as 32-bit ones, are denied entirely, since their calls have other numbers.
-func filterCalls(o order) error {
+func installFilter(o helperSpec) error {
 	arch, ok := auditArch[runtime.GOARCH]
 	if !ok {
 		return errors.New("system calls cannot be filtered on this platform")
 	}
-	filter := o.filter(arch)
+	filter := o.buildFilter(arch)
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW, uintptr(unsafe.Pointer(&prog)))
 	if errno != 0 {
@@ -68,69 +68,69 @@ func filterCalls(o order) error {
 }
 
 const (
-	load    = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
-	equal   = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
-	atLeast = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
-	answer  = unix.BPF_RET | unix.BPF_K
+	opLoad    = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
+	opEqual   = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
+	opAtLeast = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
+	opReturn  = unix.BPF_RET | unix.BPF_K
 )
 
-var pass = unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ALLOW}
+var allowCall = unix.SockFilter{Code: opReturn, K: unix.SECCOMP_RET_ALLOW}
 
-func refuse(errno unix.Errno) unix.SockFilter {
-	return unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(errno)}
+func denyCall(errno unix.Errno) unix.SockFilter {
+	return unix.SockFilter{Code: opReturn, K: unix.SECCOMP_RET_ERRNO | uint32(errno)}
 }
 
-// filter returns the BPF program that the kernel runs at every call.
-func (o order) filter(arch uint32) (f []unix.SockFilter) {
+// buildFilter returns the BPF program that the kernel runs at every call.
+func (o helperSpec) buildFilter(arch uint32) (f []unix.SockFilter) {
 	when := func(value uint32, then unix.SockFilter) {
-		f = append(f, unix.SockFilter{Code: equal, K: value, Jf: 1}, then)
+		f = append(f, unix.SockFilter{Code: opEqual, K: value, Jf: 1}, then)
 	}
 	f = append(f,
-		unix.SockFilter{Code: load, K: atArch},
-		unix.SockFilter{Code: equal, K: arch, Jt: 1},
-		refuse(unix.EPERM),
-		unix.SockFilter{Code: load, K: atNumber},
-		unix.SockFilter{Code: atLeast, K: x32, Jf: 1},
-		refuse(unix.EPERM),
+		unix.SockFilter{Code: opLoad, K: offArch},
+		unix.SockFilter{Code: opEqual, K: arch, Jt: 1},
+		denyCall(unix.EPERM),
+		unix.SockFilter{Code: opLoad, K: offNumber},
+		unix.SockFilter{Code: opAtLeast, K: x32Bit, Jf: 1},
+		denyCall(unix.EPERM),
 	)
-	for _, r := range refusals {
-		when(r.call, refuse(r.errno))
+	for _, r := range deniedCalls {
+		when(r.call, denyCall(r.errno))
 	}
 	if o.stage == stageLandlock {
-		for _, number := range ipc {
-			when(number, refuse(unix.ENOSYS))
+		for _, number := range ipcNumbers {
+			when(number, denyCall(unix.ENOSYS))
 		}
 	}
 	if !o.trace {
-		when(unix.SYS_PTRACE, refuse(unix.EPERM))
+		when(unix.SYS_PTRACE, denyCall(unix.EPERM))
 	}
 	f = append(f,
-		unix.SockFilter{Code: equal, K: unix.SYS_SOCKET, Jt: 1},
-		pass,
-		unix.SockFilter{Code: load, K: atArg0},
+		unix.SockFilter{Code: opEqual, K: unix.SYS_SOCKET, Jt: 1},
+		allowCall,
+		unix.SockFilter{Code: opLoad, K: offArg0},
 	)
-	for family, open := range o.families() {
+	for family, open := range o.socketFamilies() {
 		if open {
-			when(family, pass)
+			when(family, allowCall)
 		} else {
-			when(family, refuse(unix.EACCES))
+			when(family, denyCall(unix.EACCES))
 		}
 	}
 	// Allow only route netlink, with addresses and routes: name lookup needs it.
 	return append(f,
-		unix.SockFilter{Code: equal, K: unix.AF_NETLINK, Jt: 1},
-		refuse(unix.EAFNOSUPPORT),
-		unix.SockFilter{Code: load, K: atArg2},
-		unix.SockFilter{Code: equal, K: unix.NETLINK_ROUTE, Jt: 1},
-		refuse(unix.EAFNOSUPPORT),
-		pass,
+		unix.SockFilter{Code: opEqual, K: unix.AF_NETLINK, Jt: 1},
+		denyCall(unix.EAFNOSUPPORT),
+		unix.SockFilter{Code: opLoad, K: offArg2},
+		unix.SockFilter{Code: opEqual, K: unix.NETLINK_ROUTE, Jt: 1},
+		denyCall(unix.EAFNOSUPPORT),
+		allowCall,
 	)
 }
 
-// families are the useful kinds of sockets, and whether the command may open them. Others, such as
+// socketFamilies are the useful kinds of sockets, and whether the command may open them. Others, such as
 // vsock, which leads to the host of a virtual machine, ignore network namespaces. With Landlock alone
 // nothing hides the files of Unix sockets, so the command may only use socket pairs.
-func (o order) families() map[uint32]bool {
+func (o helperSpec) socketFamilies() map[uint32]bool {
 	internet := o.network || o.stage != stageLandlock
 	return map[uint32]bool{
 		unix.AF_UNIX: o.stage != stageLandlock || landlockVersion() >= abiSockets, unix.AF_INET: internet, unix.AF_INET6: internet,

@@ -22,7 +22,7 @@ func init() {
 	if len(os.Args) < 2 || os.Args[1] != HelperName {
 		return
 	}
-	code, err := carryOut(os.Args[2:])
+	code, err := runHelper(os.Args[2:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, SetupPrefix+strings.ReplaceAll(err.Error(), "\n", " "))
 		code = SetupCode
@@ -30,11 +30,11 @@ func init() {
 	syscall.Exit(code) // immediately: nothing is left to do, and a race detector would wait a second
 }
 
-// carryOut does everything on one thread: confinement belongs to a thread, and its children inherit it.
-func carryOut(args []string) (code int, err error) {
+// runHelper does everything on one thread: confinement belongs to a thread, and its children inherit it.
+func runHelper(args []string) (code int, err error) {
 	runtime.LockOSThread()
 	parent := os.Getppid()
-	o, err := parse(args)
+	o, err := parseSpec(args)
 	if err != nil {
 		return 0, err
 	}
@@ -42,8 +42,8 @@ func carryOut(args []string) (code int, err error) {
 		return 0, fmt.Errorf("close files: %w", err)
 	}
 	var tell *os.File // reports how the command ended
-	if o.tell {
-		tell = os.NewFile(TellOn, "tell")
+	if o.reportEnd {
+		tell = os.NewFile(ReportFD, "tell")
 	}
 	group := openGroup(o) // visible neither to the command nor to the helper afterwards
 	if err := confine(o); err != nil {
@@ -53,27 +53,27 @@ func carryOut(args []string) (code int, err error) {
 	case o.probe:
 		return 0, nil
 	case o.stage == stageBwrap:
-		return 0, become(o.argv, parent)
+		return 0, execCommand(o.argv, parent)
 	}
-	return attend(o, tell, group)
+	return supervise(o, tell, group)
 }
 
 // confine applies the limits to this thread.
-func confine(o order) error {
+func confine(o helperSpec) error {
 	switch o.stage {
 	case stageOpen:
 		return nil
 	case stageNamespaces:
 		// Anywhere else, the next steps would change the machine.
-		if mountSpace() == o.outer || os.Getpid() != 1 {
+		if mountNamespace() == o.outerNamespace || os.Getpid() != 1 {
 			return errors.New("not in its own namespaces")
 		}
 		// If the starter was killed before the death signal was set, nothing would end this process. Until the
 		// file system is set up, /proc is the outer one, and only there does this process have a parent.
-		if o.starter != "" && parentOf("self") != o.starter {
-			return errGone
+		if o.starter != "" && readParent("self") != o.starter {
+			return errStarterGone
 		}
-		if err := layOut(o.places); err != nil {
+		if err := mountLimits(o.resolvedLimits); err != nil {
 			return err
 		}
 		fallthrough
@@ -86,13 +86,13 @@ func confine(o order) error {
 			return errors.New("the file system is not read-only")
 		}
 	}
-	partWithKeys()
+	joinNewKeyring()
 	if o.outlet {
-		if err := handOver(); err != nil {
+		if err := sendListener(); err != nil {
 			return fmt.Errorf("open an outlet: %w", err)
 		}
 	}
-	if err := landlock(o); err != nil {
+	if err := applyLandlock(o); err != nil {
 		return err
 	}
 	if err := dropCapabilities(); err != nil {
@@ -101,26 +101,26 @@ func confine(o order) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("drop privileges: %w", err)
 	}
-	return filterCalls(o)
+	return installFilter(o)
 }
 
-// partWithKeys gives this thread a new, empty session keyring. It fails in a kernel without keys, in a
+// joinNewKeyring gives this thread a new, empty session keyring. It fails in a kernel without keys, in a
 // container that forbids them, and if a user has too many: the filter then still keeps the command from
 // all keys.
-func partWithKeys() { _, _ = unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0) }
+func joinNewKeyring() { _, _ = unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0) }
 
-var errGone = errors.New("start command: the requesting process is gone")
+var errStarterGone = errors.New("start command: the requesting process is gone")
 
-// mountSpace returns the name of the current mount namespace.
-func mountSpace() string {
+// mountNamespace returns the name of the current mount namespace.
+func mountNamespace() string {
 	name, _ := os.Readlink("/proc/self/ns/mnt")
 	return name
 }
 
-// become replaces the helper with the command. The command dies with the helper's parent, as the helper
+// execCommand replaces the helper with the command. The command dies with the helper's parent, as the helper
 // would.
-func become(argv []string, parent int) error {
-	path, err := program.OnPath(argv[0])
+func execCommand(argv []string, parent int) error {
+	path, err := program.LookPath(argv[0])
 	if err != nil {
 		return fmt.Errorf("start command: %w", err)
 	}
@@ -128,9 +128,9 @@ func become(argv []string, parent int) error {
 		return fmt.Errorf("start command: %w", err)
 	}
 	if os.Getppid() != parent {
-		return errGone
+		return errStarterGone
 	}
-	return fmt.Errorf("start %s: %w", path, program.Become(path, argv, unix.Environ()))
+	return fmt.Errorf("start %s: %w", path, program.Exec(path, argv, unix.Environ()))
 }
 
 // capSet is a set of capabilities, one bit each.
@@ -138,12 +138,12 @@ type capSet uint64
 
 func (c capSet) has(n int) bool { return c&(1<<n) != 0 }
 
-// ofRoot are the capabilities that a command of root keeps: to handle files of others where it may write
+// rootCaps are the capabilities that a command of root keeps: to handle files of others where it may write
 // at all. They exclude bypassing permissions by file handle, which leads out of any file system.
-const ofRoot = capSet(1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID | 1<<unix.CAP_NET_BIND_SERVICE)
+const rootCaps = capSet(1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID | 1<<unix.CAP_NET_BIND_SERVICE)
 
-// lastCap is greater than any capability.
-const lastCap = 64
+// capCount is greater than any capability.
+const capCount = 64
 
 // capabilities returns this thread's effective capabilities.
 func capabilities() (capSet, error) {
@@ -155,7 +155,7 @@ func capabilities() (capSet, error) {
 	return capSet(data[0].Effective) | capSet(data[1].Effective)<<32, nil
 }
 
-// dropCapabilities permanently drops all capabilities, except for ofRoot as root, including those
+// dropCapabilities permanently drops all capabilities, except for rootCaps as root, including those
 // regained by running a program.
 func dropCapabilities() error {
 	have, err := capabilities()
@@ -164,13 +164,13 @@ func dropCapabilities() error {
 	}
 	keep := capSet(0)
 	if unix.Geteuid() == 0 {
-		keep = have & ofRoot
+		keep = have & rootCaps
 	}
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 		return fmt.Errorf("drop ambient capabilities: %w", err)
 	}
 	if have.has(unix.CAP_SETPCAP) {
-		for n := range lastCap { // no program may gain more
+		for n := range capCount { // no program may gain more
 			if keep.has(n) {
 				continue
 			}

@@ -70,7 +70,7 @@ func TestConfinedCommandsDoNotSeeWhatIsHidden(t *testing.T) {
 	for _, trick := range tricks {
 		w := newWorld(t)
 		w.secrets(t)
-		if got := w.run(t, Line{}, "H=$W/../home; "+trick.script); !strings.Contains(got.stdout, "hush") {
+		if got := w.run(t, Wrapper{}, "H=$W/../home; "+trick.script); !strings.Contains(got.stdout, "hush") {
 			t.Errorf("%s: it does not work bare either: %+v", trick.name, got)
 		}
 	}
@@ -78,10 +78,10 @@ func TestConfinedCommandsDoNotSeeWhatIsHidden(t *testing.T) {
 		for _, trick := range tricks {
 			w := newWorld(t)
 			l := w.secrets(t)
-			if trick.inTree && !s.Hides(l) {
+			if trick.inTree && !s.CanHide(l) {
 				l.Write = []string{w.temp} // a command that only reads
 			}
-			if trick.inTree && !s.Hides(l) {
+			if trick.inTree && !s.CanHide(l) {
 				t.Errorf("%s: nothing hides it", trick.name)
 			}
 			if got := w.run(t, wrap(t, s, l), "H=$W/../home; "+trick.script); strings.Contains(got.stdout+got.stderr, "hush") {
@@ -159,7 +159,7 @@ func TestConfinedServicesAreNotSeen(t *testing.T) {
 		}
 		w := newWorld(t)
 		got := w.run(t, wrap(t, s, w.limits()), `find /run/ -type s; cat /etc/resolv.conf >/dev/null; echo $?`)
-		bare := w.run(t, Line{}, `cat /etc/resolv.conf >/dev/null; echo $?`)
+		bare := w.run(t, Wrapper{}, `cat /etc/resolv.conf >/dev/null; echo $?`)
 		if got.stdout != bare.stdout {
 			t.Errorf("%+v", got)
 		}

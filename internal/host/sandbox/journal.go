@@ -17,10 +17,10 @@ import (
 type Journal struct {
 	mu      sync.Mutex // guards the fields below
 	file    *os.File   // nil until a command runs, or if unsupported
-	read    int64      // bytes already parsed into entries
+	parsed  int64      // bytes already parsed into entries
 	entries []entry
 	runs    int          // number of commands so far
-	alive   map[int]bool // commands still running
+	running map[int]bool // commands still running
 }
 
 // entry is one line of the journal.
@@ -33,41 +33,41 @@ type entry struct {
 // Kinds of entries. A helper writes entryUnseen if it misses something; what its command touched is then
 // unknown.
 const (
-	entryBegin  = 'b'
-	entryEnd    = 'e'
-	entryUnseen = 'u'
-	entryFile   = 'f' // path
-	entryOpen   = 'o' // path opened for writing
-	entryGone   = 'd' // path removed
-	entryTree   = 't' // path moved here or away, with everything below
+	entryBegin   = 'b'
+	entryEnd     = 'e'
+	entryUnseen  = 'u'
+	entryFile    = 'f' // path
+	entryOpen    = 'o' // path opened for writing
+	entryRemoved = 'd' // path removed
+	entryTree    = 't' // path moved here or away, with everything below
 )
 
-// mostCounted is how often a command records the same operation; more count as unlimited.
-const mostCounted = 32
+// maxCounted is how often a command records the same operation; more count as unlimited.
+const maxCounted = 32
 
-// JournalOn is the helper's descriptor of the journal.
-const JournalOn = 5
+// JournalFD is the helper's descriptor of the journal.
+const JournalFD = 5
 
 // maxEntries limits a journal's entries in memory. Beyond it, what was touched is unknown.
 const maxEntries = 1 << 20
 
-// Keep makes the helper of a line record to the journal, by [Line.Journal]. If no helper can, the
+// Attach makes the helper of a line record to the journal, by [Line.Journal]. If no helper can, the
 // journal reports that touched files are unknown.
-func (j *Journal) Keep(l Line) Line {
+func (j *Journal) Attach(l Wrapper) Wrapper {
 	if j == nil {
 		return l
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.runs++
-	if j.alive == nil {
-		j.alive = make(map[int]bool)
+	if j.running == nil {
+		j.running = make(map[int]bool)
 	}
 	if j.file == nil && l.Init {
-		j.file, _ = journalFile()
+		j.file, _ = newJournalFile()
 	}
 	if j.file == nil || !l.Init {
-		j.alive[j.runs] = true // its end is never reported
+		j.running[j.runs] = true // its end is never reported
 		j.entries = append(j.entries, entry{run: j.runs, kind: entryUnseen})
 		return l
 	}
@@ -78,18 +78,18 @@ func (j *Journal) Keep(l Line) Line {
 
 // Mark is a position in a journal.
 type Mark struct {
-	at    int
-	alive map[int]bool
+	index   int
+	running map[int]bool
 }
 
 // Mark returns the current position.
 func (j *Journal) Mark() Mark {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.take()
-	m := Mark{at: len(j.entries), alive: make(map[int]bool, len(j.alive))}
-	for run := range j.alive {
-		m.alive[run] = true
+	j.readNew()
+	m := Mark{index: len(j.entries), running: make(map[int]bool, len(j.running))}
+	for run := range j.running {
+		m.running[run] = true
 	}
 	return m
 }
@@ -100,10 +100,10 @@ func (j *Journal) Mark() Mark {
 func (j *Journal) Since(m Mark) (t Touched, known bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.take()
+	j.readNew()
 	t, known = Touched{make(map[string]Touch), make(map[string]bool)}, len(j.entries) < maxEntries
 	for i, e := range j.entries {
-		if i < m.at && !m.alive[e.run] {
+		if i < m.index && !m.running[e.run] {
 			continue
 		}
 		if e.kind == entryUnseen {
@@ -111,54 +111,54 @@ func (j *Journal) Since(m Mark) (t Touched, known bool) {
 			continue
 		}
 		f := t.files[e.path]
-		f.Any, f.Held = true, f.Held || j.alive[e.run]
+		f.Touched, f.StillOpen = true, f.StillOpen || j.running[e.run]
 		switch e.kind {
 		case entryOpen:
-			count(&f.Opened)
-		case entryGone:
-			count(&f.Removed)
+			increment(&f.Opened)
+		case entryRemoved:
+			increment(&f.Removed)
 		case entryTree:
-			count(&f.Moved)
+			increment(&f.Moved)
 			t.trees[e.path] = true
 		default:
-			f.Held = true // it may have been written without being opened
+			f.StillOpen = true // it may have been written without being opened
 		}
 		t.files[e.path] = f
 	}
 	return t, known
 }
 
-// count increments n up to mostCounted, and then makes it unlimited.
-func count(n *int) {
-	if *n++; *n >= mostCounted {
+// increment increments n up to maxCounted, and then makes it unlimited.
+func increment(n *int) {
+	if *n++; *n >= maxCounted {
 		*n = math.MaxInt32
 	}
 }
 
-// take reads new entries.
-func (j *Journal) take() {
+// readNew reads new entries.
+func (j *Journal) readNew() {
 	if j.file == nil || len(j.entries) >= maxEntries {
 		return
 	}
 	info, err := j.file.Stat()
-	if err != nil || info.Size() <= j.read {
+	if err != nil || info.Size() <= j.parsed {
 		return
 	}
-	b := make([]byte, info.Size()-j.read)
-	n, _ := j.file.ReadAt(b, j.read)
+	b := make([]byte, info.Size()-j.parsed)
+	n, _ := j.file.ReadAt(b, j.parsed)
 	b = b[:n]
 	for {
 		line, rest, whole := bytes.Cut(b, []byte{0})
 		if !whole {
 			break
 		}
-		j.read += int64(len(line)) + 1
+		j.parsed += int64(len(line)) + 1
 		b = rest
-		j.add(string(line))
+		j.parseEntry(string(line))
 	}
 }
 
-func (j *Journal) add(line string) {
+func (j *Journal) parseEntry(line string) {
 	number, rest, _ := strings.Cut(line, " ")
 	run, err := strconv.Atoi(number)
 	if err != nil || rest == "" {
@@ -166,10 +166,10 @@ func (j *Journal) add(line string) {
 	}
 	switch rest[0] {
 	case entryBegin:
-		j.alive[run] = true
+		j.running[run] = true
 		return
 	case entryEnd:
-		delete(j.alive, run)
+		delete(j.running, run)
 		return
 	}
 	j.entries = append(j.entries, entry{run, rest[0], rest[1:]})
@@ -196,15 +196,15 @@ type Touched struct {
 
 // Touch is an upper bound on what commands did to a file.
 type Touch struct {
-	Any     bool // touched in any way
-	Opened  int  // times opened for writing
-	Moved   int  // times moved to or from this name
-	Removed int  // times removed
-	Held    bool // commands may still write it
+	Touched   bool // touched in any way
+	Opened    int  // times opened for writing
+	Moved     int  // times moved to or from this name
+	Removed   int  // times removed
+	StillOpen bool // commands may still write it
 }
 
-// Of returns what commands did to the file at an absolute path.
-func (t Touched) Of(path string) Touch {
+// File returns what commands did to the file at an absolute path.
+func (t Touched) File(path string) Touch {
 	for dir := filepath.Dir(path); dir != "/" && dir != "." && len(t.trees) > 0; dir = filepath.Dir(dir) {
 		if t.trees[dir] {
 			return Touch{true, math.MaxInt32, math.MaxInt32, math.MaxInt32, true}

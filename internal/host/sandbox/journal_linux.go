@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// journalFile returns an append-only file in memory.
-func journalFile() (*os.File, error) {
+// newJournalFile returns an append-only file in memory.
+func newJournalFile() (*os.File, error) {
 	fd, err := unix.MemfdCreate("journal", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, err

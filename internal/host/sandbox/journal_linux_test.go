@@ -13,10 +13,10 @@ import (
 
 // journaled runs a script through a line, with a journal, and returns what it touched
 // in the workspace, by names from there.
-func (w world) journaled(t *testing.T, j *Journal, line Line, script string) (touched []string, known bool) {
+func (w world) journaled(t *testing.T, j *Journal, line Wrapper, script string) (touched []string, known bool) {
 	t.Helper()
 	m := j.Mark()
-	line = j.Keep(line)
+	line = j.Attach(line)
 	cmd := w.command(t, line, script)
 	runtime.LockOSThread() // the command dies with the thread that started it
 	defer runtime.UnlockOSThread()
@@ -94,18 +94,18 @@ func TestConfinedJournalCounts(t *testing.T) {
 			script, file string
 			want         Touch
 		}{
-			{"echo x >> main.go; echo y >> main.go", "main.go", Touch{Any: true, Opened: 2}},
-			{"echo x > a; mv a main.go", "main.go", Touch{Any: true, Moved: 1}},
-			{"exec 7> b; echo x > /dev/fd/7; echo x > /proc/self/fd/7; rm b", "b", Touch{Any: true, Opened: 3, Removed: 1}},
-			{"echo x | tee /dev/stderr 2> c > /dev/null", "c", Touch{Any: true, Opened: 2}},
-			{"i=0; while [ $i -lt 40 ]; do echo x >> d; i=$((i+1)); done", "d", Touch{Any: true, Opened: math.MaxInt32}},
+			{"echo x >> main.go; echo y >> main.go", "main.go", Touch{Touched: true, Opened: 2}},
+			{"echo x > a; mv a main.go", "main.go", Touch{Touched: true, Moved: 1}},
+			{"exec 7> b; echo x > /dev/fd/7; echo x > /proc/self/fd/7; rm b", "b", Touch{Touched: true, Opened: 3, Removed: 1}},
+			{"echo x | tee /dev/stderr 2> c > /dev/null", "c", Touch{Touched: true, Opened: 2}},
+			{"i=0; while [ $i -lt 40 ]; do echo x >> d; i=$((i+1)); done", "d", Touch{Touched: true, Opened: math.MaxInt32}},
 			{"mkdir e; echo x > e/f; mv e g", "g/f", Touch{true, math.MaxInt32, math.MaxInt32, math.MaxInt32, true}},
-			{"chmod +x main.go", "main.go", Touch{Any: true, Held: true}},
+			{"chmod +x main.go", "main.go", Touch{Touched: true, StillOpen: true}},
 		} {
 			m := j.Mark()
 			w.journaled(t, j, line, tc.script)
-			if seen, known := j.Since(m); !known || seen.Of(filepath.Join(w.work, tc.file)) != tc.want {
-				t.Errorf("%s: %+v %v, want %+v", tc.script, seen.Of(filepath.Join(w.work, tc.file)), known, tc.want)
+			if seen, known := j.Since(m); !known || seen.File(filepath.Join(w.work, tc.file)) != tc.want {
+				t.Errorf("%s: %+v %v, want %+v", tc.script, seen.File(filepath.Join(w.work, tc.file)), known, tc.want)
 			}
 		}
 	})
@@ -121,7 +121,7 @@ func TestConfinedJournalOfWhatRunsOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cmd := w.command(t, j.Keep(line), "exec 5> log; echo up; read x; echo $x >&5")
+		cmd := w.command(t, j.Attach(line), "exec 5> log; echo up; read x; echo $x >&5")
 		in, err := cmd.StdinPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -144,10 +144,10 @@ func TestConfinedJournalOfWhatRunsOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		log := filepath.Join(w.work, "log")
-		if seen, known := j.Since(m); !known || !seen.Of(log).Any {
+		if seen, known := j.Since(m); !known || !seen.File(log).Touched {
 			t.Errorf("while it ran: %v %v", seen, known)
 		}
-		if seen, known := j.Since(j.Mark()); !known || seen.Of(log).Any {
+		if seen, known := j.Since(j.Mark()); !known || seen.File(log).Touched {
 			t.Errorf("after it ended: %v %v", seen, known)
 		}
 	})
@@ -159,7 +159,7 @@ func TestJournalOfACommandThatIsNotConfined(t *testing.T) {
 	w := newWorld(t)
 	j := new(Journal)
 	defer j.Close()
-	got, known := w.journaled(t, j, Attended(self(t), Bounds{}), "echo x > new")
+	got, known := w.journaled(t, j, Supervised(self(t), Bounds{}), "echo x > new")
 	if root := os.Getuid() == 0; known != root || root && !slices.Equal(got, []string{"new"}) {
 		t.Errorf("touched %q, known %v", got, known)
 	}
@@ -167,7 +167,7 @@ func TestJournalOfACommandThatIsNotConfined(t *testing.T) {
 		t.Errorf("since ever: known %v", known)
 	}
 	m := j.Mark()
-	j.Keep(Line{})
+	j.Attach(Wrapper{})
 	if _, known := j.Since(m); known {
 		t.Error("a command without a helper is taken for one that touches nothing")
 	}
@@ -187,7 +187,7 @@ func BenchmarkJournal(b *testing.B) {
 			if kept {
 				j := new(Journal)
 				defer j.Close()
-				line = j.Keep(line)
+				line = j.Attach(line)
 			}
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()

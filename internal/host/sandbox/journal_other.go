@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// journalFile always fails, since no helper could write to it.
-func journalFile() (*os.File, error) { return nil, errors.ErrUnsupported }
+// newJournalFile always fails, since no helper could write to it.
+func newJournalFile() (*os.File, error) { return nil, errors.ErrUnsupported }

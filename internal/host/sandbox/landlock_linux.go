@@ -14,12 +14,12 @@ import (
 
 // Landlock rights for writing, by what they apply to.
 const (
-	onFiles = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
-	onDirs  = unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
+	fileRights = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
+	dirRights  = unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
 		unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG |
 		unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK |
 		unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER
-	inMemory = "/dev/shm"
+	sharedMemoryDir = "/dev/shm"
 )
 
 // ruleset is what a Landlock domain restricts.
@@ -36,10 +36,10 @@ func landlockVersion() int {
 	return int(v)
 }
 
-// restricted returns all that this version of Landlock can restrict for the order.
-func restricted(abi int, o order) (r ruleset) {
-	r.fs = onFiles | onDirs
-	if o.hidesOutside() {
+// newRuleset returns all that this version of Landlock can restrict for the order.
+func newRuleset(abi int, o helperSpec) (r ruleset) {
+	r.fs = fileRights | dirRights
+	if o.hidesFiles() {
 		r.fs |= unix.LANDLOCK_ACCESS_FS_READ_FILE
 	}
 	if abi < abiRefer {
@@ -66,9 +66,9 @@ func restricted(abi int, o order) (r ruleset) {
 	return r
 }
 
-// landlock lets this thread write only where the order says. It also prevents changes to mounts and
+// applyLandlock lets this thread write only where the order says. It also prevents changes to mounts and
 // access to outside processes.
-func landlock(o order) error {
+func applyLandlock(o helperSpec) error {
 	abi := landlockVersion()
 	if abi < 1 {
 		if o.stage == stageLandlock || o.stage == stageBwrap && unix.Geteuid() == 0 {
@@ -76,13 +76,13 @@ func landlock(o order) error {
 		}
 		return nil // it would only have been the second layer
 	}
-	r := restricted(abi, o)
+	r := newRuleset(abi, o)
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&r)), unsafe.Sizeof(r), 0)
 	if errno != 0 {
 		return fmt.Errorf("create Landlock rules: %w", errno)
 	}
 	defer unix.Close(int(fd))
-	if err := allow(int(fd), r, o); err != nil {
+	if err := addWritable(int(fd), r, o); err != nil {
 		return fmt.Errorf("create Landlock rules: %w", err)
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
@@ -94,10 +94,10 @@ func landlock(o order) error {
 	return nil
 }
 
-// allow adds the writable places. They include terminals only if these are the command's own. A /dev
+// addWritable adds the writable places. They include terminals only if these are the command's own. A /dev
 // made by the helper contains nothing else.
-func allow(rules int, r ruleset, o order) error {
-	paths := append([]string{inMemory}, devices...)
+func addWritable(rules int, r ruleset, o helperSpec) error {
+	paths := append([]string{sharedMemoryDir}, standardDevices...)
 	switch {
 	case o.stage == stageNamespaces && !slices.Contains(o.write, "/dev"):
 		paths = []string{"/dev"}
@@ -105,38 +105,40 @@ func allow(rules int, r ruleset, o order) error {
 		paths = append(paths, "/dev/pts")
 	}
 	for _, path := range append(paths, o.write...) {
-		if paths[0] == "/dev" && within(path, "/dev") && path != "/dev" {
+		if paths[0] == "/dev" && isWithin(path, "/dev") && path != "/dev" {
 			continue // inside an allowed place
 		}
-		err := allowBeneath(rules, r.fs, path)
+		err := addRule(rules, r.fs, path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	if o.hidesOutside() {
-		return allowReading(rules, o.places)
+	if o.hidesFiles() {
+		return addReadable(rules, o.resolvedLimits)
 	}
 	return nil
 }
 
-// hidesOutside reports whether Landlock must hide files: if nothing else can, and only outside writable
+// hidesFiles reports whether Landlock must hide files: if nothing else can, and only outside writable
 // places, whose new files must be readable.
-func (o order) hidesOutside() bool { return o.stage == stageLandlock && len(o.hide)+len(o.empty) > 0 }
+func (o helperSpec) hidesFiles() bool {
+	return o.stage == stageLandlock && len(o.hide)+len(o.empty) > 0
+}
 
-// allowReading allows reading files that are not hidden. Landlock has no exceptions, so it lists
+// addReadable allows reading files that are not hidden. Landlock has no exceptions, so it lists
 // everything beside hidden paths piece by piece.
-func allowReading(rules int, p places) error {
-	hidden := slices.Concat(p.hide, p.empty, p.emptyIn)
+func addReadable(rules int, p resolvedLimits) error {
+	hidden := slices.Concat(p.hide, p.empty, p.nestedEmpty)
 	holdsHidden := func(path string) bool {
-		return slices.ContainsFunc(hidden, func(h string) bool { return within(h, path) })
+		return slices.ContainsFunc(hidden, func(h string) bool { return isWithin(h, path) })
 	}
 	dirs := []string{"/"}
-	for _, path := range slices.Concat(p.show, p.showIn) {
+	for _, path := range slices.Concat(p.show, p.nestedShow) {
 		if holdsHidden(path) {
 			dirs = append(dirs, path)
 			continue
 		}
-		if err := allowBeneath(rules, unix.LANDLOCK_ACCESS_FS_READ_FILE, path); err != nil && !unreachable(err) {
+		if err := addRule(rules, unix.LANDLOCK_ACCESS_FS_READ_FILE, path); err != nil && !isUnreachable(err) {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
@@ -152,7 +154,7 @@ func allowReading(rules int, p places) error {
 			}
 			if holdsHidden(path) {
 				dirs = append(dirs, path)
-			} else if err := allowBeneath(rules, unix.LANDLOCK_ACCESS_FS_READ_FILE, path); err != nil && !unreachable(err) {
+			} else if err := addRule(rules, unix.LANDLOCK_ACCESS_FS_READ_FILE, path); err != nil && !isUnreachable(err) {
 				return fmt.Errorf("%s: %w", path, err)
 			}
 		}
@@ -160,14 +162,14 @@ func allowReading(rules int, p places) error {
 	return nil
 }
 
-// unreachable reports whether a path could not be opened because it is missing or unreachable, and so
+// isUnreachable reports whether a path could not be opened because it is missing or unreachable, and so
 // cannot be read either.
-func unreachable(err error) bool {
+func isUnreachable(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
 }
 
-func allowBeneath(rules int, rights uint64, path string) error {
-	fd, err := open(path)
+func addRule(rules int, rights uint64, path string) error {
+	fd, err := openNoLinks(path)
 	if err != nil {
 		return err
 	}
@@ -177,7 +179,7 @@ func allowBeneath(rules int, rights uint64, path string) error {
 		return err
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		rights &= onFiles | unix.LANDLOCK_ACCESS_FS_READ_FILE
+		rights &= fileRights | unix.LANDLOCK_ACCESS_FS_READ_FILE
 	}
 	beneath := struct {
 		allowed uint64

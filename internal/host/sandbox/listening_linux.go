@@ -9,12 +9,12 @@ import (
 	"syscall"
 )
 
-// Listening returns the full paths of sockets on which programs currently listen, as far as the system
+// ListeningSockets returns the full paths of sockets on which programs currently listen, as far as the system
 // reports them. Below root it omits coder's own confined processes, such as a server left running.
 //
 // The system reports the name a socket was bound to. If that name is gone or not unique, every socket
 // nearby counts.
-func Listening(root string) []string {
+func ListeningSockets(root string) []string {
 	text, err := os.ReadFile("/proc/net/unix")
 	if err != nil {
 		return nil
@@ -22,7 +22,7 @@ func Listening(root string) []string {
 	const flags, kind, inode, path, accepts, datagrams = 3, 4, 6, 7, "00010000", "0002"
 	var dirs []string // working directories, to which a bound name may be relative
 	var own map[string]bool
-	l := listeners{bound: make(map[string]int), ours: make(map[string]bool)}
+	l := listeners{others: make(map[string]int), own: make(map[string]bool)}
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Fields(line)
 		if len(fields) <= path || fields[flags] != accepts && fields[kind] != datagrams {
@@ -37,28 +37,28 @@ func Listening(root string) []string {
 			if dirs == nil {
 				dirs = workDirs()
 			}
-			names = inOneOf(dirs, name)
+			names = resolveIn(dirs, name)
 		}
 		for _, at := range names {
 			at = filepath.Clean(at)
-			if within(at, root) {
+			if isWithin(at, root) {
 				if own == nil {
 					own = confinedSockets()
 				}
 				if own[fields[inode]] {
-					l.ours[at] = true
+					l.own[at] = true
 					continue
 				}
 			}
-			l.bound[at]++
+			l.others[at]++
 		}
 	}
 	return l.paths()
 }
 
-// inOneOf returns where a relative name may be: the directories that contain it, or all of them if none
+// resolveIn returns where a relative name may be: the directories that contain it, or all of them if none
 // does.
-func inOneOf(dirs []string, name string) (all []string) {
+func resolveIn(dirs []string, name string) (all []string) {
 	for _, dir := range dirs {
 		all = append(all, filepath.Join(dir, name))
 	}
@@ -70,25 +70,25 @@ func inOneOf(dirs []string, name string) (all []string) {
 
 // listeners holds the names that sockets were bound to.
 type listeners struct {
-	bound map[string]int  // unconfined programs' sockets, by name, with their number
-	ours  map[string]bool // names of coder's own confined processes
+	others map[string]int  // unconfined programs' sockets, by name, with their number
+	own    map[string]bool // names of coder's own confined processes
 }
 
 // paths returns the current paths of the others' sockets.
 func (l listeners) paths() (list []string) {
-	near := search{left: mostNearby}
-	for at, sockets := range l.bound {
+	near := socketSearch{remaining: maxNearby}
+	for at, sockets := range l.others {
 		info, err := os.Lstat(at)
 		there := err == nil && info.Mode()&fs.ModeSocket != 0
 		if there {
 			list = append(list, at)
 		}
 		if !there || sockets > 1 || linkCount(info) > 1 {
-			list = append(list, near.of(at)...)
+			list = append(list, near.candidates(at)...)
 		}
 	}
 	slices.Sort(list)
-	return slices.DeleteFunc(slices.Compact(list), func(at string) bool { return l.ours[at] })
+	return slices.DeleteFunc(slices.Compact(list), func(at string) bool { return l.own[at] })
 }
 
 // linkCount returns the number of a file's hard links.
@@ -99,27 +99,27 @@ func linkCount(info fs.FileInfo) uint64 {
 	return 1
 }
 
-// mostNearby limits the folder entries searched for renamed sockets.
-const mostNearby = 5000
+// maxNearby limits the folder entries searched for renamed sockets.
+const maxNearby = 5000
 
-// search finds sockets in folders, up to a limit of entries.
-type search struct{ left int }
+// socketSearch finds sockets in folders, up to a limit of entries.
+type socketSearch struct{ remaining int }
 
-// of returns the sockets that may now be the one bound to a name: those in its folder, or, if the folder
+// candidates returns the sockets that may now be the one bound to a name: those in its folder, or, if the folder
 // is gone, those at the same depth below its nearest existing parent.
-func (s *search) of(at string) (list []string) {
+func (s *socketSearch) candidates(at string) (list []string) {
 	dir, deep := filepath.Dir(at), 0
 	for !exists(dir) {
 		dir, deep = filepath.Dir(dir), deep+1
 	}
-	if within(dir, "/run") || within(dir, "/var/run") || dir == "/" { // entirely hidden, or too far from the name
+	if isWithin(dir, "/run") || isWithin(dir, "/var/run") || dir == "/" { // entirely hidden, or too far from the name
 		return nil
 	}
 	folders := []string{dir}
 	for ; deep >= 0; deep-- {
 		var below []string
 		for _, folder := range folders {
-			sockets, dirs := s.in(folder)
+			sockets, dirs := s.readDir(folder)
 			list, below = append(list, sockets...), append(below, dirs...)
 		}
 		folders = below
@@ -127,15 +127,15 @@ func (s *search) of(at string) (list []string) {
 	return list
 }
 
-// in returns the sockets and the folders in a folder.
-func (s *search) in(folder string) (sockets, dirs []string) {
+// readDir returns the sockets and the folders in a folder.
+func (s *socketSearch) readDir(folder string) (sockets, dirs []string) {
 	d, err := os.Open(folder)
-	if err != nil || s.left == 0 {
+	if err != nil || s.remaining == 0 {
 		return nil, nil
 	}
 	defer d.Close()
-	entries, _ := d.ReadDir(s.left) // the entries before an error count
-	s.left -= len(entries)
+	entries, _ := d.ReadDir(s.remaining) // the entries before an error count
+	s.remaining -= len(entries)
 	for _, e := range entries {
 		switch name := filepath.Join(folder, e.Name()); {
 		case e.Type()&fs.ModeSocket != 0:
@@ -162,7 +162,7 @@ func workDirs() (dirs []string) {
 // confinedSockets returns the socket inodes of confined descendants.
 func confinedSockets() map[string]bool {
 	found := make(map[string]bool)
-	for _, p := range descendants(processNumber()) {
+	for _, p := range descendants(ownNumber()) {
 		at := "/proc/" + p.number
 		if status, err := os.ReadFile(at + "/status"); err != nil || !strings.Contains(string(status), "\nSeccomp:\t2\n") {
 			continue

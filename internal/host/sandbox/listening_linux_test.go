@@ -40,7 +40,7 @@ func TestListeningFindsSocketsByTheirNamesOfNow(t *testing.T) {
 	do(os.Rename(in("e"), in("g")))
 	listen("replaced")
 	do(os.Rename(in("replaced"), in("away")), os.WriteFile(in("replaced"), nil, 0o600))
-	got := Listening("/nowhere")
+	got := ListeningSockets("/nowhere")
 	for _, name := range []string{"plain", "a/control", "first", "twice", "linked", "other", "moved/s", "g/f/s", "away"} {
 		if !slices.Contains(got, in(name)) {
 			t.Errorf("%s is not among %q", name, got)
@@ -63,7 +63,7 @@ func TestListeningLeavesOutSocketsOfEndedPrograms(t *testing.T) {
 			l.Close()
 		}
 	}
-	got := Listening("/nowhere")
+	got := ListeningSockets("/nowhere")
 	if slices.Contains(got, filepath.Join(dir, "stale")) || !slices.Contains(got, filepath.Join(dir, "here")) {
 		t.Errorf("nobody listens on stale: %q", got)
 	}

@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// harmless are the mount attributes of writable places.
-const harmless = unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOSUID
+// writableAttrs are the mount attributes of writable places.
+const writableAttrs = unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOSUID
 
-// layOut arranges the file system of this mount namespace according to places. It first clones the
+// mountLimits arranges the file system of this mount namespace according to places. It first clones the
 // writable parts, then makes everything read-only, and then mounts the clones on top.
-func layOut(p places) error {
+func mountLimits(p resolvedLimits) error {
 	cwd, buf := "", make([]byte, unix.PathMax) // with links on the way resolved; "" if it is gone
 	if n, err := unix.Getcwd(buf); err == nil && n >= 2 && buf[0] == '/' {
 		cwd = string(buf[:n-1])
@@ -24,15 +24,15 @@ func layOut(p places) error {
 	if err := setAttr(unix.AT_FDCWD, "/", &unix.MountAttr{Propagation: unix.MS_PRIVATE}); err != nil {
 		return fmt.Errorf("detach from other mounts: %w", err)
 	}
-	devices, err := takeDevices()
+	devices, err := cloneDevices()
 	if err != nil {
 		return err
 	}
-	writable, err := takeWritable(p.write)
+	writable, err := cloneWritable(p.write)
 	if err != nil {
 		return err
 	}
-	if err := setAttr(unix.AT_FDCWD, "/", &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | harmless}); err != nil {
+	if err := setAttr(unix.AT_FDCWD, "/", &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | writableAttrs}); err != nil {
 		return fmt.Errorf("make the file system read-only: %w", err)
 	}
 	if !slices.Contains(p.write, "/dev") {
@@ -41,14 +41,14 @@ func layOut(p places) error {
 		}
 	}
 	for _, t := range writable {
-		if err := t.put(); err != nil {
-			return fmt.Errorf("make %s writable: %w", t.at, err)
+		if err := t.mountOver(); err != nil {
+			return fmt.Errorf("make %s writable: %w", t.target, err)
 		}
 	}
 	// Where a new PID namespace's /proc is forbidden, as in some containers, the old one stays: read-only,
 	// and the kernel closes it where it would lead out.
 	_ = unix.Mount("proc", "/proc", "proc", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
-	for _, path := range p.pins() {
+	for _, path := range p.pinnedDirs() {
 		if err := remount(path, 0); err != nil {
 			return fmt.Errorf("pin %s: %w", path, err)
 		}
@@ -58,7 +58,7 @@ func layOut(p places) error {
 			return fmt.Errorf("protect %s: %w", path, err)
 		}
 	}
-	if err := conceal(p); err != nil {
+	if err := hidePaths(p); err != nil {
 		return err
 	}
 	if !p.network {
@@ -72,32 +72,32 @@ func layOut(p places) error {
 	return nil
 }
 
-// conceal mounts a device that cannot be opened over each hidden file, and an empty directory, with its
+// hidePaths mounts a device that cannot be opened over each hidden file, and an empty directory, with its
 // visible parts, over each hidden one.
-func conceal(p places) error {
+func hidePaths(p resolvedLimits) error {
 	for _, path := range p.hide {
-		t, err := takeDevice("/dev/null", unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NODEV)
+		t, err := cloneDevice("/dev/null", unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NODEV)
 		if err != nil {
 			return fmt.Errorf("hide %s: %w", path, err)
 		}
-		t.at = path
-		if err := t.put(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.target = path
+		if err := t.mountOver(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("hide %s: %w", path, err)
 		}
 	}
 	for _, l := range slices.Backward(p.layers()) { // visible parts include the inner layer
-		if err := l.put(); err != nil {
+		if err := l.mount(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// put empties the directories of a layer and mounts the visible parts in them.
-func (l layer) put() error {
-	shown := make([]part, 0, len(l.show))
+// mount empties the directories of a layer and mounts the visible parts in them.
+func (l layer) mount() error {
+	shown := make([]clonedTree, 0, len(l.show))
 	for _, path := range l.show {
-		t, err := take(path, 0)
+		t, err := cloneTree(path, 0)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -113,14 +113,14 @@ func (l layer) put() error {
 		}
 	}
 	for _, t := range shown {
-		if err := t.appear(); err != nil {
-			return fmt.Errorf("show %s: %w", t.at, err)
+		if err := t.mountInside(); err != nil {
+			return fmt.Errorf("show %s: %w", t.target, err)
 		}
 	}
 	for _, path := range l.empty {
 		err := unix.MountSetattr(unix.AT_FDCWD, path, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
-		shows := slices.ContainsFunc(l.show, func(shown string) bool { return within(shown, path) })
-		for range mostRehidden {
+		shows := slices.ContainsFunc(l.show, func(shown string) bool { return isWithin(shown, path) })
+		for range maxRehides {
 			if err != unix.EINVAL || shows {
 				break
 			}
@@ -134,62 +134,62 @@ func (l layer) put() error {
 	return nil
 }
 
-// mostRehidden limits how often to hide a folder that others recreate.
-const mostRehidden = 10
+// maxRehides limits how often to hide a folder that others recreate.
+const maxRehides = 10
 
-// appear mounts a part inside an emptied directory.
-func (t part) appear() error {
+// mountInside mounts a part inside an emptied directory.
+func (t clonedTree) mountInside() error {
 	buf := make([]byte, unix.PathMax)
 	if n, err := unix.Readlinkat(t.fd, "", buf); err == nil { // a visible link
 		unix.Close(t.fd)
-		return os.Symlink(string(buf[:n]), t.at)
+		return os.Symlink(string(buf[:n]), t.target)
 	}
-	if err := t.makeRoom(); err != nil {
+	if err := t.createMountPoint(); err != nil {
 		return err
 	}
-	return t.put()
+	return t.mountOver()
 }
 
-// part is a piece of the file system cloned to be mounted elsewhere.
-type part struct {
-	fd int
-	at string
+// clonedTree is a piece of the file system cloned to be mounted elsewhere.
+type clonedTree struct {
+	fd     int
+	target string
 }
 
-// take clones the mount tree below a path, with added attributes.
-func take(path string, attrs uint64) (part, error) {
-	fd, err := open(path)
+// cloneTree clones the mount tree below a path, with added attributes.
+func cloneTree(path string, attrs uint64) (clonedTree, error) {
+	fd, err := openNoLinks(path)
 	if err != nil {
-		return part{}, err
+		return clonedTree{}, err
 	}
 	defer unix.Close(fd)
-	return clone(fd, "", path, unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, attrs)
+	return openTree(fd, "", path, unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, attrs)
 }
 
-// takeDevice is take for a device. It does not check for links on the path, since only the system writes
+// cloneDevice is take for a device. It does not check for links on the path, since only the system writes
 // to /dev.
-func takeDevice(path string, attrs uint64) (part, error) {
-	return clone(unix.AT_FDCWD, path, path, unix.AT_SYMLINK_NOFOLLOW, attrs)
+func cloneDevice(path string, attrs uint64) (clonedTree, error) {
+	return openTree(unix.AT_FDCWD, path, path, unix.AT_SYMLINK_NOFOLLOW, attrs)
 }
 
-func clone(dir int, name, at string, flags uint, attrs uint64) (part, error) {
+func openTree(dir int, name, at string, flags uint, attrs uint64) (clonedTree, error) {
 	tree, err := unix.OpenTree(dir, name, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|flags)
 	if err != nil {
-		return part{}, err
+		return clonedTree{}, err
 	}
 	if attrs != 0 {
 		if err := setAttr(tree, "", &unix.MountAttr{Attr_set: attrs}); err != nil {
 			unix.Close(tree)
-			return part{}, err
+			return clonedTree{}, err
 		}
 	}
-	return part{fd: tree, at: at}, nil
+	return clonedTree{fd: tree, target: at}, nil
 }
 
-// put mounts a part over its path.
-func (t part) put() error {
+// mountOver mounts a part over its path.
+func (t clonedTree) mountOver() error {
 	defer unix.Close(t.fd)
-	target, err := open(t.at)
+	target, err := openNoLinks(t.target)
 	if err != nil {
 		return err
 	}
@@ -199,15 +199,15 @@ func (t part) put() error {
 
 // remount mounts the tree at a path over itself, with added attributes.
 func remount(path string, attrs uint64) error {
-	t, err := take(path, attrs)
+	t, err := cloneTree(path, attrs)
 	if err != nil {
 		return err
 	}
-	return t.put()
+	return t.mountOver()
 }
 
-// open opens a path without symbolic links on the way; it may be one itself.
-func open(path string) (int, error) {
+// openNoLinks opens a path without symbolic links on the way; it may be one itself.
+func openNoLinks(path string) (int, error) {
 	return unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_NO_SYMLINKS,
@@ -223,13 +223,13 @@ func setAttr(dir int, path string, attr *unix.MountAttr) error {
 	return unix.MountSetattr(dir, path, flags, attr)
 }
 
-func takeWritable(paths []string) (parts []part, err error) {
+func cloneWritable(paths []string) (parts []clonedTree, err error) {
 	for _, path := range paths {
-		attrs := uint64(harmless)
-		if within(path, "/dev") {
+		attrs := uint64(writableAttrs)
+		if isWithin(path, "/dev") {
 			attrs = unix.MOUNT_ATTR_NOSUID
 		}
-		t, err := take(path, attrs)
+		t, err := cloneTree(path, attrs)
 		if err != nil {
 			return nil, fmt.Errorf("make %s writable: %w", path, err)
 		}
@@ -238,12 +238,12 @@ func takeWritable(paths []string) (parts []part, err error) {
 	return parts, nil
 }
 
-// devices are those that every command may use.
-var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
+// standardDevices are those that every command may use.
+var standardDevices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
-func takeDevices() (parts []part, err error) {
-	for _, path := range devices {
-		t, err := takeDevice(path, unix.MOUNT_ATTR_NOSUID)
+func cloneDevices() (parts []clonedTree, err error) {
+	for _, path := range standardDevices {
+		t, err := cloneDevice(path, unix.MOUNT_ATTR_NOSUID)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -255,30 +255,30 @@ func takeDevices() (parts []part, err error) {
 	return parts, nil
 }
 
-// links are the links that programs expect in /dev.
-var links = map[string]string{
+// devLinks are the links that programs expect in /dev.
+var devLinks = map[string]string{
 	"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2",
 	"ptmx": "pts/ptmx",
 }
 
 // makeDev mounts a new /dev: harmless devices, private terminals and shared memory, and the writable
 // parts of /dev.
-func makeDev(devices, writable []part) error {
+func makeDev(devices, writable []clonedTree) error {
 	const flags = unix.MS_NOSUID | unix.MS_NOEXEC
 	if err := unix.Mount("tmpfs", "/dev", "tmpfs", flags, "mode=0755"); err != nil {
 		return err
 	}
 	for _, t := range devices {
-		if err := unix.Mknod(t.at, unix.S_IFREG|0o644, 0); err != nil {
+		if err := unix.Mknod(t.target, unix.S_IFREG|0o644, 0); err != nil {
 			return err
 		}
-		err := unix.MoveMount(t.fd, "", unix.AT_FDCWD, t.at, unix.MOVE_MOUNT_F_EMPTY_PATH) // no other process was here
+		err := unix.MoveMount(t.fd, "", unix.AT_FDCWD, t.target, unix.MOVE_MOUNT_F_EMPTY_PATH) // no other process was here
 		unix.Close(t.fd)
 		if err != nil {
-			return fmt.Errorf("%s: %w", t.at, err)
+			return fmt.Errorf("%s: %w", t.target, err)
 		}
 	}
-	for name, to := range links {
+	for name, to := range devLinks {
 		if err := os.Symlink(to, filepath.Join("/dev", name)); err != nil {
 			return err
 		}
@@ -295,30 +295,30 @@ func makeDev(devices, writable []part) error {
 	// Without its own terminals a command has none.
 	_ = unix.Mount("devpts", "/dev/pts", "devpts", flags, "newinstance,ptmxmode=0666,mode=620")
 	for _, t := range writable {
-		if !within(t.at, "/dev") {
+		if !isWithin(t.target, "/dev") {
 			continue
 		}
-		if err := t.makeRoom(); err != nil {
+		if err := t.createMountPoint(); err != nil {
 			return err
 		}
 	}
 	return unix.MountSetattr(unix.AT_FDCWD, "/dev", 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 }
 
-// makeRoom creates a mount point for the part in a directory of the sandbox. Only whether the part is a
+// createMountPoint creates a mount point for the part in a directory of the sandbox. Only whether the part is a
 // directory matters; take recorded that.
-func (t part) makeRoom() error {
+func (t clonedTree) createMountPoint() error {
 	var st unix.Stat_t
 	if err := unix.Fstat(t.fd, &st); err != nil {
 		return err
 	}
 	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
-		return os.MkdirAll(t.at, 0o755)
+		return os.MkdirAll(t.target, 0o755)
 	}
-	if err := os.MkdirAll(filepath.Dir(t.at), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(t.target), 0o755); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(t.at, os.O_CREATE, 0o644)
+	f, err := os.OpenFile(t.target, os.O_CREATE, 0o644)
 	if err != nil {
 		return err
 	}

@@ -4,21 +4,21 @@ package sandbox
 
 import "syscall"
 
-func inNamespaces(bool) func(*syscall.SysProcAttr) { return nil }
+func newNamespaces(bool) func(*syscall.SysProcAttr) { return nil }
 
-func askedWhenWeDie(*syscall.SysProcAttr) {}
+func terminateWithParent(*syscall.SysProcAttr) {}
 
-func mountSpace() string { return "" }
+func mountNamespace() string { return "" }
 
-// Listening is not supported here.
-func Listening(string) []string { return nil }
+// ListeningSockets is not supported here.
+func ListeningSockets(string) []string { return nil }
 
-// Memory is not measured here, since nothing limits it.
-func Memory() int64 { return 0 }
+// MachineMemory is not measured here, since nothing limits it.
+func MachineMemory() int64 { return 0 }
 
-// hold returns the line unchanged: there are no control groups here.
-func hold(argv []string, _ Bounds) (held []string, release func()) { return argv, func() {} }
+// useGroup returns the line unchanged: there are no control groups here.
+func useGroup(argv []string, _ Bounds) (held []string, release func()) { return argv, func() {} }
 
-func dropGroups() {}
+func removeUnusedGroups() {}
 
-func processNumber() string { return "" }
+func ownNumber() string { return "" }

@@ -17,26 +17,26 @@ const (
 	stageOpen       stage = "open"       // not confined: only end its processes
 )
 
-// order is the helper's command line: resolved limits and the command.
-type order struct {
+// helperSpec is the helper's command line: resolved limits and the command.
+type helperSpec struct {
 	stage stage
-	places
-	outer   string // the mount namespace that must not be changed
-	starter string // the requesting process, see processNumber
-	tell    bool   // report how the command ended
-	probe   bool   // exit successfully instead of running a command
-	journal string // the command's number in the journal, or empty
+	resolvedLimits
+	outerNamespace string // the mount namespace that must not be changed
+	starter        string // the requesting process, see ownNumber
+	reportEnd      bool   // report how the command ended
+	probe          bool   // exit successfully instead of running a command
+	journalRun     string // the command's number in the journal, or empty
 	// confined reports, at stageOpen, that the command confines itself.
 	confined bool
 	groups   []string // folders of the command's control group
 	argv     []string
 }
 
-// lists returns the path lists of an order with their argument names.
-func (o *order) lists() []pathList {
+// pathLists returns the path lists of an order with their argument names.
+func (o *helperSpec) pathLists() []pathList {
 	return []pathList{
 		{"--write", &o.write}, {"--protect", &o.protect}, {"--hide", &o.hide}, {"--empty", &o.empty}, {"--show", &o.show},
-		{"--empty-in", &o.emptyIn}, {"--show-in", &o.showIn}, {"--pin", &o.pin}, {"--group", &o.groups},
+		{"--empty-in", &o.nestedEmpty}, {"--show-in", &o.nestedShow}, {"--pin", &o.pin}, {"--group", &o.groups},
 	}
 }
 
@@ -46,9 +46,9 @@ type pathList struct {
 }
 
 // args encodes an order as arguments that precede the command.
-func (o order) args() []string {
+func (o helperSpec) args() []string {
 	args := []string{"--stage=" + string(o.stage)}
-	for _, l := range o.lists() {
+	for _, l := range o.pathLists() {
 		for _, path := range *l.paths {
 			args = append(args, l.name+"="+path)
 		}
@@ -65,17 +65,17 @@ func (o order) args() []string {
 	if o.outlet {
 		args = append(args, "--outlet")
 	}
-	if o.outer != "" {
-		args = append(args, "--outer="+o.outer)
+	if o.outerNamespace != "" {
+		args = append(args, "--outer="+o.outerNamespace)
 	}
 	if o.starter != "" {
 		args = append(args, "--starter="+o.starter)
 	}
-	if o.tell {
+	if o.reportEnd {
 		args = append(args, "--tell")
 	}
-	if o.journal != "" {
-		args = append(args, "--journal="+o.journal)
+	if o.journalRun != "" {
+		args = append(args, "--journal="+o.journalRun)
 	}
 	if o.confined {
 		args = append(args, "--confined")
@@ -86,9 +86,9 @@ func (o order) args() []string {
 	return append(append(args, "--"), o.argv...)
 }
 
-// parse parses an order. Anything unknown or missing is an error: an unknown limit must not be ignored.
-func parse(args []string) (o order, err error) {
-	lists := o.lists()
+// parseSpec parses an order. Anything unknown or missing is an error: an unknown limit must not be ignored.
+func parseSpec(args []string) (o helperSpec, err error) {
+	lists := o.pathLists()
 	for i, arg := range args {
 		name, value, _ := strings.Cut(arg, "=")
 		switch name {
@@ -100,18 +100,18 @@ func parse(args []string) (o order, err error) {
 			o.trace = true
 		case "--bounds":
 			if _, err := fmt.Sscanf(value, "%d,%d", &o.bounds.Memory, &o.bounds.Processes); err != nil {
-				return order{}, fmt.Errorf("invalid bounds %q", value)
+				return helperSpec{}, fmt.Errorf("invalid bounds %q", value)
 			}
 		case "--outlet":
 			o.outlet = true
 		case "--outer":
-			o.outer = value
+			o.outerNamespace = value
 		case "--starter":
 			o.starter = value
 		case "--tell":
-			o.tell = true
+			o.reportEnd = true
 		case "--journal":
-			o.journal = value
+			o.journalRun = value
 		case "--confined":
 			o.confined = true
 		case "--probe":
@@ -122,19 +122,19 @@ func parse(args []string) (o order, err error) {
 		default:
 			at := slices.IndexFunc(lists, func(l pathList) bool { return l.name == name })
 			if at < 0 {
-				return order{}, fmt.Errorf("unknown argument %q", arg)
+				return helperSpec{}, fmt.Errorf("unknown argument %q", arg)
 			}
 			*lists[at].paths = append(*lists[at].paths, value)
 		}
 	}
-	return order{}, fmt.Errorf("no command given")
+	return helperSpec{}, fmt.Errorf("no command given")
 }
 
-func (o order) check() error {
+func (o helperSpec) check() error {
 	if !slices.Contains([]stage{stageNamespaces, stageBwrap, stageLandlock, stageOpen}, o.stage) {
 		return fmt.Errorf("unknown stage %q", o.stage)
 	}
-	for _, path := range slices.Concat(o.write, o.protect, o.hide, o.empty, o.show, o.emptyIn, o.showIn, o.pin, o.groups) {
+	for _, path := range slices.Concat(o.write, o.protect, o.hide, o.empty, o.show, o.nestedEmpty, o.nestedShow, o.pin, o.groups) {
 		if !filepath.IsAbs(path) || path == "/" || path != filepath.Clean(path) {
 			return fmt.Errorf("invalid path %q", path)
 		}
@@ -145,10 +145,10 @@ func (o order) check() error {
 	return nil
 }
 
-// pins returns the directories that must not be moved, outermost first: the requested ones, and those
+// pinnedDirs returns the directories that must not be moved, outermost first: the requested ones, and those
 // between a writable place and a protected path in it, since otherwise another directory could replace
 // them.
-func (p places) pins() (dirs []string) {
+func (p resolvedLimits) pinnedDirs() (dirs []string) {
 	pinned := slices.Clone(p.pin)
 	for _, path := range p.protect {
 		for dir := filepath.Dir(path); dir != "/" && !slices.Contains(p.write, dir); dir = filepath.Dir(dir) {

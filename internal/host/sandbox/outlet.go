@@ -5,8 +5,8 @@ import "fmt"
 // OutletPort is the port of an [Outlet] on a command's loopback.
 const OutletPort = 27182
 
-// OutletOn is the descriptor by which a helper hands over an [Outlet]'s listener.
-const OutletOn = 4
+// OutletFD is the descriptor by which a helper hands over an [Outlet]'s listener.
+const OutletFD = 4
 
 // OutletAddress is the address of an [Outlet] for its command.
 var OutletAddress = fmt.Sprintf("127.0.0.1:%d", OutletPort)

@@ -14,9 +14,9 @@ import (
 // it over a socket that the command does not have. So the command needs no path to coder, and no other
 // process has one.
 type Outlet struct {
-	File *os.File // pass it to the helper as descriptor OutletOn
+	File *os.File // pass it to the helper as descriptor OutletFD
 
-	hand *net.UnixConn
+	conn *net.UnixConn
 
 	mu       sync.Mutex // guards the fields below
 	closed   bool
@@ -37,21 +37,21 @@ func NewOutlet() (*Outlet, error) {
 		d.File.Close()
 		return nil, err
 	}
-	d.hand = conn.(*net.UnixConn)
+	d.conn = conn.(*net.UnixConn)
 	return d, nil
 }
 
 // Accept waits until the outlet is handed over and a connection arrives. Only one goroutine may call it.
 func (d *Outlet) Accept() (net.Conn, error) {
-	l, err := d.take()
+	l, err := d.receive()
 	if err != nil {
 		return nil, err
 	}
 	return l.Accept()
 }
 
-// take returns the listener, and receives it the first time.
-func (d *Outlet) take() (net.Listener, error) {
+// receive returns the listener, and receives it the first time.
+func (d *Outlet) receive() (net.Listener, error) {
 	d.mu.Lock()
 	l := d.listener
 	d.mu.Unlock()
@@ -59,7 +59,7 @@ func (d *Outlet) take() (net.Listener, error) {
 		return l, nil
 	}
 	rights := make([]byte, unix.CmsgSpace(4))
-	_, n, _, _, err := d.hand.ReadMsgUnix(make([]byte, 1), rights)
+	_, n, _, _, err := d.conn.ReadMsgUnix(make([]byte, 1), rights)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (d *Outlet) Close() error {
 	defer d.mu.Unlock()
 	d.closed = true
 	_ = d.File.Close() // may already be closed
-	err := d.hand.Close()
+	err := d.conn.Close()
 	if d.listener != nil {
 		err = d.listener.Close()
 	}
@@ -102,10 +102,10 @@ func (d *Outlet) Close() error {
 // Addr returns the address for the command.
 func (d *Outlet) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: OutletPort} }
 
-// handOver creates the listener in this process's network and sends it to coder. The command gets
+// sendListener creates the listener in this process's network and sends it to coder. The command gets
 // neither.
-func handOver() error {
-	defer unix.Close(OutletOn)
+func sendListener() error {
+	defer unix.Close(OutletFD)
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -117,5 +117,5 @@ func handOver() error {
 	if err := unix.Listen(fd, unix.SOMAXCONN); err != nil {
 		return err
 	}
-	return unix.Sendmsg(OutletOn, []byte{0}, unix.UnixRights(fd), nil, unix.MSG_NOSIGNAL)
+	return unix.Sendmsg(OutletFD, []byte{0}, unix.UnixRights(fd), nil, unix.MSG_NOSIGNAL)
 }

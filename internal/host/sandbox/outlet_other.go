@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// Outlet is supported only on Linux: see [Sandbox.HasOutlets].
+// Outlet is supported only on Linux: see [Sandbox.CanOpenOutlets].
 type Outlet struct {
 	net.Listener
 	File *os.File

@@ -10,32 +10,32 @@ import (
 	"strings"
 )
 
-// places are limits resolved on this machine: every path exists, has no symbolic links on the way and
+// resolvedLimits are limits resolved on this machine: every path exists, has no symbolic links on the way and
 // occurs once.
-type places struct {
-	write   []string // none is inside another
-	protect []string // all are inside one of write; may be symbolic links
-	hide    []string // files that cannot be opened
-	empty   []string // directories that appear empty
-	show    []string // visible parts of empty; may be symbolic links
-	emptyIn []string // directories in show that appear empty
-	showIn  []string // visible parts of emptyIn
-	pin     []string // directories inside one of write that cannot be moved
-	network bool
-	trace   bool
-	bounds  Bounds
-	outlet  bool // without network: hand over a listener
+type resolvedLimits struct {
+	write       []string // none is inside another
+	protect     []string // all are inside one of write; may be symbolic links
+	hide        []string // files that cannot be opened
+	empty       []string // directories that appear empty
+	show        []string // visible parts of empty; may be symbolic links
+	nestedEmpty []string // directories in show that appear empty
+	nestedShow  []string // visible parts of nestedEmpty
+	pin         []string // directories inside one of write that cannot be moved
+	network     bool
+	trace       bool
+	bounds      Bounds
+	outlet      bool // without network: hand over a listener
 }
 
-// places resolves limits. It resolves writable paths once for the life of the sandbox, so that a command
+// resolveLimits resolves limits. It resolves writable paths once for the life of the sandbox, so that a command
 // cannot redirect a later one by planting a link.
-func (s *Sandbox) places(l Limits) (p places, err error) {
+func (s *Sandbox) resolveLimits(l Limits) (p resolvedLimits, err error) {
 	p.network, p.trace, p.bounds = l.Network, l.Trace, l.Bounds
-	p.outlet = !l.Network && len(l.Hosts) > 0 && s.HasOutlets()
+	p.outlet = !l.Network && len(l.Hosts) > 0 && s.CanOpenOutlets()
 	for _, path := range l.Write {
 		real, err := s.resolve(path)
 		if err != nil {
-			return places{}, err
+			return resolvedLimits{}, err
 		}
 		if real != "" {
 			p.write = append(p.write, real)
@@ -43,42 +43,42 @@ func (s *Sandbox) places(l Limits) (p places, err error) {
 	}
 	p.write = outermost(p.write)
 	for _, path := range l.Protect {
-		path, err := s.behind(l, path)
+		path, err := s.resolveIn(l, path)
 		if err != nil {
-			return places{}, err
+			return resolvedLimits{}, err
 		}
-		more, err := s.protect(p.write, path, maxLinks)
+		more, err := s.protectedPaths(p.write, path, maxLinks)
 		if err != nil {
-			return places{}, fmt.Errorf("protect %s: %w", path, err)
+			return resolvedLimits{}, fmt.Errorf("protect %s: %w", path, err)
 		}
 		p.protect = append(p.protect, more...)
 	}
 	p.protect = outermost(p.protect)
 	for _, path := range l.Pin {
 		real, err := filepath.EvalSymlinks(path)
-		if err == nil && slices.ContainsFunc(p.write, func(dir string) bool { return real != dir && within(real, dir) }) {
+		if err == nil && slices.ContainsFunc(p.write, func(dir string) bool { return real != dir && isWithin(real, dir) }) {
 			p.pin = append(p.pin, real)
 		}
 	}
 	for _, path := range l.Hide {
-		if at := filepath.Clean(path); strings.HasSuffix(path, "/") && s.Protects() && !exists(at) {
-			_ = s.stand(at, true) // if this fails, nobody else can create it either
+		if at := filepath.Clean(path); strings.HasSuffix(path, "/") && s.CanProtect() && !exists(at) {
+			_ = s.createPlaceholder(at, true) // if this fails, nobody else can create it either
 		}
 	}
 	if s.backend != Landlock { // Landlock could only hide all of /proc
 		l.Hide = append(slices.Clone(l.Hide), keyLists...)
 	}
-	p.conceal(l)
+	p.addHidden(l)
 	return p, nil
 }
 
-// conceal determines what to hide: the paths in the limits, and those where services listen. Writable
+// addHidden determines what to hide: the paths in the limits, and those where services listen. Writable
 // and shown paths stay visible.
-func (p *places) conceal(l Limits) {
-	found := make(follower)
+func (p *resolvedLimits) addHidden(l Limits) {
+	found := make(linkResolver)
 	var list []string
 	listed := make(map[string][]string)
-	for _, pattern := range sockets {
+	for _, pattern := range serviceSockets {
 		dir, base := filepath.Split(pattern)
 		begin, end, vague := strings.Cut(base, "*")
 		if !vague {
@@ -98,7 +98,7 @@ func (p *places) conceal(l Limits) {
 		}
 	}
 	for _, path := range slices.Concat(l.Hide, list) {
-		real, info, ok := found.real(path)
+		real, info, ok := found.resolve(path)
 		switch {
 		case !ok || slices.Contains(p.write, real):
 		case info.IsDir():
@@ -110,38 +110,40 @@ func (p *places) conceal(l Limits) {
 	all := p.empty
 	p.empty = outermost(p.empty)
 	hidden := func(path string) bool {
-		return slices.ContainsFunc(p.empty, func(dir string) bool { return within(path, dir) })
+		return slices.ContainsFunc(p.empty, func(dir string) bool { return isWithin(path, dir) })
 	}
-	for _, path := range slices.Concat(l.Show, p.write, needed) {
+	for _, path := range slices.Concat(l.Show, p.write, neededPaths) {
 		if hidden(path) && !slices.Contains(p.empty, path) && exists(path) {
 			p.show = append(p.show, firstLink(path, p.empty))
 		}
 	}
 	shown := p.show
 	p.show = outermost(shown)
-	p.emptyIn = outermost(slices.DeleteFunc(all, func(path string) bool { return slices.Contains(shown, path) || !below(path, p.show) }))
-	p.showIn = outermost(slices.DeleteFunc(shown, func(path string) bool { return !below(path, p.emptyIn) }))
+	p.nestedEmpty = outermost(slices.DeleteFunc(all, func(path string) bool { return slices.Contains(shown, path) || !isBelow(path, p.show) }))
+	p.nestedShow = outermost(slices.DeleteFunc(shown, func(path string) bool { return !isBelow(path, p.nestedEmpty) }))
 	p.hide = slices.DeleteFunc(outermost(p.hide), func(path string) bool {
-		return hidden(path) && !below(path, p.show) || below(path, p.emptyIn) && !below(path, p.showIn)
+		return hidden(path) && !isBelow(path, p.show) || isBelow(path, p.nestedEmpty) && !isBelow(path, p.nestedShow)
 	})
 }
 
-// below reports whether a path is inside one of the directories.
-func below(path string, dirs []string) bool {
-	return slices.ContainsFunc(dirs, func(dir string) bool { return path != dir && within(path, dir) })
+// isBelow reports whether a path is inside one of the directories.
+func isBelow(path string, dirs []string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool { return path != dir && isWithin(path, dir) })
 }
 
 // layer is a set of empty directories and their visible parts.
 type layer struct{ empty, show []string }
 
 // layers returns the hidden directories with their visible parts, the outer layer first.
-func (p places) layers() []layer { return []layer{{p.empty, p.show}, {p.emptyIn, p.showIn}} }
+func (p resolvedLimits) layers() []layer {
+	return []layer{{p.empty, p.show}, {p.nestedEmpty, p.nestedShow}}
+}
 
 // firstLink returns the first symbolic link between one of the directories and a path in it, or the
 // path: a link's target is visible at its own place.
 func firstLink(path string, dirs []string) string {
 	for _, dir := range dirs {
-		if !within(path, dir) {
+		if !isWithin(path, dir) {
 			continue
 		}
 		at := dir
@@ -155,12 +157,12 @@ func firstLink(path string, dirs []string) string {
 	return path
 }
 
-// follower resolves paths that share folders. It caches the real path of each folder, "" if it does not
+// linkResolver resolves paths that share folders. It caches the real path of each folder, "" if it does not
 // exist, and is valid only briefly.
-type follower map[string]string
+type linkResolver map[string]string
 
-// real returns the target of a path after following links, and its info, if it exists.
-func (f follower) real(path string) (at string, info fs.FileInfo, ok bool) {
+// resolve returns the target of a path after following links, and its info, if it exists.
+func (f linkResolver) resolve(path string) (at string, info fs.FileInfo, ok bool) {
 	path = filepath.Clean(path)
 	dir, known := f[filepath.Dir(path)]
 	if !known {
@@ -207,27 +209,27 @@ func outermost(paths []string) (kept []string) {
 	sorted := slices.Clone(paths)
 	slices.SortFunc(sorted, func(a, b string) int { return strings.Compare(a+"/", b+"/") })
 	for _, path := range sorted {
-		if len(kept) == 0 || !within(path, kept[len(kept)-1]) {
+		if len(kept) == 0 || !isWithin(path, kept[len(kept)-1]) {
 			kept = append(kept, path)
 		}
 	}
 	return kept
 }
 
-// within reports whether path is dir or below it.
-func within(path, dir string) bool {
+// isWithin reports whether path is dir or below it.
+func isWithin(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, dir) && path[len(dir)] == '/'
 }
 
 // maxLinks limits the symbolic links followed from a protected path.
 const maxLinks = 8
 
-// protect returns everything to protect for one path: the path, and if there is a symbolic link on the
+// protectedPaths returns everything to protect for one path: the path, and if there is a symbolic link on the
 // way, the link itself and its target. It creates missing paths, empty.
-func (s *Sandbox) protect(write []string, path string, links int) ([]string, error) {
+func (s *Sandbox) protectedPaths(write []string, path string, links int) ([]string, error) {
 	isDir := strings.HasSuffix(path, "/")
 	path = filepath.Clean(path)
-	i := slices.IndexFunc(write, func(dir string) bool { return within(path, dir) })
+	i := slices.IndexFunc(write, func(dir string) bool { return isWithin(path, dir) })
 	if i < 0 {
 		return nil, nil
 	}
@@ -242,7 +244,7 @@ func (s *Sandbox) protect(write []string, path string, links int) ([]string, err
 		case errors.Is(err, fs.ErrNotExist) && s.backend == Landlock:
 			return nil, nil // Landlock cannot protect it anyway
 		case errors.Is(err, fs.ErrNotExist):
-			if err := s.stand(at, isDir || !last); err != nil {
+			if err := s.createPlaceholder(at, isDir || !last); err != nil {
 				return nil, err
 			}
 		case err != nil:
@@ -262,7 +264,7 @@ func (s *Sandbox) protect(write []string, path string, links int) ([]string, err
 			if !filepath.IsAbs(to) {
 				to = filepath.Join(filepath.Dir(at), to)
 			}
-			more, err := s.protect(write, filepath.Join(to, rest), links-1)
+			more, err := s.protectedPaths(write, filepath.Join(to, rest), links-1)
 			return append([]string{at}, more...), err
 		case !info.IsDir() && !last:
 			return []string{at}, nil // nothing can be created below a protected file
@@ -271,8 +273,8 @@ func (s *Sandbox) protect(write []string, path string, links int) ([]string, err
 	return []string{at}, nil
 }
 
-// behind returns a path with the links of its writable place resolved.
-func (s *Sandbox) behind(l Limits, path string) (string, error) {
+// resolveIn returns a path with the links of its writable place resolved.
+func (s *Sandbox) resolveIn(l Limits, path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		return "", fmt.Errorf("%q is not an absolute path", path)
 	}
@@ -283,15 +285,15 @@ func (s *Sandbox) behind(l Limits, path string) (string, error) {
 	path = filepath.Clean(path)
 	for _, dir := range l.Write {
 		real, clean := s.resolved[dir], filepath.Clean(dir)
-		if real != "" && within(path, clean) {
+		if real != "" && isWithin(path, clean) {
 			return filepath.Join(real, strings.TrimPrefix(path, clean)) + slash, nil
 		}
 	}
 	return path + slash, nil
 }
 
-// stand creates an empty file or directory in place of a missing protected path.
-func (s *Sandbox) stand(path string, dir bool) error {
+// createPlaceholder creates an empty file or directory in place of a missing protected path.
+func (s *Sandbox) createPlaceholder(path string, dir bool) error {
 	err := error(nil)
 	if dir {
 		err = os.Mkdir(path, 0o700)
@@ -302,7 +304,7 @@ func (s *Sandbox) stand(path string, dir bool) error {
 		}
 	}
 	if err == nil {
-		s.made = append(s.made, path)
+		s.placeholders = append(s.placeholders, path)
 	}
 	if errors.Is(err, fs.ErrExist) {
 		return nil
@@ -310,9 +312,9 @@ func (s *Sandbox) stand(path string, dir bool) error {
 	return err
 }
 
-// sockets are where services listen that run programs for any client, or act for the user: through them
+// serviceSockets are where services listen that run programs for any client, or act for the user: through them
 // a command could bypass its limits. Directories appear empty. A name has at most one star.
-var sockets = []string{
+var serviceSockets = []string{
 	"/run", "/var/run",
 	"/var/lib/lxd/unix.socket", "/var/snap/lxd/common/lxd/unix.socket", "/var/lib/incus/unix.socket", "/var/lib/docker", "/var/lib/libvirt/qemu",
 	"/tmp/tmux-*", "/tmp/screens", "/tmp/uscreens", "/tmp/ssh-*", "/tmp/.X11-unix", "/tmp/.ICE-unix", "/tmp/.font-unix", "/tmp/.XIM-unix",
@@ -324,9 +326,9 @@ var sockets = []string{
 // keyLists are the kernel's lists of a user's keys.
 var keyLists = []string{"/proc/keys", "/proc/key-users"}
 
-// needed are paths in emptied directories that programs need: for name lookup, and for programs on some
+// neededPaths are paths in emptied directories that programs need: for name lookup, and for programs on some
 // systems.
-var needed = []string{
+var neededPaths = []string{
 	"/run/systemd/resolve/resolv.conf", "/run/systemd/resolve/stub-resolv.conf", "/run/resolvconf/resolv.conf", "/run/NetworkManager/resolv.conf",
 	"/run/connman/resolv.conf", "/run/current-system", "/run/booted-system", "/run/opengl-driver", "/run/opengl-driver-32", "/run/host", "/run/lock", "/run/shm",
 }

@@ -20,7 +20,7 @@ type field struct {
 }
 
 func newField(t *testing.T) *field {
-	f := &field{T: t, root: filepath.Join(real(t.TempDir()), "w")}
+	f := &field{T: t, root: filepath.Join(realPath(t.TempDir()), "w")}
 	for _, name := range []string{"sub", "linked", "bare.git", "new", "tree", "x"} {
 		f.inner = append(f.inner, filepath.Join(f.root, name))
 	}
@@ -57,9 +57,9 @@ func (f *field) write(name, text string) {
 
 // news are the files named because of what a command did, below the root.
 func (f *field) news(command func()) (names []string) {
-	runs, elsewhere := Planted(f.root, filepath.Join(f.root, "home"), f.inner)
+	runs, elsewhere := FindPlanted(f.root, filepath.Join(f.root, "home"), f.inner)
 	command()
-	runs2, elsewhere2 := Planted(f.root, filepath.Join(f.root, "home"), f.inner)
+	runs2, elsewhere2 := FindPlanted(f.root, filepath.Join(f.root, "home"), f.inner)
 	for _, pair := range [][2]map[string]string{{runs, runs2}, {elsewhere, elsewhere2}} {
 		for path, state := range pair[1] {
 			if pair[0][path] != state {
@@ -159,7 +159,7 @@ func TestOrdinaryGitGivesNoAlarm(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("there is no git")
 	}
-	dir := real(t.TempDir())
+	dir := realPath(t.TempDir())
 	f := &field{T: t, root: filepath.Join(dir, "w")}
 	git := func(args string) {
 		t.Helper()
@@ -195,7 +195,7 @@ func TestOrdinaryGitGivesNoAlarm(t *testing.T) {
 		"git tag v1 && git branch -q -D master main 2>/dev/null || true",
 	} {
 		if names := f.news(func() { git(command) }); len(names) > 0 {
-			runs, elsewhere := Planted(f.root, dir, f.inner)
+			runs, elsewhere := FindPlanted(f.root, dir, f.inner)
 			t.Errorf("%s: %q of %s", command, names, fmt.Sprint(slices.Collect(maps.Values(runs)), elsewhere))
 		}
 	}

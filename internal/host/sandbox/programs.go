@@ -8,7 +8,7 @@ import (
 
 // bwrapArgs returns the bwrap arguments that set up the file system, up to the command. The PID
 // namespace is the command's own and ends with it.
-func bwrapArgs(p places) []string {
+func bwrapArgs(p resolvedLimits) []string {
 	args := []string{"--ro-bind", "/", "/", "--dev", "/dev", "--unshare-pid", "--unshare-ipc", "--proc", "/proc", "--die-with-parent"}
 	if !p.network {
 		args = append(args, "--unshare-net")
@@ -16,7 +16,7 @@ func bwrapArgs(p places) []string {
 	for _, path := range p.write {
 		args = append(args, bindFlag(path), path, path)
 	}
-	for _, path := range p.pins() {
+	for _, path := range p.pinnedDirs() {
 		args = append(args, "--bind", path, path)
 	}
 	for _, path := range p.protect {
@@ -37,7 +37,7 @@ func bwrapArgs(p places) []string {
 	for _, path := range p.hide {
 		args = append(args, "--ro-bind", "/dev/null", path)
 	}
-	for _, path := range slices.Concat(p.emptyIn, p.empty) {
+	for _, path := range slices.Concat(p.nestedEmpty, p.empty) {
 		args = append(args, "--remount-ro", path)
 	}
 	return append(args, "--")
@@ -45,15 +45,15 @@ func bwrapArgs(p places) []string {
 
 // bindFlag returns the bind option for a path; it allows the use of devices.
 func bindFlag(path string) string {
-	if within(path, "/dev") {
+	if isWithin(path, "/dev") {
 		return "--dev-bind"
 	}
 	return "--bind"
 }
 
-// profile returns the policy for sandbox-exec. Later rules override earlier ones. Since the machine's
+// seatbeltProfile returns the policy for sandbox-exec. Later rules override earlier ones. Since the machine's
 // loopback looks like one of the command's own, no network also means no loopback.
-func profile(p places) string {
+func seatbeltProfile(p resolvedLimits) string {
 	var b strings.Builder
 	b.WriteString("(version 1)\n(allow default)\n(deny file-write*)\n")
 	b.WriteString("(allow file-write* (literal \"/dev/null\") (literal \"/dev/zero\") (literal \"/dev/tty\") (literal \"/dev/ptmx\") (subpath \"/dev/fd\") (regex #\"^/dev/ttys[0-9]+$\"))\n")
@@ -65,7 +65,7 @@ func profile(p places) string {
 	}
 	each(p.write, "(allow file-write* (subpath PATH))")
 	each(p.write, "(deny file-write-unlink (literal PATH))")
-	each(p.pins(), "(deny file-write-unlink (literal PATH))")
+	each(p.pinnedDirs(), "(deny file-write-unlink (literal PATH))")
 	each(p.protect, "(deny file-write* (literal PATH) (subpath PATH))")
 	if !p.network {
 		b.WriteString("(deny network*)\n")

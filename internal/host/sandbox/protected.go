@@ -11,9 +11,9 @@ import (
 	"coder/internal/host/repofile"
 )
 
-// inHome are the files of a home directory that other programs run or trust: shell profiles, keys, and
+// homeFiles are the files of a home directory that other programs run or trust: shell profiles, keys, and
 // what starts programs at login. A trailing slash marks a directory.
-var inHome = []string{
+var homeFiles = []string{
 	".profile", ".login", ".logout", ".inputrc", ".hushlogin", ".pam_environment", ".xprofile", ".xinitrc", ".xsession", ".xsessionrc",
 	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases",
 	".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout",
@@ -31,15 +31,15 @@ var inHome = []string{
 // or not.
 func ProtectedIn(root, home string) []string {
 	list := []string{filepath.Join(root, ".git") + "/", filepath.Join(root, ".coder") + "/"}
-	if home == "" || !within(filepath.Clean(home), filepath.Clean(root)) {
+	if home == "" || !isWithin(filepath.Clean(home), filepath.Clean(root)) {
 		return list
 	}
 	if filepath.Clean(home) != filepath.Clean(root) {
 		list = append(list, filepath.Join(home, ".coder")+"/")
 	}
-	for _, name := range inHome {
+	for _, name := range homeFiles {
 		path := filepath.Join(home, name)
-		if !exists(path) && !always[name] {
+		if !exists(path) && !alwaysProtected[name] {
 			continue
 		}
 		if strings.HasSuffix(name, "/") {
@@ -50,9 +50,9 @@ func ProtectedIn(root, home string) []string {
 	return list
 }
 
-// ProtectedBehind returns the targets of links in a home that replace its profiles, keys and login
+// ProtectedLinkTargets returns the targets of links in a home that replace its profiles, keys and login
 // programs: such files may be in a workspace.
-func ProtectedBehind(home string) (list []string) {
+func ProtectedLinkTargets(home string) (list []string) {
 	if home == "" {
 		return nil
 	}
@@ -60,7 +60,7 @@ func ProtectedBehind(home string) (list []string) {
 	if err != nil {
 		return nil
 	}
-	for _, name := range inHome {
+	for _, name := range homeFiles {
 		path := filepath.Join(home, name)
 		real, err := filepath.EvalSymlinks(path)
 		if err != nil || real == path {
@@ -74,8 +74,8 @@ func ProtectedBehind(home string) (list []string) {
 	return list
 }
 
-// always are protected even if missing: a shell would run them once created.
-var always = map[string]bool{
+// alwaysProtected are protected even if missing: a shell would run them once created.
+var alwaysProtected = map[string]bool{
 	".profile": true, ".bashrc": true, ".bash_profile": true, ".bash_login": true,
 	".zshrc": true, ".zshenv": true, ".zprofile": true, ".zlogin": true, ".ssh/": true, ".config/fish/": true, ".gitconfig": true,
 }
@@ -86,7 +86,7 @@ var always = map[string]bool{
 // [ProtectedIn], and only if .git exists: a repository that the command creates cannot be protected from
 // it.
 //
-// Check afterwards with [Planted] for the one thing that cannot be prevented.
+// Check afterwards with [FindPlanted] for the one thing that cannot be prevented.
 func ProtectedInForGit(root string) (list []string) {
 	list = append(list, filepath.Join(root, ".coder")+"/")
 	git := filepath.Join(root, ".git")
@@ -117,7 +117,7 @@ const maxConfig = 1 << 20
 // protectedGitDir returns what makes git run something in one git directory.
 func protectedGitDir(git string) (list []string) {
 	list = []string{filepath.Join(git, "config"), filepath.Join(git, "hooks") + "/", filepath.Join(git, "info") + "/"}
-	config, err := repofile.Below(git).Read("config", maxConfig)
+	config, err := repofile.NewRoot(git).Read("config", maxConfig)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) || bytes.Contains(bytes.ToLower(config), []byte("worktreeconfig")) || exists(filepath.Join(git, "config.worktree")) {
 		list = append(list, filepath.Join(git, "config.worktree"))
 	}
@@ -155,13 +155,13 @@ func gitDirsBelow(modules string) (dirs []string) {
 	return dirs
 }
 
-// PlantedIn finds the files of a home that shells and logins run by themselves, like [Planted]. Existing
+// FindPlantedHome finds the files of a home that shells and logins run by themselves, like [FindPlanted]. Existing
 // ones are protected from a command; missing ones cannot be.
-func PlantedIn(home string) map[string]string {
+func FindPlantedHome(home string) map[string]string {
 	found := make(map[string]string)
-	for _, name := range inHome {
+	for _, name := range homeFiles {
 		if path := filepath.Join(home, name); exists(path) {
-			found[path] = stateOf(path)
+			found[path] = stateKey(path)
 		}
 	}
 	return found

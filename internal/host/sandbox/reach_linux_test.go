@@ -39,7 +39,7 @@ func TestConfinedNetwork(t *testing.T) {
 			if got := w.run(t, wrap(t, s, off), c.script); (got.code == 0) != c.off {
 				t.Errorf("without network: %s: %+v", c.script, got)
 			}
-			if bare := w.run(t, Line{}, c.script); c.on && bare.code != 0 {
+			if bare := w.run(t, Wrapper{}, c.script); c.on && bare.code != 0 {
 				t.Logf("%s does not work here at all: %s", c.script, bare.stderr)
 				continue
 			}
@@ -84,7 +84,7 @@ func TestConfinedProcessesOutsideAreOutOfReach(t *testing.T) {
 		w := newWorld(t)
 		through := wrap(t, s, w.limits())
 		for _, script := range []string{`$SELF __attack ptrace $1`, `cat /proc/$1/environ`, `ls /proc/$1/root/`} {
-			if bare := w.run(t, Line{}, script, other); bare.code != 0 {
+			if bare := w.run(t, Wrapper{}, script, other); bare.code != 0 {
 				t.Errorf("%s does not work bare: %+v", script, bare)
 			}
 			if got := w.run(t, through, script, other); got.code == 0 {

@@ -89,7 +89,7 @@ func TestConfinedCommandsSeeEmptyFoldersForRecords(t *testing.T) {
 // records that is made only then.
 func TestFoldersForRecordsAreHiddenFromTheStart(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *Sandbox) {
-		if !s.Protects() {
+		if !s.CanProtect() {
 			t.Skip("it hides nothing where commands may write")
 		}
 		w := newWorld(t)

@@ -16,7 +16,7 @@
 //  3. The Report names every limit that is not enforced.
 //  4. Exit code, environment, standard streams and working directory are those
 //     of the unconfined command, and a signal that ended it can be
-//     reported ([Line.Telling]).
+//     reported ([Line.WithReport]).
 //  5. No process of a command outlives the one started for it, or the process
 //     that started that.
 //
@@ -86,7 +86,7 @@ type Limits struct {
 	Trace bool
 
 	// Hosts are the hosts that the command can still reach, as text for the user. It reaches them only
-	// through an [Outlet], served by the caller; without support for outlets ([Sandbox.HasOutlets]) it
+	// through an [Outlet], served by the caller; without support for outlets ([Sandbox.CanOpenOutlets]) it
 	// reaches none.
 	Hosts []string
 
@@ -136,24 +136,24 @@ var ErrUnavailable = errors.New("commands cannot be confined on this machine")
 
 // Options configure [Find].
 type Options struct {
-	Exe      string        // full path of this program, or another with this package
-	Door     program.Door  // finds other programs; zero finds none
-	Only     string        // if not empty, the only backend to test
-	Patience time.Duration // time limit per backend test; zero means two minutes
+	Exe          string           // full path of this program, or another with this package
+	Launcher     program.Launcher // finds other programs; zero finds none
+	Backend      string           // if not empty, the only backend to test
+	ProbeTimeout time.Duration    // time limit per backend test; zero means two minutes
 }
 
 // Sandbox is what this machine supports to confine commands. It is safe for concurrent use. The nil
 // Sandbox supports nothing.
 type Sandbox struct {
-	backend string
-	through []string // arguments before the helper, if any
-	exe     string
-	abi     int // Landlock version; 0 if there is none
-	why     []string
+	backend     string
+	prefix      []string // arguments before the helper, if any
+	exe         string
+	abi         int // Landlock version; 0 if there is none
+	limitations []string
 
-	mu       sync.Mutex // guards the fields below
-	resolved map[string]string
-	made     []string // placeholders for missing protected paths
+	mu           sync.Mutex // guards the fields below
+	resolved     map[string]string
+	placeholders []string // placeholders for missing protected paths
 }
 
 // Find determines what this machine supports by testing, which takes as long as a command or two. It
@@ -163,14 +163,14 @@ type Sandbox struct {
 func Find(ctx context.Context, o Options) *Sandbox {
 	found := &Sandbox{backend: None, exe: o.Exe, resolved: make(map[string]string)}
 	for _, b := range backends(o) {
-		if o.Only != "" && o.Only != b.name {
+		if o.Backend != "" && o.Backend != b.name {
 			continue
 		}
 		if err := b.probe(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			found.why = append(found.why, fmt.Sprintf("%s: %v", b.name, err))
+			found.limitations = append(found.limitations, fmt.Sprintf("%s: %v", b.name, err))
 			continue
 		}
-		found.backend, found.through, found.abi = b.name, b.through, b.abi
+		found.backend, found.prefix, found.abi = b.name, b.prefix, b.abi
 		break
 	}
 	return found
@@ -178,22 +178,24 @@ func Find(ctx context.Context, o Options) *Sandbox {
 
 // backend is a way to confine commands.
 type backend struct {
-	name    string
-	through []string
-	abi     int
-	probe   func(context.Context) error
+	name   string
+	prefix []string
+	abi    int
+	probe  func(context.Context) error
 }
 
-// Hides reports whether everything in l.Hide is hidden.
-func (s *Sandbox) Hides(l Limits) bool {
-	return s.Protects() || s.Backend() == Landlock && !slices.ContainsFunc(l.Hide, l.writable)
+// CanHide reports whether everything in l.Hide is hidden.
+func (s *Sandbox) CanHide(l Limits) bool {
+	return s.CanProtect() || s.Backend() == Landlock && !slices.ContainsFunc(l.Hide, l.writable)
 }
 
-// HasOutlets reports whether commands without network can have an [Outlet].
-func (s *Sandbox) HasOutlets() bool { return s.Backend() == Namespaces || s.Backend() == Bubblewrap }
+// CanOpenOutlets reports whether commands without network can have an [Outlet].
+func (s *Sandbox) CanOpenOutlets() bool {
+	return s.Backend() == Namespaces || s.Backend() == Bubblewrap
+}
 
-// Protects reports whether paths in writable places can be protected.
-func (s *Sandbox) Protects() bool {
+// CanProtect reports whether paths in writable places can be protected.
+func (s *Sandbox) CanProtect() bool {
 	return slices.Contains([]string{Namespaces, Bubblewrap, Seatbelt}, s.Backend())
 }
 
@@ -205,12 +207,12 @@ func (s *Sandbox) Backend() string {
 	return s.backend
 }
 
-// Why returns why better backends cannot be used, one line each.
-func (s *Sandbox) Why() []string {
+// Limitations returns why better backends cannot be used, one line each.
+func (s *Sandbox) Limitations() []string {
 	if s == nil {
 		return nil
 	}
-	return slices.Clone(s.why)
+	return slices.Clone(s.limitations)
 }
 
 // Wrap returns the line that confines a command to l. It returns ErrUnavailable, or an error about a
@@ -218,78 +220,78 @@ func (s *Sandbox) Why() []string {
 //
 // A missing protected path needs a placeholder so that nobody creates it: Wrap puts an empty file or
 // directory there until Close.
-func (s *Sandbox) Wrap(l Limits) (Line, error) {
+func (s *Sandbox) Wrap(l Limits) (Wrapper, error) {
 	if s.Backend() == None {
-		return Line{}, ErrUnavailable
+		return Wrapper{}, ErrUnavailable
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	places, err := s.places(l)
+	places, err := s.resolveLimits(l)
 	if err != nil {
-		return Line{}, fmt.Errorf("confine command: %w", err)
+		return Wrapper{}, fmt.Errorf("confine command: %w", err)
 	}
-	return s.line(places), nil
+	return s.newWrapper(places), nil
 }
 
-// line returns the line for resolved limits.
-func (s *Sandbox) line(p places) Line {
+// newWrapper returns the line for resolved limits.
+func (s *Sandbox) newWrapper(p resolvedLimits) Wrapper {
 	switch s.backend {
 	case Seatbelt:
-		return Line{Argv: append(slices.Clone(s.through), "-p", profile(p))}
+		return Wrapper{Argv: append(slices.Clone(s.prefix), "-p", seatbeltProfile(p))}
 	case Bubblewrap:
-		line := append(slices.Clone(s.through), bwrapArgs(p)...)
-		line = append(line, helper(s.exe, order{stage: stageBwrap, places: p})...)
-		outside := order{stage: stageOpen, confined: true, places: places{bounds: p.bounds, outlet: p.outlet}, argv: line}
-		return attended(helper(s.exe, outside), p.bounds) // processes started by bwrap do not always die with it
+		line := append(slices.Clone(s.prefix), bwrapArgs(p)...)
+		line = append(line, helperArgv(s.exe, helperSpec{stage: stageBwrap, resolvedLimits: p})...)
+		outside := helperSpec{stage: stageOpen, confined: true, resolvedLimits: resolvedLimits{bounds: p.bounds, outlet: p.outlet}, argv: line}
+		return supervisedWrapper(helperArgv(s.exe, outside), p.bounds) // processes started by bwrap do not always die with it
 	case Landlock:
-		return attended(helper(s.exe, order{stage: stageLandlock, places: p}), p.bounds)
+		return supervisedWrapper(helperArgv(s.exe, helperSpec{stage: stageLandlock, resolvedLimits: p}), p.bounds)
 	default:
-		return inOwnSpaces(s.exe, order{places: p})
+		return namespaceWrapper(s.exe, helperSpec{resolvedLimits: p})
 	}
 }
 
-// inOwnSpaces returns the line of a helper in new namespaces.
-func inOwnSpaces(exe string, o order) Line {
-	o.stage, o.outer, o.starter = stageNamespaces, mountSpace(), processNumber()
-	return Line{Argv: helper(exe, o), Attr: inNamespaces(o.network), Init: true, bounds: o.bounds}
+// namespaceWrapper returns the line of a helper in new namespaces.
+func namespaceWrapper(exe string, o helperSpec) Wrapper {
+	o.stage, o.outerNamespace, o.starter = stageNamespaces, mountNamespace(), ownNumber()
+	return Wrapper{Argv: helperArgv(exe, o), Attr: newNamespaces(o.network), Init: true, bounds: o.bounds}
 }
 
-func helper(exe string, o order) []string {
+func helperArgv(exe string, o helperSpec) []string {
 	return append([]string{exe, HelperName}, o.args()...)
 }
 
-// Attended returns a line that does not confine its command: it only ensures that no process outlives
+// Supervised returns a line that does not confine its command: it only ensures that no process outlives
 // the command or its starter, and that they keep within bounds. exe is as in [Options]. If that is not
 // supported, the line is zero.
-func Attended(exe string, b Bounds) Line {
+func Supervised(exe string, b Bounds) Wrapper {
 	if runtime.GOOS != "linux" || exe == "" {
-		return Line{}
+		return Wrapper{}
 	}
-	return attended(helper(exe, order{stage: stageOpen, places: places{bounds: b}}), b)
+	return supervisedWrapper(helperArgv(exe, helperSpec{stage: stageOpen, resolvedLimits: resolvedLimits{bounds: b}}), b)
 }
 
-// attended returns the line of a helper that ends the other processes itself. When coder dies, the
+// supervisedWrapper returns the line of a helper that ends the other processes itself. When coder dies, the
 // helper gets a signal it can handle, because a killed helper could not end them.
-func attended(argv []string, b Bounds) Line {
-	return Line{Argv: argv, Attr: askedWhenWeDie, Init: true, bounds: b}
+func supervisedWrapper(argv []string, b Bounds) Wrapper {
+	return Wrapper{Argv: argv, Attr: terminateWithParent, Init: true, bounds: b}
 }
 
-// Close removes the placeholders that are still empty, and what [Line.Hold] created. Running commands
+// Close removes the placeholders that are still empty, and what [Line.UseGroup] created. Running commands
 // are then less protected.
 func (s *Sandbox) Close() error {
-	dropGroups()
+	removeUnusedGroups()
 	if s == nil {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, path := range slices.Backward(s.made) {
+	for _, path := range slices.Backward(s.placeholders) {
 		if info, err := os.Lstat(path); err != nil || !info.IsDir() && info.Size() > 0 {
 			continue
 		}
 		_ = os.Remove(path) // fails for a directory in use, since it is not empty
 	}
-	s.made = nil
+	s.placeholders = nil
 	return nil
 }
 
@@ -299,16 +301,16 @@ type Report struct {
 	Enforced    []string
 	NotEnforced []string
 
-	// Whole reports that all requested limits are enforced. NotEnforced may list more than was requested.
-	Whole bool
+	// Complete reports that all requested limits are enforced. NotEnforced may list more than was requested.
+	Complete bool
 }
 
 // Report describes what Wrap with the same limits enforces.
 func (s *Sandbox) Report(l Limits) Report {
-	r := Report{Backend: s.Backend(), Whole: true}
+	r := Report{Backend: s.Backend(), Complete: true}
 	writes := "no writes except to devices such as /dev/null"
 	if len(l.Write) > 0 {
-		writes = "writes only below " + list(l.Write)
+		writes = "writes only below " + joinPaths(l.Write)
 	}
 	var inside []string // protected paths inside writable ones, by name
 	for _, path := range l.Protect {
@@ -317,35 +319,35 @@ func (s *Sandbox) Report(l Limits) Report {
 			inside = append(inside, path)
 		}
 	}
-	protects := "no changes to " + list(inside)
+	protects := "no changes to " + joinPaths(inside)
 	switch r.Backend {
 	case None:
-		r.lacks(writes)
+		r.addNotEnforced(writes)
 		if len(inside) > 0 {
-			r.lacks(protects)
+			r.addNotEnforced(protects)
 		}
 		if len(l.Hide) > 0 {
-			r.lacks("secret files hidden")
+			r.addNotEnforced("secret files hidden")
 		}
 		switch {
 		case l.Network:
 		case len(l.Hosts) > 0:
-			r.lacks("network only to " + several(l.Hosts))
+			r.addNotEnforced("network only to " + summarizeHosts(l.Hosts))
 		default:
-			r.lacks("no network")
+			r.addNotEnforced("no network")
 		}
 		return r
 	case Landlock:
 		r.Enforced = append(r.Enforced, writes)
-		r.lacks("no changes to modes, owners and times of files elsewhere")
+		r.addNotEnforced("no changes to modes, owners and times of files elsewhere")
 		if len(inside) > 0 {
-			r.lacks(protects)
+			r.addNotEnforced(protects)
 		}
 		if len(l.Hide) > 0 {
 			r.Enforced = append(r.Enforced, "secret files outside the workspace hidden")
 		}
 		if slices.ContainsFunc(l.Hide, l.writable) {
-			r.lacks("secret files in the workspace hidden")
+			r.addNotEnforced("secret files in the workspace hidden")
 		}
 	default:
 		r.Enforced = append(r.Enforced, writes)
@@ -359,8 +361,8 @@ func (s *Sandbox) Report(l Limits) Report {
 	switch {
 	case l.Network:
 		r.NotEnforced = append(r.NotEnforced, "the network can be used")
-	case len(l.Hosts) > 0 && s.HasOutlets():
-		r.Enforced = append(r.Enforced, "network only to "+several(l.Hosts)+", by HTTP and HTTPS through a proxy")
+	case len(l.Hosts) > 0 && s.CanOpenOutlets():
+		r.Enforced = append(r.Enforced, "network only to "+summarizeHosts(l.Hosts)+", by HTTP and HTTPS through a proxy")
 	case len(l.Hosts) > 0:
 		r.Enforced = append(r.Enforced, "no network, not even to hosts of safety.network: that needs namespaces or bubblewrap")
 	case r.Backend == Namespaces || r.Backend == Bubblewrap:
@@ -368,12 +370,12 @@ func (s *Sandbox) Report(l Limits) Report {
 	default:
 		r.Enforced = append(r.Enforced, "no network")
 	}
-	s.reportBeyond(&r, l)
+	s.reportExtras(&r, l)
 	return r
 }
 
-// reportBeyond adds what was not requested but is worth knowing.
-func (s *Sandbox) reportBeyond(r *Report, l Limits) {
+// reportExtras adds what was not requested but is worth knowing.
+func (s *Sandbox) reportExtras(r *Report, l Limits) {
 	if r.Backend == Seatbelt {
 		r.NotEnforced = append(r.NotEnforced, "system services can be asked to start programs", "signals reach other programs")
 		if l.Bounds != (Bounds{}) {
@@ -406,17 +408,17 @@ func (s *Sandbox) reportBeyond(r *Report, l Limits) {
 
 // writable reports whether a path is in a writable place, judging only by name.
 func (l Limits) writable(path string) bool {
-	return slices.ContainsFunc(l.Write, func(dir string) bool { return within(filepath.Clean(path), filepath.Clean(dir)) })
+	return slices.ContainsFunc(l.Write, func(dir string) bool { return isWithin(filepath.Clean(path), filepath.Clean(dir)) })
 }
 
-// lacks records a requested limit that is not enforced.
-func (r *Report) lacks(what string) {
+// addNotEnforced records a requested limit that is not enforced.
+func (r *Report) addNotEnforced(what string) {
 	r.NotEnforced = append(r.NotEnforced, what)
-	r.Whole = false
+	r.Complete = false
 }
 
-// several names the first few of hosts.
-func several(hosts []string) string {
+// summarizeHosts names the first few of hosts.
+func summarizeHosts(hosts []string) string {
 	const most = 8
 	if len(hosts) <= most {
 		return strings.Join(hosts, ", ")
@@ -424,8 +426,8 @@ func several(hosts []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(hosts[:most], ", "), len(hosts)-most)
 }
 
-// list names each of paths once.
-func list(paths []string) string {
+// joinPaths names each of paths once.
+func joinPaths(paths []string) string {
 	var once []string
 	for _, p := range paths {
 		if !slices.Contains(once, p) {
@@ -435,9 +437,9 @@ func list(paths []string) string {
 	return strings.Join(once, ", ")
 }
 
-// Line confines a command: a program and its first arguments to put before the command, and requirements
+// Wrapper confines a command: a program and its first arguments to put before the command, and requirements
 // for starting the process. The zero Line confines nothing.
-type Line struct {
+type Wrapper struct {
 	Argv []string
 	Attr func(*syscall.SysProcAttr) // may be nil
 
@@ -445,19 +447,19 @@ type Line struct {
 	// when it gets SIGTERM, and all end when its starter dies, in whatever way.
 	Init bool
 
-	// Journal, if set, must be passed to the process as descriptor [JournalOn].
+	// Journal, if set, must be passed to the process as descriptor [JournalFD].
 	Journal *os.File
 
 	bounds Bounds // resource limits of its processes together
 }
 
-// Hold returns a replacement for Argv for just one command: where supported, the kernel then enforces
+// UseGroup returns a replacement for Argv for just one command: where supported, the kernel then enforces
 // the bounds on its processes. Call release when the process has ended.
-func (l Line) Hold() (argv []string, release func()) { return hold(l.Argv, l.bounds) }
+func (l Wrapper) UseGroup() (argv []string, release func()) { return useGroup(l.Argv, l.bounds) }
 
-// Telling returns a line that reports how the command ended, see [End], to a pipe passed as descriptor
-// [TellOn]. It is for lines with Init, whose own exit code cannot distinguish a signal from a number.
-func (l Line) Telling() Line {
+// WithReport returns a line that reports how the command ended, see [ExitStatus], to a pipe passed as descriptor
+// [ReportFD]. It is for lines with Init, whose own exit code cannot distinguish a signal from a number.
+func (l Wrapper) WithReport() Wrapper {
 	if l.Init {
 		l.Argv = slices.Insert(slices.Clone(l.Argv), 2, "--tell") // after the program and HelperName
 	}
@@ -466,7 +468,7 @@ func (l Line) Telling() Line {
 
 // Apply makes a command that is not yet started run through the line. Its program, environment,
 // directory and streams stay the same.
-func (l Line) Apply(cmd *program.Cmd) {
+func (l Wrapper) Apply(cmd *program.Cmd) {
 	if len(l.Argv) == 0 {
 		return
 	}
@@ -474,10 +476,10 @@ func (l Line) Apply(cmd *program.Cmd) {
 	argv[0] = cmd.Path
 	cmd.Path, cmd.Args = l.Argv[0], append(slices.Clone(l.Argv), argv...)
 	if l.Journal != nil {
-		for len(cmd.ExtraFiles) < JournalOn-2 {
+		for len(cmd.ExtraFiles) < JournalFD-2 {
 			cmd.ExtraFiles = append(cmd.ExtraFiles, nil)
 		}
-		cmd.ExtraFiles[JournalOn-3] = l.Journal
+		cmd.ExtraFiles[JournalFD-3] = l.Journal
 	}
 	if l.Attr != nil {
 		if cmd.SysProcAttr == nil {
@@ -487,14 +489,16 @@ func (l Line) Apply(cmd *program.Cmd) {
 	}
 }
 
-// TellOn is the descriptor on which a helper reports how the command ended, in the form of [End.String].
-const TellOn = 3
+// ReportFD is the descriptor on which a helper reports how the command ended, in the form of [End.String].
+const ReportFD = 3
 
-// End reports how a command ended.
-type End struct {
+// ExitStatus reports how a command ended.
+type ExitStatus struct {
 	Code    int            // exit code, if no signal ended it
 	Signal  syscall.Signal // signal that ended it, or 0
 	Stopped bool           // processes were still running and were stopped
 }
 
-func (e End) String() string { return fmt.Sprintf("%d %d %t\n", e.Code, int(e.Signal), e.Stopped) }
+func (e ExitStatus) String() string {
+	return fmt.Sprintf("%d %d %t\n", e.Code, int(e.Signal), e.Stopped)
+}

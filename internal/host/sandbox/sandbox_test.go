@@ -10,20 +10,20 @@ import (
 )
 
 func TestOrdersAreReadAsWritten(t *testing.T) {
-	for _, want := range []order{
-		{stage: stageNamespaces, outer: "mnt:[1]", starter: "17", argv: []string{"/bin/sh", "-c", "--network"}},
-		{stage: stageLandlock, places: places{write: []string{"/w", "/a=b\n c"}, protect: []string{"/w/.git"}, hide: []string{"/run/x"}, network: true}, argv: []string{"x"}},
+	for _, want := range []helperSpec{
+		{stage: stageNamespaces, outerNamespace: "mnt:[1]", starter: "17", argv: []string{"/bin/sh", "-c", "--network"}},
+		{stage: stageLandlock, resolvedLimits: resolvedLimits{write: []string{"/w", "/a=b\n c"}, protect: []string{"/w/.git"}, hide: []string{"/run/x"}, network: true}, argv: []string{"x"}},
 		{stage: stageBwrap, probe: true},
 	} {
-		got, err := parse(want.args())
+		got, err := parseSpec(want.args())
 		if err != nil || !same(got, want) {
 			t.Errorf("%+v: %+v, %v", want, got, err)
 		}
 	}
 }
 
-func same(a, b order) bool {
-	return a.stage == b.stage && a.probe == b.probe && a.outer == b.outer && a.starter == b.starter && a.network == b.network && slices.Equal(a.argv, b.argv) &&
+func same(a, b helperSpec) bool {
+	return a.stage == b.stage && a.probe == b.probe && a.outerNamespace == b.outerNamespace && a.starter == b.starter && a.network == b.network && slices.Equal(a.argv, b.argv) &&
 		slices.Equal(a.write, b.write) && slices.Equal(a.protect, b.protect) && slices.Equal(a.hide, b.hide)
 }
 
@@ -33,11 +33,11 @@ func FuzzOrder(f *testing.F) {
 	f.Add("--stage=inside\x00--probe\x00--")
 	f.Add("--write=/\x00--\x00x")
 	f.Fuzz(func(t *testing.T, line string) {
-		o, err := parse(strings.Split(line, "\x00"))
+		o, err := parseSpec(strings.Split(line, "\x00"))
 		if err != nil {
 			return
 		}
-		again, err := parse(o.args())
+		again, err := parseSpec(o.args())
 		if err != nil || !same(again, o) {
 			t.Errorf("%+v: %+v, %v", o, again, err)
 		}
@@ -50,8 +50,8 @@ func FuzzOrder(f *testing.F) {
 }
 
 func TestPinsAreTheDirectoriesOnTheWay(t *testing.T) {
-	p := places{write: []string{"/t", "/w"}, protect: []string{"/w/.git/config", "/w/.git/modules/a/config", "/w/.coder", "/t"}}
-	if got := strings.Join(p.pins(), " "); got != "/w/.git /w/.git/modules /w/.git/modules/a" {
+	p := resolvedLimits{write: []string{"/t", "/w"}, protect: []string{"/w/.git/config", "/w/.git/modules/a/config", "/w/.coder", "/t"}}
+	if got := strings.Join(p.pinnedDirs(), " "); got != "/w/.git /w/.git/modules /w/.git/modules/a" {
 		t.Errorf("%s", got)
 	}
 }
@@ -85,7 +85,7 @@ func TestPlacesOfLinkedAndMissingDirectories(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &Sandbox{backend: Namespaces, resolved: make(map[string]string)}
-	p, err := s.places(Limits{Write: []string{link, filepath.Join(root, "missing")}, Protect: []string{link + "/.git/", root + "/outside", root + "/missing/x"}})
+	p, err := s.resolveLimits(Limits{Write: []string{link, filepath.Join(root, "missing")}, Protect: []string{link + "/.git/", root + "/outside", root + "/missing/x"}})
 	if err != nil || !slices.Equal(p.write, []string{real}) || !slices.Equal(p.protect, []string{real + "/.git"}) {
 		t.Errorf("%+v, %v", p, err)
 	}
@@ -93,11 +93,11 @@ func TestPlacesOfLinkedAndMissingDirectories(t *testing.T) {
 
 func TestNoSandboxConfinesNothing(t *testing.T) {
 	for _, s := range []*Sandbox{nil, {}} {
-		if _, err := s.Wrap(Limits{}); !errors.Is(err, ErrUnavailable) || s.Backend() != None || s.Close() != nil || s.Why() != nil {
+		if _, err := s.Wrap(Limits{}); !errors.Is(err, ErrUnavailable) || s.Backend() != None || s.Close() != nil || s.Limitations() != nil {
 			t.Errorf("%v %s", err, s.Backend())
 		}
 		r := s.Report(Limits{Write: []string{"/w"}, Protect: []string{"/w/.git"}})
-		if r.Whole || len(r.Enforced) > 0 || len(r.NotEnforced) != 3 {
+		if r.Complete || len(r.Enforced) > 0 || len(r.NotEnforced) != 3 {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -126,8 +126,8 @@ func TestReports(t *testing.T) {
 			"system services can be asked to start programs|signals reach other programs"},
 	} {
 		r := c.s.Report(c.l)
-		if r.Whole != c.whole || strings.Join(r.Enforced, "|") != c.enforced || strings.Join(r.NotEnforced, "|") != c.notEnforced {
-			t.Errorf("%s:\n%q\n%q\n%v", c.s.backend, r.Enforced, r.NotEnforced, r.Whole)
+		if r.Complete != c.whole || strings.Join(r.Enforced, "|") != c.enforced || strings.Join(r.NotEnforced, "|") != c.notEnforced {
+			t.Errorf("%s:\n%q\n%q\n%v", c.s.backend, r.Enforced, r.NotEnforced, r.Complete)
 		}
 	}
 }
@@ -182,7 +182,7 @@ func TestProtectedInForGit(t *testing.T) {
 	if slices.Contains(got, git+"/") || slices.Contains(got, git+"/config.worktree") {
 		t.Errorf("%q", got)
 	}
-	if planted, _ := Planted(root, "", nil); len(planted) > 0 {
+	if planted, _ := FindPlanted(root, "", nil); len(planted) > 0 {
 		t.Errorf("planted: %q", planted)
 	}
 	for _, name := range []string{"commondir", "modules/a/b/commondir"} {
@@ -190,7 +190,7 @@ func TestProtectedInForGit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if planted, _ := Planted(root, "", nil); len(planted) != 2 {
+	if planted, _ := FindPlanted(root, "", nil); len(planted) != 2 {
 		t.Errorf("planted: %q", planted)
 	}
 }
@@ -225,12 +225,12 @@ func TestBlocked(t *testing.T) {
 		{1, "could not launch process: fork/exec ./m: operation not permitted", true},
 		{1, "--- FAIL: TestX: assertion failed", false},
 	} {
-		if got := Blocked(c.code, "first line\n"+c.stderr+"\nlast", l); (got != "") != c.want {
+		if got := BlockedReason(c.code, "first line\n"+c.stderr+"\nlast", l); (got != "") != c.want {
 			t.Errorf("%d %q: %q", c.code, c.stderr, got)
 		}
 	}
 	l.Network = true
-	if got := Blocked(6, "Could not resolve host: example.com", l); got != "" {
+	if got := BlockedReason(6, "Could not resolve host: example.com", l); got != "" {
 		t.Errorf("with network: %q", got)
 	}
 }
@@ -250,7 +250,7 @@ func TestSetupFailed(t *testing.T) {
 }
 
 func TestBwrapArguments(t *testing.T) {
-	got := strings.Join(bwrapArgs(places{write: []string{"/dev/kvm", "/w"}, protect: []string{"/w/.git/config"}, hide: []string{"/run/docker.sock"}}), " ")
+	got := strings.Join(bwrapArgs(resolvedLimits{write: []string{"/dev/kvm", "/w"}, protect: []string{"/w/.git/config"}, hide: []string{"/run/docker.sock"}}), " ")
 	want := "--ro-bind / / --dev /dev --unshare-pid --unshare-ipc --proc /proc --die-with-parent --unshare-net --dev-bind /dev/kvm /dev/kvm --bind /w /w --bind /w/.git /w/.git --ro-bind /w/.git/config /w/.git/config --ro-bind /dev/null /run/docker.sock --"
 	if got != want {
 		t.Errorf("%s", got)
@@ -258,10 +258,10 @@ func TestBwrapArguments(t *testing.T) {
 }
 
 func TestSeatbeltProfile(t *testing.T) {
-	p := places{write: []string{"/private/tmp", `/w "x" \y`}, protect: []string{`/w "x" \y/.git/config`}, hide: []string{"/run/docker.sock"}}
-	closed := profile(p)
+	p := resolvedLimits{write: []string{"/private/tmp", `/w "x" \y`}, protect: []string{`/w "x" \y/.git/config`}, hide: []string{"/run/docker.sock"}}
+	closed := seatbeltProfile(p)
 	p.network = true
-	got := closed + "\n; with network\n" + profile(p)
+	got := closed + "\n; with network\n" + seatbeltProfile(p)
 	golden := filepath.Join("testdata", "seatbelt.sb")
 	want, err := os.ReadFile(golden)
 	if err != nil {

@@ -20,8 +20,8 @@ func TestConfinedCommandsLeaveNothingBehind(t *testing.T) {
 		w := newWorld(t)
 		line := wrap(t, s, w.limits())
 		spec := shell.Spec{
-			Limit: 1 << 20, Dir: w.work, Env: []string{"PATH=" + os.Getenv("PATH"), "T=" + w.temp},
-			Through: line.Argv, Attr: line.Attr, Init: line.Init,
+			OutputLimit: 1 << 20, Dir: w.work, Env: []string{"PATH=" + os.Getenv("PATH"), "T=" + w.temp},
+			Prefix: line.Argv, Attr: line.Attr, Init: line.Init,
 		}
 		spec.Command = `setsid sh -c 'echo $$ > $T/daemon; sleep 600; :' $T & sleep 600 & while ! test -s $T/daemon; do sleep 0.01; done; echo started`
 		out, err := shell.Run(t.Context(), spec)

@@ -25,19 +25,19 @@ func TestSituation(t *testing.T) {
 	if want == "" {
 		t.Skip("no situation is given")
 	}
-	o := Options{Exe: self(t), Door: program.Outside(os.Environ(), "/nowhere")}
+	o := Options{Exe: self(t), Launcher: program.NewOutside(os.Environ(), "/nowhere")}
 	switch want {
 	case Landlock:
-		o.Door = program.Door{} // there is no bwrap
+		o.Launcher = program.Launcher{} // there is no bwrap
 	case Bubblewrap:
-		o.Only = Bubblewrap // it alone may make namespaces
+		o.Backend = Bubblewrap // it alone may make namespaces
 	}
 	s := Find(t.Context(), o)
 	if s.Backend() != want {
-		t.Fatalf("found %s, want %s: %v", s.Backend(), want, s.Why())
+		t.Fatalf("found %s, want %s: %v", s.Backend(), want, s.Limitations())
 	}
-	if Doubtful() != (want == Landlock) {
-		t.Errorf("there are signs that %s is missing: %v", Namespaces, Doubtful())
+	if LooksIncomplete() != (want == Landlock) {
+		t.Errorf("there are signs that %s is missing: %v", Namespaces, LooksIncomplete())
 	}
 	w := newWorld(t)
 	l := w.secrets(t)
@@ -66,7 +66,7 @@ func TestSituation(t *testing.T) {
 		{l, "$SELF __attack dial tcp 127.0.0.1:1", false, true},
 	} {
 		if !c.everywhere && want == Landlock {
-			if s.Report(c.l).Whole {
+			if s.Report(c.l).Complete {
 				t.Errorf("%s: what is not enforced is not said", c.script)
 			}
 			continue
@@ -139,9 +139,9 @@ func TestASlowMachineIsNoneThatCannot(t *testing.T) {
 	if err := os.WriteFile(exe, []byte("#!/bin/sh\nexec sleep 60\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	got := Find(t.Context(), Options{Exe: exe, Patience: 50 * time.Millisecond})
+	got := Find(t.Context(), Options{Exe: exe, ProbeTimeout: 50 * time.Millisecond})
 	if got.Backend() == None {
-		t.Fatalf("nothing confines: %v", got.Why())
+		t.Fatalf("nothing confines: %v", got.Limitations())
 	}
 	if line, err := got.Wrap(Limits{Write: []string{t.TempDir()}}); err != nil || !slices.Contains(line.Argv, exe) {
 		t.Errorf("%q does not run %s: %v", line.Argv, exe, err)

@@ -25,7 +25,7 @@ const (
 // die with us, as one that is killed just then.
 func startAndGo(argv []string) int {
 	exe, _ := os.Executable()
-	line := inOwnSpaces(exe, order{argv: argv})
+	line := namespaceWrapper(exe, helperSpec{argv: argv})
 	cmd := exec.Command("/bin/sh", append([]string{"-c", fmt.Sprintf(`while test -d /proc/%d; do sleep 0.01; done; exec "$@"`, os.Getpid()), "sh"}, line.Argv...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	line.Attr(cmd.SysProcAttr)
@@ -45,7 +45,7 @@ func TestConfinedNothingRunsForAStarterThatIsGone(t *testing.T) {
 	var said bytes.Buffer
 	starter := exec.Command(self(t), starterName, "/bin/sh", "-c", "echo it runs; sleep 5")
 	starter.Stdout, starter.Stderr = &said, &said // until the last of them has ended
-	if err := starter.Run(); err != nil || !strings.Contains(said.String(), errGone.Error()) {
+	if err := starter.Run(); err != nil || !strings.Contains(said.String(), errStarterGone.Error()) {
 		t.Errorf("%v: %s", err, &said)
 	}
 }
@@ -53,7 +53,7 @@ func TestConfinedNothingRunsForAStarterThatIsGone(t *testing.T) {
 // startAndWait runs a command confined by a backend in a folder.
 func startAndWait(args []string) int {
 	exe, _ := os.Executable()
-	s := Find(context.Background(), Options{Exe: exe, Door: program.Outside(os.Environ(), "/nowhere"), Only: args[0]})
+	s := Find(context.Background(), Options{Exe: exe, Launcher: program.NewOutside(os.Environ(), "/nowhere"), Backend: args[0]})
 	line, err := s.Wrap(Limits{Write: []string{args[1]}})
 	if err != nil {
 		fmt.Println(err)

@@ -14,11 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// witness writes the [Journal] of a command. The kernel holds each call by which a process of the
+// callRecorder writes the [Journal] of a command. The kernel holds each call by which a process of the
 // command would open a file for writing, create, move or remove one, until the witness has recorded its
 // path; then the call continues. The process may change what the witness reads, so the journal is a
 // record and no protection.
-type witness struct {
+type callRecorder struct {
 	listener int
 	journal  int
 	run      string
@@ -26,46 +26,46 @@ type witness struct {
 	wrappers []os.FileInfo  // the programs that confine the command, until a different one runs
 }
 
-// passing describes a writing call and its file name arguments.
-type passing struct {
+// recordedCall describes a writing call and its file name arguments.
+type recordedCall struct {
 	flags int // argument with the open flags, or -1
-	names []nameAt
+	names []pathArg
 	kind  byte // kind of its journal entry
 }
 
-// nameAt tells where a call names a file: the argument with the directory that the name starts from, or
+// pathArg tells where a call names a file: the argument with the directory that the name starts from, or
 // -1 for the working directory, and the one with the name, or -1 if the directory descriptor is the file
 // itself.
-type nameAt struct {
-	dir, name int
-	follows   bool // the call follows a link there
+type pathArg struct {
+	dir, name   int
+	followsLink bool // the call follows a link there
 }
 
 const noArg = -1
 
-// passings are calls of every platform; legacyPassings exist only on some.
-var passings = map[uint32]passing{
-	unix.SYS_OPENAT:    {2, []nameAt{{0, 1, true}}, entryOpen},
-	unix.SYS_OPENAT2:   {noArg, []nameAt{{0, 1, true}}, entryOpen},
-	unix.SYS_RENAMEAT2: {noArg, []nameAt{{0, 1, false}, {2, 3, false}}, entryTree},
-	unix.SYS_UNLINKAT:  {noArg, []nameAt{{0, 1, false}}, entryGone},
-	unix.SYS_MKDIRAT:   {noArg, []nameAt{{0, 1, false}}, entryFile},
-	unix.SYS_MKNODAT:   {noArg, []nameAt{{0, 1, false}}, entryFile},
-	unix.SYS_LINKAT:    {noArg, []nameAt{{2, 3, false}}, entryFile},
-	unix.SYS_SYMLINKAT: {noArg, []nameAt{{1, 2, false}}, entryFile},
-	unix.SYS_TRUNCATE:  {noArg, []nameAt{{noArg, 0, true}}, entryFile},
-	unix.SYS_FCHMOD:    {noArg, []nameAt{{0, noArg, false}}, entryFile},
-	unix.SYS_FCHMODAT:  {noArg, []nameAt{{0, 1, true}}, entryFile},
-	unix.SYS_FCHMODAT2: {noArg, []nameAt{{0, 1, true}}, entryFile},
+// recordedCalls are calls of every platform; legacyCalls exist only on some.
+var recordedCalls = map[uint32]recordedCall{
+	unix.SYS_OPENAT:    {2, []pathArg{{0, 1, true}}, entryOpen},
+	unix.SYS_OPENAT2:   {noArg, []pathArg{{0, 1, true}}, entryOpen},
+	unix.SYS_RENAMEAT2: {noArg, []pathArg{{0, 1, false}, {2, 3, false}}, entryTree},
+	unix.SYS_UNLINKAT:  {noArg, []pathArg{{0, 1, false}}, entryRemoved},
+	unix.SYS_MKDIRAT:   {noArg, []pathArg{{0, 1, false}}, entryFile},
+	unix.SYS_MKNODAT:   {noArg, []pathArg{{0, 1, false}}, entryFile},
+	unix.SYS_LINKAT:    {noArg, []pathArg{{2, 3, false}}, entryFile},
+	unix.SYS_SYMLINKAT: {noArg, []pathArg{{1, 2, false}}, entryFile},
+	unix.SYS_TRUNCATE:  {noArg, []pathArg{{noArg, 0, true}}, entryFile},
+	unix.SYS_FCHMOD:    {noArg, []pathArg{{0, noArg, false}}, entryFile},
+	unix.SYS_FCHMODAT:  {noArg, []pathArg{{0, 1, true}}, entryFile},
+	unix.SYS_FCHMODAT2: {noArg, []pathArg{{0, 1, true}}, entryFile},
 }
 
 // writingFlags are the open flags that can write or create a file.
 const writingFlags = unix.O_WRONLY | unix.O_RDWR | unix.O_CREAT | unix.O_TRUNC
 
-// watch makes the kernel report this thread's and its children's calls to a witness. It fails if the
+// startRecorder makes the kernel report this thread's and its children's calls to a witness. It fails if the
 // kernel cannot, if another listener exists, and if it would take privileges from a command that may
 // have them.
-func watch(o order) (*witness, error) {
+func startRecorder(o helperSpec) (*callRecorder, error) {
 	arch, ok := auditArch[runtime.GOARCH]
 	if !ok || runtime.GOARCH == "ppc64le" { // its calls are not all in passings
 		return nil, errors.ErrUnsupported
@@ -78,7 +78,7 @@ func watch(o order) (*witness, error) {
 			}
 		}
 	}
-	filter := witnessed(arch)
+	filter := recorderFilter(arch)
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	listen := uintptr(unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW | unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)
 	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, listen|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, uintptr(unsafe.Pointer(&prog)))
@@ -88,33 +88,33 @@ func watch(o order) (*witness, error) {
 	if errno != 0 {
 		return nil, errno
 	}
-	return &witness{listener: int(fd), journal: JournalOn, run: o.journal, seen: make(map[string]int)}, nil
+	return &callRecorder{listener: int(fd), journal: JournalFD, run: o.journalRun, seen: make(map[string]int)}, nil
 }
 
-// witnessed returns the filter that reports the calls in passings.
-func witnessed(arch uint32) (f []unix.SockFilter) {
+// recorderFilter returns the filter that reports the calls in passings.
+func recorderFilter(arch uint32) (f []unix.SockFilter) {
 	f = append(f,
-		unix.SockFilter{Code: load, K: atArch},
-		unix.SockFilter{Code: equal, K: arch, Jt: 1},
-		pass, // other platforms, if allowed at all, are not recorded
-		unix.SockFilter{Code: load, K: atNumber},
+		unix.SockFilter{Code: opLoad, K: offArch},
+		unix.SockFilter{Code: opEqual, K: arch, Jt: 1},
+		allowCall, // other platforms, if allowed at all, are not recorded
+		unix.SockFilter{Code: opLoad, K: offNumber},
 	)
-	tell := unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_USER_NOTIF}
-	for _, all := range []map[uint32]passing{passings, legacyPassings} {
+	tell := unix.SockFilter{Code: opReturn, K: unix.SECCOMP_RET_USER_NOTIF}
+	for _, all := range []map[uint32]recordedCall{recordedCalls, legacyCalls} {
 		for call, p := range all {
 			if p.flags == noArg {
-				f = append(f, unix.SockFilter{Code: equal, K: call, Jf: 1}, tell)
+				f = append(f, unix.SockFilter{Code: opEqual, K: call, Jf: 1}, tell)
 				continue
 			}
 			f = append(f,
-				unix.SockFilter{Code: equal, K: call, Jf: 4},
-				unix.SockFilter{Code: load, K: uint32(atArg0 + 8*p.flags)},
+				unix.SockFilter{Code: opEqual, K: call, Jf: 4},
+				unix.SockFilter{Code: opLoad, K: uint32(offArg0 + 8*p.flags)},
 				unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, K: writingFlags, Jf: 1},
-				tell, pass,
+				tell, allowCall,
 			)
 		}
 	}
-	return append(f, pass)
+	return append(f, allowCall)
 }
 
 // notification is a call that the kernel holds; reply is the answer to it.
@@ -135,26 +135,26 @@ type (
 	}
 )
 
-// attend records the command's calls and continues them, one by one, until the helper ends.
-func (w *witness) attend() {
+// serve records the command's calls and continues them, one by one, until the helper ends.
+func (w *callRecorder) serve() {
 	for {
 		var n notification
 		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(w.listener), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&n))); errno != 0 {
 			if errno != unix.EINTR && errno != unix.ENOENT { // the caller was killed meanwhile
-				w.write(entryUnseen, "")
+				w.writeEntry(entryUnseen, "")
 				return
 			}
 			continue
 		}
-		w.note(n)
+		w.recordCall(n)
 		r := reply{id: n.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
 		_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(w.listener), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&r))) // the caller may have been killed
 	}
 }
 
-// wraps reports whether a call comes from a program that confines the command, before the command
+// isWrapper reports whether a call comes from a program that confines the command, before the command
 // starts. Files that it creates are not the command's.
-func (w *witness) wraps(n notification) bool {
+func (w *callRecorder) isWrapper(n notification) bool {
 	if len(w.wrappers) == 0 {
 		return false
 	}
@@ -166,50 +166,50 @@ func (w *witness) wraps(n notification) bool {
 	return false
 }
 
-// note records what a call is about to touch.
-func (w *witness) note(n notification) {
-	if w.wraps(n) {
+// recordCall records what a call is about to touch.
+func (w *callRecorder) recordCall(n notification) {
+	if w.isWrapper(n) {
 		return
 	}
-	p, ok := passings[uint32(n.call)]
+	p, ok := recordedCalls[uint32(n.call)]
 	if !ok {
-		p = legacyPassings[uint32(n.call)]
+		p = legacyCalls[uint32(n.call)]
 	}
-	if n.call == unix.SYS_RENAMEAT2 && n.args[4]&unix.RENAME_NOREPLACE != 0 && w.occupied(n, p.names[1]) {
+	if n.call == unix.SYS_RENAMEAT2 && n.args[4]&unix.RENAME_NOREPLACE != 0 && w.targetExists(n, p.names[1]) {
 		return // the call will fail; mv tries this first
 	}
 	for _, at := range p.names {
-		name, err := w.nameOf(n, at)
-		if errors.Is(err, errUnread) {
-			w.write(entryUnseen, "")
+		name, err := w.absName(n, at)
+		if errors.Is(err, errNotInspected) {
+			w.writeEntry(entryUnseen, "")
 			continue
 		}
-		name = reopened(n.pid, name)
-		for range mostLinks {
-			path, ok := located(name)
+		name = resolveFD(n.pid, name)
+		for range maxFinalLinks {
+			path, ok := resolveDir(name)
 			if !ok {
 				break // missing, or in a place that is not recorded
 			}
-			w.write(p.kind, path)
+			w.writeEntry(p.kind, path)
 			to, err := os.Readlink(path)
-			if err != nil || !at.follows {
+			if err != nil || !at.followsLink {
 				break
 			}
 			if name = to; !filepath.IsAbs(to) {
 				name = filepath.Dir(path) + "/" + to
 			}
-			name = reopened(n.pid, name)
+			name = resolveFD(n.pid, name)
 		}
 	}
 }
 
-// occupied reports whether a file exists where a call names one.
-func (w *witness) occupied(n notification, at nameAt) bool {
-	name, err := w.nameOf(n, at)
+// targetExists reports whether a file exists where a call names one.
+func (w *callRecorder) targetExists(n notification, at pathArg) bool {
+	name, err := w.absName(n, at)
 	if err != nil {
 		return false
 	}
-	path, ok := located(name)
+	path, ok := resolveDir(name)
 	if !ok {
 		return false
 	}
@@ -217,10 +217,10 @@ func (w *witness) occupied(n notification, at nameAt) bool {
 	return err == nil
 }
 
-// reopened returns the file behind a descriptor name such as /dev/fd/3, or the name itself for other
+// resolveFD returns the file behind a descriptor name such as /dev/fd/3, or the name itself for other
 // names.
-func reopened(pid uint32, name string) string {
-	number, ok := standard[name]
+func resolveFD(pid uint32, name string) string {
+	number, ok := stdStreams[name]
 	for _, from := range []string{"/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/"} {
 		if rest, is := strings.CutPrefix(name, from); is {
 			number, ok = rest, true
@@ -236,23 +236,23 @@ func reopened(pid uint32, name string) string {
 	return to
 }
 
-// standard maps the names of the standard streams to descriptors.
-var standard = map[string]string{"/dev/stdin": "0", "/dev/stdout": "1", "/dev/stderr": "2"}
+// stdStreams maps the names of the standard streams to descriptors.
+var stdStreams = map[string]string{"/dev/stdin": "0", "/dev/stdout": "1", "/dev/stderr": "2"}
 
-// mostLinks limits the links at the end of a path.
-const mostLinks = 40
+// maxFinalLinks limits the links at the end of a path.
+const maxFinalLinks = 40
 
-// errUnread reports a process that could not be inspected.
-var errUnread = errors.New("cannot be read")
+// errNotInspected reports a process that could not be inspected.
+var errNotInspected = errors.New("cannot be read")
 
-// nameOf returns the absolute name that a call gives.
-func (w *witness) nameOf(n notification, at nameAt) (string, error) {
+// absName returns the absolute name that a call gives.
+func (w *callRecorder) absName(n notification, at pathArg) (string, error) {
 	proc := "/proc/" + strconv.FormatUint(uint64(n.pid), 10)
 	name := ""
 	if at.name != noArg {
 		var err error
 		if name, err = readString(int(n.pid), uintptr(n.args[at.name])); err != nil {
-			return "", errUnread
+			return "", errNotInspected
 		}
 		if filepath.IsAbs(name) {
 			return name, nil
@@ -270,7 +270,7 @@ func (w *witness) nameOf(n notification, at nameAt) (string, error) {
 	case errors.Is(err, os.ErrNotExist):
 		return "", err // no such descriptor, or the process has ended
 	case err != nil:
-		return "", errUnread
+		return "", errNotInspected
 	case name == "":
 		return dir, nil
 	}
@@ -297,9 +297,9 @@ func readString(pid int, at uintptr) (string, error) {
 	return "", unix.ENAMETOOLONG
 }
 
-// located returns where a name really is, with all links except the last resolved. ok is false if its
+// resolveDir returns where a name really is, with all links except the last resolved. ok is false if its
 // directory does not exist, and in /dev and /proc, which are not recorded.
-func located(name string) (string, bool) {
+func resolveDir(name string) (string, bool) {
 	name = strings.TrimRight(name, "/")
 	at := strings.LastIndexByte(name, '/')
 	if at < 0 || strings.HasPrefix(name, "/dev/") || strings.HasPrefix(name, "/proc/") {
@@ -321,11 +321,11 @@ func located(name string) (string, bool) {
 	return filepath.Join(dir, base), true
 }
 
-// write adds an entry to the journal: once, or if counted, up to mostCounted times.
-func (w *witness) write(kind byte, path string) {
+// writeEntry adds an entry to the journal: once, or if counted, up to maxCounted times.
+func (w *callRecorder) writeEntry(kind byte, path string) {
 	most := 1
-	if kind == entryOpen || kind == entryGone || kind == entryTree {
-		most = mostCounted
+	if kind == entryOpen || kind == entryRemoved || kind == entryTree {
+		most = maxCounted
 	}
 	line := w.run + " " + string(kind) + path + "\x00"
 	if w.seen[line] >= most {
@@ -335,16 +335,16 @@ func (w *witness) write(kind byte, path string) {
 	_, _ = unix.Write(w.journal, []byte(line)) // an in-memory file
 }
 
-// keepJournal starts the journal that an order requests, for the program at path.
-func keepJournal(o order, path string) {
-	w, err := watch(o)
+// startJournal starts the journal that an order requests, for the program at path.
+func startJournal(o helperSpec, path string) {
+	w, err := startRecorder(o)
 	if err != nil {
-		w = &witness{journal: JournalOn, run: o.journal, seen: make(map[string]int)}
-		w.write(entryBegin, "")
-		w.write(entryUnseen, "")
+		w = &callRecorder{journal: JournalFD, run: o.journalRun, seen: make(map[string]int)}
+		w.writeEntry(entryBegin, "")
+		w.writeEntry(entryUnseen, "")
 		return
 	}
-	w.write(entryBegin, "")
+	w.writeEntry(entryBegin, "")
 	if o.confined {
 		for _, name := range []string{path, "/proc/self/exe"} { // the wrapper starts this program again, to complete the confinement
 			if f, err := os.Stat(name); err == nil {
@@ -352,10 +352,10 @@ func keepJournal(o order, path string) {
 			}
 		}
 	}
-	go w.attend()
+	go w.serve()
 }
 
-// closeJournal records that the command and its remaining processes have ended.
-func closeJournal(o order) {
-	(&witness{journal: JournalOn, run: o.journal, seen: make(map[string]int)}).write(entryEnd, "")
+// endJournal records that the command and its remaining processes have ended.
+func endJournal(o helperSpec) {
+	(&callRecorder{journal: JournalFD, run: o.journalRun, seen: make(map[string]int)}).writeEntry(entryEnd, "")
 }

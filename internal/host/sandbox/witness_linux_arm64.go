@@ -2,6 +2,6 @@ package sandbox
 
 import "golang.org/x/sys/unix"
 
-var legacyPassings = map[uint32]passing{
-	unix.SYS_RENAMEAT: {noArg, []nameAt{{0, 1, false}, {2, 3, false}}, entryTree},
+var legacyCalls = map[uint32]recordedCall{
+	unix.SYS_RENAMEAT: {noArg, []pathArg{{0, 1, false}, {2, 3, false}}, entryTree},
 }

@@ -2,4 +2,4 @@
 
 package sandbox
 
-var legacyPassings map[uint32]passing
+var legacyCalls map[uint32]recordedCall

@@ -103,12 +103,12 @@ func eachBackend(t *testing.T, test func(*testing.T, *Sandbox)) {
 
 func findOnly(t testing.TB, name string) *Sandbox {
 	t.Helper()
-	s := Find(t.Context(), Options{Exe: self(t), Door: program.Outside(os.Environ(), "/nowhere"), Only: name})
+	s := Find(t.Context(), Options{Exe: self(t), Launcher: program.NewOutside(os.Environ(), "/nowhere"), Backend: name})
 	if s.Backend() != name && !possible(name) {
-		t.Skipf("there is no %s here: %v", name, s.Why())
+		t.Skipf("there is no %s here: %v", name, s.Limitations())
 	}
 	if s.Backend() != name {
-		t.Fatalf("%s does not work: %v", name, s.Why())
+		t.Fatalf("%s does not work: %v", name, s.Limitations())
 	}
 	t.Cleanup(func() { s.Close() })
 	return s
@@ -174,13 +174,13 @@ type ended struct {
 }
 
 // run runs a shell script in the workspace, through what is given.
-func (w world) run(t testing.TB, through Line, script string, args ...string) ended {
+func (w world) run(t testing.TB, through Wrapper, script string, args ...string) ended {
 	t.Helper()
 	return finish(t, w.command(t, through, script, args...))
 }
 
 // command is a shell script that was not started yet.
-func (w world) command(t testing.TB, through Line, script string, args ...string) *exec.Cmd {
+func (w world) command(t testing.TB, through Wrapper, script string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", append([]string{"-c", script, "sh"}, args...)...)
 	cmd.Dir = w.work
@@ -219,7 +219,7 @@ func finish(t testing.TB, cmd *exec.Cmd, more ...*os.File) ended {
 	}
 	ws := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	e := ended{code: ws.ExitStatus(), stdout: stdout.String(), stderr: stderr.String()}
-	var end End
+	var end ExitStatus
 	if text, _ := io.ReadAll(told); len(text) > 0 {
 		if _, err := fmt.Sscanf(string(text), "%d %d %t", &end.Code, &end.Signal, &end.Stopped); err != nil {
 			t.Fatalf("told %q: %v", text, err)
@@ -234,13 +234,13 @@ func finish(t testing.TB, cmd *exec.Cmd, more ...*os.File) ended {
 	return e
 }
 
-func wrap(t testing.TB, s *Sandbox, l Limits) Line {
+func wrap(t testing.TB, s *Sandbox, l Limits) Wrapper {
 	t.Helper()
 	through, err := s.Wrap(l)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return through.Telling()
+	return through.WithReport()
 }
 
 // state tells what is below paths: names, modes, owners and contents.

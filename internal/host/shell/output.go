@@ -41,16 +41,16 @@ func (o Output) Text() string {
 	return Clean(head) + fmt.Sprintf("\n[%d bytes left out]\n", o.Dropped) + Clean(tail)
 }
 
-// keeper keeps the first and the last bytes written to it, limit bytes in total.
-type keeper struct {
-	limit int
-	head  []byte
-	ring  []byte // the latest bytes after head; a ring once full
-	next  int    // index of the oldest byte in a full ring
-	total int64
+// headTailBuffer keeps the first and the last bytes written to it, limit bytes in total.
+type headTailBuffer struct {
+	limit  int
+	head   []byte
+	ring   []byte // the latest bytes after head; a ring once full
+	oldest int    // index of the oldest byte in a full ring
+	total  int64
 }
 
-func (k *keeper) write(b []byte) {
+func (k *headTailBuffer) write(b []byte) {
 	k.total += int64(len(b))
 	n := min(len(b), (k.limit+1)/2-len(k.head))
 	k.head = append(k.head, b[:n]...)
@@ -60,26 +60,26 @@ func (k *keeper) write(b []byte) {
 	n = min(len(b), size-len(k.ring))
 	k.ring = append(k.ring, b[:n]...)
 	for b = b[n:]; len(b) > 0; {
-		n := copy(k.ring[k.next:], b)
-		k.next = (k.next + n) % size
+		n := copy(k.ring[k.oldest:], b)
+		k.oldest = (k.oldest + n) % size
 		b = b[n:]
 	}
 }
 
-func (k *keeper) output() Output {
-	o := Output{Head: k.head, Tail: slices.Concat(k.ring[k.next:], k.ring[:k.next])}
+func (k *headTailBuffer) output() Output {
+	o := Output{Head: k.head, Tail: slices.Concat(k.ring[k.oldest:], k.ring[:k.oldest])}
 	o.Dropped = k.total - int64(o.Len())
 	return o
 }
 
 // pump copies one stream of a command to a bounded buffer, and to a live writer, if any.
 type pump struct {
-	from *os.File
-	live io.Writer
-	turn *sync.Mutex // held while calling a live writer
-	kept keeper
-	held bool // a process held the stream open after the command
-	done chan struct{}
+	from     *os.File
+	live     io.Writer
+	liveMu   *sync.Mutex // held while calling a live writer
+	saved    headTailBuffer
+	leftOpen bool // a process held the stream open after the command
+	done     chan struct{}
 }
 
 func newPump(limit int, live io.Writer, turn *sync.Mutex) (*pump, *os.File, error) {
@@ -87,7 +87,7 @@ func newPump(limit int, live io.Writer, turn *sync.Mutex) (*pump, *os.File, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	return &pump{from: r, live: live, turn: turn, kept: keeper{limit: limit}, done: make(chan struct{})}, w, nil
+	return &pump{from: r, live: live, liveMu: turn, saved: headTailBuffer{limit: limit}, done: make(chan struct{})}, w, nil
 }
 
 // run starts copying; done is closed at the end of the stream.
@@ -97,7 +97,7 @@ func (p *pump) run() {
 		buf := make([]byte, 32<<10)
 		for {
 			n, err := p.from.Read(buf)
-			p.take(buf[:n])
+			p.store(buf[:n])
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				_ = p.from.SetReadDeadline(time.Time{})
 				conn, err := p.from.SyscallConn()
@@ -105,16 +105,16 @@ func (p *pump) run() {
 					return
 				}
 				_ = conn.Read(func(fd uintptr) bool {
-					for took := 0; took < maxRest; {
+					for took := 0; took < maxPipeData; {
 						n, err := syscall.Read(int(fd), buf)
 						if err == syscall.EINTR {
 							continue
 						}
 						if n <= 0 || err != nil {
-							p.held = err == syscall.EAGAIN
+							p.leftOpen = err == syscall.EAGAIN
 							break
 						}
-						p.take(buf[:n])
+						p.store(buf[:n])
 						took += n
 					}
 					return true
@@ -128,27 +128,27 @@ func (p *pump) run() {
 	}()
 }
 
-func (p *pump) take(b []byte) {
-	p.kept.write(b)
+func (p *pump) store(b []byte) {
+	p.saved.write(b)
 	if p.live == nil || len(b) == 0 {
 		return
 	}
-	p.turn.Lock()
-	defer p.turn.Unlock()
+	p.liveMu.Lock()
+	defer p.liveMu.Unlock()
 	if _, err := p.live.Write(b); err != nil {
 		p.live = nil
 	}
 }
 
-// hurry makes the pump stop waiting for more data.
-func (p *pump) hurry() { _ = p.from.SetReadDeadline(time.Unix(1, 0)) }
+// stopWaiting makes the pump stop waiting for more data.
+func (p *pump) stopWaiting() { _ = p.from.SetReadDeadline(time.Unix(1, 0)) }
 
-// maxRest is more than a pipe can hold.
-const maxRest = 2 << 20
+// maxPipeData is more than a pipe can hold.
+const maxPipeData = 2 << 20
 
 func (p *pump) finish() Output {
 	p.close()
-	return p.kept.output()
+	return p.saved.output()
 }
 
 func (p *pump) close() { p.from.Close() }

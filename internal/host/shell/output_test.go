@@ -13,7 +13,7 @@ func FuzzKeeper(f *testing.F) {
 		if limit < 0 || limit > 1<<12 || chunk < 0 {
 			return
 		}
-		k := keeper{limit: limit}
+		k := headTailBuffer{limit: limit}
 		for rest := b; len(rest) > 0; {
 			n := min(chunk%100+1, len(rest))
 			k.write(rest[:n])

@@ -11,7 +11,7 @@ import (
 func bash(t *testing.T) shell.Program {
 	t.Helper()
 	p := shell.Find()
-	if !p.Bash() {
+	if !p.IsBash() {
 		t.Skip("bash is not installed")
 	}
 	return p

@@ -9,18 +9,18 @@ import (
 	"syscall"
 )
 
-// dieWithUs does nothing on systems without such a signal.
-func dieWithUs(*syscall.SysProcAttr) {}
+// killWithParent does nothing on systems without such a signal.
+func killWithParent(*syscall.SysProcAttr) {}
 
-// adopt does nothing where orphans cannot be adopted.
-func adopt() {}
+// becomeSubreaper does nothing where orphans cannot be adopted.
+func becomeSubreaper() {}
 
-// recognise does nothing: only the process group identifies the family here.
-func (f *family) recognise() {}
+// recordStart does nothing: only the process group identifies the family here.
+func (f *family) recordStart() {}
 
-// living returns the shell if the session's first process group has members; others cannot be found
+// livingMembers returns the shell if the session's first process group has members; others cannot be found
 // here.
-func (f *family) living() []member {
+func (f *family) livingMembers() []member {
 	if syscall.Kill(-f.session, 0) == syscall.ESRCH {
 		return nil
 	}
@@ -30,18 +30,18 @@ func (f *family) living() []member {
 // reap does nothing: orphans are not adopted here.
 func (f *family) reap() {}
 
-// Sweep does nothing here: what a killed program left cannot be found.
-func Sweep(context.Context, string) (ended int, err error) { return 0, nil }
+// KillStrays does nothing here: what a killed program left cannot be found.
+func KillStrays(context.Context, string) (ended int, err error) { return 0, nil }
 
-// ProgramName returns the name of this program's process.
-func ProgramName() string { return self().String() }
+// ProcessName returns the name of this program's process.
+func ProcessName() string { return ownStarter().String() }
 
-// Ended always returns false here, since it cannot be known.
-func Ended(string) bool { return false }
+// HasEnded always returns false here, since it cannot be known.
+func HasEnded(string) bool { return false }
 
-// starter is a process that runs commands.
-type starter struct{ pid int }
+// starterID is a process that runs commands.
+type starterID struct{ pid int }
 
-func (p starter) String() string { return strconv.Itoa(p.pid) }
+func (p starterID) String() string { return strconv.Itoa(p.pid) }
 
-func self() starter { return starter{os.Getpid()} }
+func ownStarter() starterID { return starterID{os.Getpid()} }

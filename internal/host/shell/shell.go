@@ -8,7 +8,7 @@
 //     its own session. On Linux daemons are recognised by a mark in
 //     their environment, by the output they hold open, or as orphans; elsewhere
 //     they escape. If coder is killed before Run returns, the shell dies with
-//     it, and the next call of [Sweep] ends the rest.
+//     it, and the next call of [KillStrays] ends the rest.
 //  3. Nothing the command wrote before it ended is lost, unless it exceeds
 //     the limit: then the beginning and the end are kept and the middle is
 //     dropped, so memory is bounded.
@@ -69,11 +69,11 @@ type Spec struct {
 	Timeout time.Duration // none if zero
 	Stdin   []byte        // its standard input; empty if nil
 
-	// Through, if not empty, is another program and its first arguments, put before the shell: the command
+	// Prefix, if not empty, is another program and its first arguments, put before the shell: the command
 	// runs as Through… Shell -c Command. The program must run what follows its own arguments and exit as
 	// that does, like env, nice or a sandbox. Use its full path: a bare name is searched on coder's PATH,
 	// not on Env's.
-	Through []string
+	Prefix []string
 	// Attr, if not nil, sets further attributes for starting that program.
 	Attr func(*syscall.SysProcAttr)
 	// Init reports that the program is the first of all processes of the command: none outlives it, they all
@@ -89,8 +89,8 @@ type Spec struct {
 	// Terminal, if set, replaces the command's input and its captured output.
 	Terminal *os.File
 
-	// Limit is how many bytes of each stream are saved; zero saves none.
-	Limit int
+	// OutputLimit is how many bytes of each stream are saved; zero saves none.
+	OutputLimit int
 
 	// Stdout and Stderr, if set, also receive the output, live and unlimited. They are never called
 	// concurrently and should not block. After a failure they are not called again.
@@ -116,8 +116,8 @@ type Outcome struct {
 	Duration       time.Duration
 }
 
-// Truncated reports whether any output was dropped.
-func (o Outcome) Truncated() bool { return o.Stdout.Dropped > 0 || o.Stderr.Dropped > 0 }
+// IsTruncated reports whether any output was dropped.
+func (o Outcome) IsTruncated() bool { return o.Stdout.Dropped > 0 || o.Stderr.Dropped > 0 }
 
 // Run runs a command to its end. It returns an error if the command cannot start, or ctx.Err(); a
 // failing command is not an error.
@@ -130,7 +130,7 @@ func Run(ctx context.Context, spec Spec) (Outcome, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
-	began := now(spec)
+	began := specNow(spec)
 	p, err := start(spec)
 	if err != nil {
 		return Outcome{}, err
@@ -140,13 +140,13 @@ func Run(ctx context.Context, spec Spec) (Outcome, error) {
 	}
 	var out Outcome
 	err = p.wait(ctx, spec.Timeout, &out)
-	out.Escaped = p.stdout.held || p.stderr.held
+	out.Escaped = p.stdout.leftOpen || p.stderr.leftOpen
 	out.Stdout, out.Stderr = p.stdout.finish(), p.stderr.finish()
-	out.Duration = now(spec).Sub(began)
+	out.Duration = specNow(spec).Sub(began)
 	return out, err
 }
 
-func now(spec Spec) (t time.Time) {
+func specNow(spec Spec) (t time.Time) {
 	if spec.Now != nil {
 		t = spec.Now()
 	}
@@ -158,21 +158,21 @@ type process struct {
 	family         *family
 	exited         chan struct{}
 	stdout, stderr *pump
-	told           *os.File // receives how it ended, if Init is set
+	report         *os.File // receives how it ended, if Init is set
 }
 
-// serial counts the commands of this process.
-var serial atomic.Int64
+// commandCount counts the commands of this process.
+var commandCount atomic.Int64
 
 func start(spec Spec) (*process, error) {
-	argv := append(slices.Clone(spec.Through), spec.Shell.argv(spec.Command)...)
-	cmd := program.Exactly(context.Background(), argv[0], argv[1:]...)
+	argv := append(slices.Clone(spec.Prefix), spec.Shell.argv(spec.Command)...)
+	cmd := program.TrustedCommand(context.Background(), argv[0], argv[1:]...)
 	cmd.Dir = spec.Dir
 	// Leave out variables and exported functions that change the meaning of a line.
 	cmd.Env = make([]string, 0, len(spec.Env)+3)
 	for _, kv := range spec.Env {
 		name, value, _ := strings.Cut(kv, "=")
-		if !strings.HasPrefix(name, "BASH") && !slices.Contains(meanings, name) && !strings.HasPrefix(value, "() {") {
+		if !strings.HasPrefix(name, "BASH") && !slices.Contains(shellVariables, name) && !strings.HasPrefix(value, "() {") {
 			cmd.Env = append(cmd.Env, kv)
 		}
 	}
@@ -186,25 +186,25 @@ func start(spec Spec) (*process, error) {
 			outer = kv + "/"
 		}
 	}
-	mark := fmt.Sprintf("%s%v-%d", outer, self(), serial.Add(1))
+	mark := fmt.Sprintf("%s%v-%d", outer, ownStarter(), commandCount.Add(1))
 	cmd.Env = append(cmd.Env, mark)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if spec.Terminal != nil && len(spec.Through) == 0 { // otherwise the Through program does that
+	if spec.Terminal != nil && len(spec.Prefix) == 0 { // otherwise the Through program does that
 		cmd.SysProcAttr.Setctty = true
 	}
-	dieWithUs(cmd.SysProcAttr)
+	killWithParent(cmd.SysProcAttr)
 	if spec.Attr != nil {
 		spec.Attr(cmd.SysProcAttr)
 	}
-	adopt()
+	becomeSubreaper()
 
 	var live sync.Mutex
-	stdout, toStdout, err := newPump(spec.Limit, spec.Stdout, &live)
+	stdout, toStdout, err := newPump(spec.OutputLimit, spec.Stdout, &live)
 	if err != nil {
 		return nil, fmt.Errorf("start command: %w", err)
 	}
 	defer toStdout.Close()
-	stderr, toStderr, err := newPump(spec.Limit, spec.Stderr, &live)
+	stderr, toStderr, err := newPump(spec.OutputLimit, spec.Stderr, &live)
 	if err != nil {
 		stdout.close()
 		return nil, fmt.Errorf("start command: %w", err)
@@ -217,7 +217,7 @@ func start(spec Spec) (*process, error) {
 	if t := spec.Terminal; t != nil {
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = t, t, t
 	}
-	told, err := spec.listen(cmd)
+	told, err := spec.openReport(cmd)
 	if err == nil {
 		err = launch(cmd)
 	}
@@ -230,13 +230,13 @@ func start(spec Spec) (*process, error) {
 		stdout.close()
 		stderr.close()
 		told.Close() // on nil this only returns an error
-		return nil, whyNotStarted(spec, err)
+		return nil, explainStartError(spec, err)
 	}
-	f := &family{session: cmd.Process.Pid, mark: mark, pipes: []uint64{inode(toStdout), inode(toStderr)}, hit: make(map[int]bool)}
+	f := &family{session: cmd.Process.Pid, mark: mark, pipes: []uint64{inode(toStdout), inode(toStderr)}, signalled: make(map[int]bool)}
 	if told == nil {
-		f.recognise()
+		f.recordStart()
 	}
-	p := &process{cmd: cmd, family: f, exited: make(chan struct{}), stdout: stdout, stderr: stderr, told: told}
+	p := &process{cmd: cmd, family: f, exited: make(chan struct{}), stdout: stdout, stderr: stderr, report: told}
 	stdout.run()
 	stderr.run()
 	return p, nil
@@ -244,11 +244,11 @@ func start(spec Spec) (*process, error) {
 
 // launch starts the shell and registers it before it can be mistaken for an orphan.
 func launch(cmd *program.Cmd) error {
-	shells.Lock()
-	defer shells.Unlock()
+	runningShells.Lock()
+	defer runningShells.Unlock()
 	err := cmd.Start()
 	if err == nil {
-		shells.running[cmd.Process.Pid] = true
+		runningShells.running[cmd.Process.Pid] = true
 	}
 	return err
 }
@@ -263,7 +263,7 @@ func inode(f *os.File) uint64 {
 	return st.Ino
 }
 
-func whyNotStarted(spec Spec, err error) error {
+func explainStartError(spec Spec, err error) error {
 	if errors.Is(err, syscall.E2BIG) && len(spec.Command) < maxArgument {
 		return fmt.Errorf("start command: its environment is too long: %w", syscall.E2BIG)
 	}
@@ -298,7 +298,7 @@ func (p *process) wait(ctx context.Context, timeout time.Duration, out *Outcome)
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	if p.told == nil || !p.endInit(out) {
+	if p.report == nil || !p.stopInit(out) {
 		out.Stopped = p.family.stop()
 		reaper.Wait()
 		p.family.reap()
@@ -308,9 +308,9 @@ func (p *process) wait(ctx context.Context, timeout time.Duration, out *Outcome)
 		}
 	}
 	reaper.Wait()
-	shells.Lock()
-	delete(shells.running, p.family.session)
-	shells.Unlock()
+	runningShells.Lock()
+	delete(runningShells.running, p.family.session)
+	runningShells.Unlock()
 	// If a process outside the family keeps the output open, use what has arrived.
 	hurry := time.NewTimer(drainGrace)
 	defer hurry.Stop()
@@ -318,8 +318,8 @@ func (p *process) wait(ctx context.Context, timeout time.Duration, out *Outcome)
 		select {
 		case <-pump.done:
 		case <-hurry.C:
-			p.stdout.hurry()
-			p.stderr.hurry()
+			p.stdout.stopWaiting()
+			p.stderr.stopWaiting()
 			<-pump.done
 		}
 	}
@@ -333,43 +333,43 @@ func (p *process) wait(ctx context.Context, timeout time.Duration, out *Outcome)
 // shell.
 type Program string
 
-// plain is the shell of every system.
-const plain Program = "/bin/sh"
+// posixShell is the shell of every system.
+const posixShell Program = "/bin/sh"
 
-// known are the usual paths of bash. PATH is not searched, since its first match could be the project's.
-var known = []Program{"/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/run/current-system/sw/bin/bash"}
+// bashPaths are the usual paths of bash. PATH is not searched, since its first match could be the project's.
+var bashPaths = []Program{"/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/run/current-system/sw/bin/bash"}
 
 // Find returns bash if it is installed, else the plain shell.
 func Find() Program {
-	for _, p := range known {
+	for _, p := range bashPaths {
 		if info, err := os.Stat(string(p)); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 			return p
 		}
 	}
-	return plain
+	return posixShell
 }
 
-// Bash reports whether the shell is bash.
-func (p Program) Bash() bool { return filepath.Base(string(p)) == "bash" }
+// IsBash reports whether the shell is bash.
+func (p Program) IsBash() bool { return filepath.Base(string(p)) == "bash" }
 
 // argv returns the arguments to run a line in a shell that reads no startup file.
 func (p Program) argv(line string) []string {
 	switch {
-	case p.Bash():
+	case p.IsBash():
 		return []string{string(p), "--noprofile", "--norc", "-c", line}
 	case p == "":
-		p = plain
+		p = posixShell
 	}
 	return []string{string(p), "-c", line}
 }
 
-// meanings are the variables that change what a line means to a shell: startup files, options,
+// shellVariables are the variables that change what a line means to a shell: startup files, options,
 // directories for cd, pattern matching.
-var meanings = []string{"ENV", "SHELLOPTS", "CDPATH", "GLOBIGNORE", "GLOBSORT", "EXECIGNORE", "POSIXLY_CORRECT", "PROMPT_COMMAND", "IFS", "PS0", "PS1", "PS2", "PS4"}
+var shellVariables = []string{"ENV", "SHELLOPTS", "CDPATH", "GLOBIGNORE", "GLOBSORT", "EXECIGNORE", "POSIXLY_CORRECT", "PROMPT_COMMAND", "IFS", "PS0", "PS1", "PS2", "PS4"}
 
-// listen gives the first process of a command a pipe to report how it ended, and returns its reading
+// openReport gives the first process of a command a pipe to report how it ended, and returns its reading
 // end; nil if there is no such process.
-func (s Spec) listen(cmd *program.Cmd) (*os.File, error) {
+func (s Spec) openReport(cmd *program.Cmd) (*os.File, error) {
 	if !s.Init {
 		return nil, nil
 	}
@@ -381,10 +381,10 @@ func (s Spec) listen(cmd *program.Cmd) (*os.File, error) {
 	return r, nil
 }
 
-// endInit ends the first process, if necessary, and records its report. It returns false without a
+// stopInit ends the first process, if necessary, and records its report. It returns false without a
 // report: then somebody else killed it, and its processes must be searched for.
-func (p *process) endInit(out *Outcome) bool {
-	defer p.told.Close()
+func (p *process) stopInit(out *Outcome) bool {
+	defer p.report.Close()
 	select {
 	case <-p.exited:
 	default:
@@ -398,7 +398,7 @@ func (p *process) endInit(out *Outcome) bool {
 			<-p.exited
 		}
 	}
-	text, _ := io.ReadAll(io.LimitReader(p.told, maxTold))
+	text, _ := io.ReadAll(io.LimitReader(p.report, maxReport))
 	var code, sig int
 	var stopped bool
 	if n, err := fmt.Sscanf(string(text), "%d %d %t\n", &code, &sig, &stopped); n != 3 || err != nil {
@@ -414,6 +414,6 @@ func (p *process) endInit(out *Outcome) bool {
 const (
 	// initGrace is how long the first process may take to end all others.
 	initGrace = 4 * killGrace
-	// maxTold is more than a report's length.
-	maxTold = 64
+	// maxReport is more than a report's length.
+	maxReport = 64
 )

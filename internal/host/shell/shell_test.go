@@ -29,8 +29,8 @@ func run(t *testing.T, ctx context.Context, spec shell.Spec) (shell.Outcome, err
 	t.Helper()
 	mark := fmt.Sprintf("SHELL_TEST_MARK=%s %d %d", t.Name(), os.Getpid(), marks.next()) // no other run of the tests has it
 	spec.Env = append(spec.Env, "PATH="+os.Getenv("PATH"), mark)
-	if spec.Limit == 0 {
-		spec.Limit = limit
+	if spec.OutputLimit == 0 {
+		spec.OutputLimit = limit
 	}
 	spec.Now = time.Now
 	out, err := shell.Run(ctx, spec)
@@ -108,7 +108,7 @@ func TestRun(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			o := sh(t, tc.command)
-			if o.ExitCode != tc.code || o.Signal != tc.signal || o.TimedOut || o.Truncated() {
+			if o.ExitCode != tc.code || o.Signal != tc.signal || o.TimedOut || o.IsTruncated() {
 				t.Errorf("outcome = %+v", o)
 			}
 			if got := o.Stdout.Text(); got != tc.stdout {
@@ -123,11 +123,11 @@ func TestRun(t *testing.T) {
 
 func TestEnvironmentIsOnlyWhatIsGiven(t *testing.T) {
 	t.Setenv("PROVIDER_API_KEY", "secret")
-	out, err := shell.Run(t.Context(), shell.Spec{Command: "export -p", Env: []string{"GIVEN=1"}, Limit: limit})
+	out, err := shell.Run(t.Context(), shell.Spec{Command: "export -p", Env: []string{"GIVEN=1"}, OutputLimit: limit})
 	if err != nil || strings.Contains(out.Stdout.Text(), "secret") || !strings.Contains(out.Stdout.Text(), "GIVEN") {
 		t.Errorf("environment %q, %v", out.Stdout.Text(), err)
 	}
-	out, err = shell.Run(t.Context(), shell.Spec{Command: "export -p", Limit: limit})
+	out, err = shell.Run(t.Context(), shell.Spec{Command: "export -p", OutputLimit: limit})
 	if err != nil || strings.Contains(out.Stdout.Text(), "secret") {
 		t.Errorf("without an environment: %q, %v", out.Stdout.Text(), err)
 	}
@@ -152,7 +152,7 @@ func TestFloodIsBounded(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			o := sh(t, tc.command)
-			if !o.Truncated() || o.Stdout.Len() != limit {
+			if !o.IsTruncated() || o.Stdout.Len() != limit {
 				t.Errorf("kept %d bytes, dropped %d", o.Stdout.Len(), o.Stdout.Dropped)
 			}
 			if !bytes.HasPrefix(o.Stdout.Head, []byte(tc.head)) || !bytes.HasSuffix(o.Stdout.Tail, []byte(tc.tail)) {
@@ -235,7 +235,7 @@ func TestBackgroundProcessesAreStopped(t *testing.T) {
 
 func TestLastBytesAreNeverLost(t *testing.T) {
 	for i := range 300 {
-		o, err := shell.Run(t.Context(), shell.Spec{Command: "printf tail-marker; printf err-marker >&2", Limit: limit})
+		o, err := shell.Run(t.Context(), shell.Spec{Command: "printf tail-marker; printf err-marker >&2", OutputLimit: limit})
 		if err != nil || o.Stdout.Text() != "tail-marker" || o.Stderr.Text() != "err-marker" {
 			t.Fatalf("run %d: %q, %q", i, o.Stdout.Text(), o.Stderr.Text())
 		}
@@ -299,16 +299,16 @@ func TestNotStarted(t *testing.T) {
 
 func TestCommandRunsThroughAnotherProgram(t *testing.T) {
 	through := []string{"/usr/bin/env", "WITHIN=yes", "CODER_TEST=a b"}
-	spec := shell.Spec{Command: `echo "$WITHIN" "$CODER_TEST" "$0"; exit 3`, Through: through, Env: []string{"WITHIN=no"}}
+	spec := shell.Spec{Command: `echo "$WITHIN" "$CODER_TEST" "$0"; exit 3`, Prefix: through, Env: []string{"WITHIN=no"}}
 	o, err := run(t, t.Context(), spec)
 	if err != nil || o.Stdout.Text() != "yes a b /bin/sh\n" || o.ExitCode != 3 {
 		t.Errorf("%q, %+v, %v", o.Stdout.Text(), o, err)
 	}
-	o, err = run(t, t.Context(), shell.Spec{Command: "setsid -f sleep 1000; echo up; sleep 1000", Through: through, Timeout: time.Second})
+	o, err = run(t, t.Context(), shell.Spec{Command: "setsid -f sleep 1000; echo up; sleep 1000", Prefix: through, Timeout: time.Second})
 	if err != nil || !o.TimedOut || o.Stdout.Text() != "up\n" {
 		t.Errorf("out of time: %+v, %v", o, err)
 	}
-	if _, err = run(t, t.Context(), shell.Spec{Command: ":", Through: []string{"/no/such/program"}}); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "/no/such/program") {
+	if _, err = run(t, t.Context(), shell.Spec{Command: ":", Prefix: []string{"/no/such/program"}}); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "/no/such/program") {
 		t.Errorf("a program that is not there: %v", err)
 	}
 }
@@ -413,7 +413,7 @@ func TestDurationIsByTheGivenClock(t *testing.T) {
 
 func BenchmarkRun(b *testing.B) {
 	for b.Loop() {
-		if _, err := shell.Run(b.Context(), shell.Spec{Command: "echo x", Limit: limit}); err != nil {
+		if _, err := shell.Run(b.Context(), shell.Spec{Command: "echo x", OutputLimit: limit}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// Sweep ends the remaining processes of commands whose program was killed and could not stop them, and
+// KillStrays ends the remaining processes of commands whose program was killed and could not stop them, and
 // returns how many it ended. It never touches processes of a running program, of another user, or of
 // another PID namespace; nor those of the command in which it runs. It cannot find a process that
 // dropped its environment. If having is not empty, it only ends processes with that entry in the
 // environment, such as WORKSPACE=/w. The error is ctx.Err() or reports processes that would not end.
-func Sweep(ctx context.Context, having string) (ended int, err error) {
+func KillStrays(ctx context.Context, having string) (ended int, err error) {
 	met := make(map[int]bool)
-	left := strays(having)
+	left := findStrays(having)
 	for sig, wait := syscall.SIGTERM, killGrace; len(left) > 0; sig, wait = syscall.SIGKILL, endGrace {
 		for _, p := range left {
 			met[p.pid] = true
@@ -28,12 +28,12 @@ func Sweep(ctx context.Context, having string) (ended int, err error) {
 				continue
 			}
 			pid := strconv.Itoa(p.pid)
-			if now, ok := status(pid); ok && now.started == p.started && markOf(pid) == p.mark {
+			if now, ok := parseStat(pid); ok && now.started == p.started && readMark(pid) == p.mark {
 				_ = handle.Signal(sig) // on failure it counts as left
 			}
 			_ = handle.Release()
 		}
-		if left, err = outlast(ctx, having, wait); err != nil || sig == syscall.SIGKILL {
+		if left, err = awaitStrays(ctx, having, wait); err != nil || sig == syscall.SIGKILL {
 			break
 		}
 	}
@@ -46,25 +46,25 @@ func Sweep(ctx context.Context, having string) (ended int, err error) {
 	return len(met) - len(left), err
 }
 
-// ProgramName returns a name that only this program's process ever has. The names of its commands'
+// ProcessName returns a name that only this program's process ever has. The names of its commands'
 // processes begin with it.
-func ProgramName() string { return self().String() }
+func ProcessName() string { return ownStarter().String() }
 
-// Ended reports whether the program with that name has certainly ended. Only then there may be something
+// HasEnded reports whether the program with that name has certainly ended. Only then there may be something
 // to sweep.
-func Ended(name string) bool {
-	var p starter
-	n, err := fmt.Sscanf(name, "%d.%d.%d", &p.pid, &p.started, &p.space)
-	return n == 3 && err == nil && p.pid > 0 && p.space != 0 && p.space == self().space && p.gone()
+func HasEnded(name string) bool {
+	var p starterID
+	n, err := fmt.Sscanf(name, "%d.%d.%d", &p.pid, &p.started, &p.pidNamespace)
+	return n == 3 && err == nil && p.pid > 0 && p.pidNamespace != 0 && p.pidNamespace == ownStarter().pidNamespace && p.hasEnded()
 }
 
 // endGrace is how long the system may take to end a killed process.
 const endGrace = 5 * time.Second
 
-// outlast returns the strays that remain after the given time, or returns earlier if there are none.
-func outlast(ctx context.Context, having string, within time.Duration) (left []stray, err error) {
+// awaitStrays returns the strays that remain after the given time, or returns earlier if there are none.
+func awaitStrays(ctx context.Context, having string, within time.Duration) (left []stray, err error) {
 	for pause := time.Millisecond; ; pause *= 2 {
-		if left = strays(having); len(left) == 0 || within <= 0 {
+		if left = findStrays(having); len(left) == 0 || within <= 0 {
 			return left, nil
 		}
 		pause = min(pause, within, 50*time.Millisecond)
@@ -84,12 +84,12 @@ type stray struct {
 	mark    string
 }
 
-// strays finds them. It omits processes that share a command with a running program, such as the shell
+// findStrays finds them. It omits processes that share a command with a running program, such as the shell
 // that started it.
-func strays(having string) (list []stray) {
-	spared := prefixes(nil, markOf("self"))
-	for _, p := range processes() {
-		if p.dead || p.pid == os.Getpid() {
+func findStrays(having string) (list []stray) {
+	spared := addPrefixes(nil, readMark("self"))
+	for _, p := range listProcesses() {
+		if p.isZombie || p.pid == os.Getpid() {
 			continue
 		}
 		pid := strconv.Itoa(p.pid)
@@ -100,12 +100,12 @@ func strays(having string) (list []stray) {
 		if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {
 			continue
 		}
-		mark := markOf(pid)
-		switch whose(mark) {
-		case somebody:
-			spared = prefixes(spared, mark)
-		case nobody:
-			if having == "" || slices.Contains(environ(pid), having) {
+		mark := readMark(pid)
+		switch ownerOf(mark) {
+		case ownerRunning:
+			spared = addPrefixes(spared, mark)
+		case ownerEnded:
+			if having == "" || slices.Contains(readEnviron(pid), having) {
 				list = append(list, stray{p.pid, p.started, mark})
 			}
 		}
@@ -113,8 +113,8 @@ func strays(having string) (list []stray) {
 	return slices.DeleteFunc(list, func(s stray) bool { return spared[s.mark] })
 }
 
-// environ returns the readable environment of a process.
-func environ(pid string) []string {
+// readEnviron returns the readable environment of a process.
+func readEnviron(pid string) []string {
 	text, err := os.ReadFile("/proc/" + pid + "/environ")
 	if err != nil {
 		return nil
@@ -122,10 +122,10 @@ func environ(pid string) []string {
 	return strings.Split(string(text), "\x00")
 }
 
-// markOf returns the mark in a process's environment, or "".
-func markOf(pid string) string {
+// readMark returns the mark in a process's environment, or "".
+func readMark(pid string) string {
 	mark := ""
-	for _, kv := range environ(pid) {
+	for _, kv := range readEnviron(pid) {
 		if m, ok := strings.CutPrefix(kv, markName); ok {
 			mark = m
 		}
@@ -133,8 +133,8 @@ func markOf(pid string) string {
 	return mark
 }
 
-// prefixes adds a mark and the marks of its enclosing commands to a set.
-func prefixes(set map[string]bool, mark string) map[string]bool {
+// addPrefixes adds a mark and the marks of its enclosing commands to a set.
+func addPrefixes(set map[string]bool, mark string) map[string]bool {
 	if set == nil {
 		set = make(map[string]bool)
 	}
@@ -149,59 +149,59 @@ func prefixes(set map[string]bool, mark string) map[string]bool {
 	return set
 }
 
-// owner is the state of the program that owns a process.
-type owner int
+// ownerState is the state of the program that owns a process.
+type ownerState int
 
 const (
-	unknown  owner = iota // undetermined; the process is left alone
-	somebody              // a program that is still running
-	nobody
+	ownerUnknown ownerState = iota // undetermined; the process is left alone
+	ownerRunning                   // a program that is still running
+	ownerEnded
 )
 
-// whose returns the owner of the processes with a mark: one program for each nested command.
-func whose(mark string) owner {
-	sum := unknown
+// ownerOf returns the owner of the processes with a mark: one program for each nested command.
+func ownerOf(mark string) ownerState {
+	sum := ownerUnknown
 	for part := range strings.SplitSeq(mark, "/") {
-		var who starter
+		var who starterID
 		var n int64
-		if _, err := fmt.Sscanf(part, "%d.%d.%d-%d", &who.pid, &who.started, &who.space, &n); err != nil || who.pid <= 0 || who.space == 0 || who.space != self().space {
-			return unknown
+		if _, err := fmt.Sscanf(part, "%d.%d.%d-%d", &who.pid, &who.started, &who.pidNamespace, &n); err != nil || who.pid <= 0 || who.pidNamespace == 0 || who.pidNamespace != ownStarter().pidNamespace {
+			return ownerUnknown
 		}
-		if !who.gone() {
-			return somebody
+		if !who.hasEnded() {
+			return ownerRunning
 		}
-		sum = nobody
+		sum = ownerEnded
 	}
 	return sum
 }
 
-// starter is a process that runs commands. The system reuses its process id, but not together with the
+// starterID is a process that runs commands. The system reuses its process id, but not together with the
 // start time.
-type starter struct {
-	pid     int
-	started uint64
-	space   uint64 // PID namespace
+type starterID struct {
+	pid          int
+	started      uint64
+	pidNamespace uint64 // PID namespace
 }
 
-func (p starter) String() string { return fmt.Sprintf("%d.%d.%d", p.pid, p.started, p.space) }
+func (p starterID) String() string { return fmt.Sprintf("%d.%d.%d", p.pid, p.started, p.pidNamespace) }
 
-// gone returns true only if certain.
-func (p starter) gone() bool {
+// hasEnded returns true only if certain.
+func (p starterID) hasEnded() bool {
 	if err := syscall.Kill(p.pid, 0); err == syscall.ESRCH {
 		return true
 	}
-	now, ok := status(strconv.Itoa(p.pid))
-	return ok && (now.dead || now.started != p.started)
+	now, ok := parseStat(strconv.Itoa(p.pid))
+	return ok && (now.isZombie || now.started != p.started)
 }
 
-// self returns this program's process.
-var self = sync.OnceValue(func() starter {
-	p := starter{pid: os.Getpid()}
-	if now, ok := status("self"); ok {
+// ownStarter returns this program's process.
+var ownStarter = sync.OnceValue(func() starterID {
+	p := starterID{pid: os.Getpid()}
+	if now, ok := parseStat("self"); ok {
 		p.started = now.started
 	}
 	link, _ := os.Readlink("/proc/self/ns/pid")
 	number := strings.TrimSuffix(strings.TrimPrefix(link, "pid:["), "]")
-	p.space, _ = strconv.ParseUint(number, 10, 64)
+	p.pidNamespace, _ = strconv.ParseUint(number, 10, 64)
 	return p
 })

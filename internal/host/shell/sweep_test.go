@@ -108,7 +108,7 @@ func TestSweep(t *testing.T) {
 		t.Fatalf("%d processes outlived the one that was killed; the test needs 3", n)
 	}
 
-	ended, err := shell.Sweep(t.Context(), only())
+	ended, err := shell.KillStrays(t.Context(), only())
 	if err != nil || ended < 3 {
 		t.Errorf("ended %d, %v", ended, err)
 	}
@@ -118,11 +118,11 @@ func TestSweep(t *testing.T) {
 	if pids := left(t, alive); len(pids) != 3 {
 		t.Errorf("of a living program only %v remain", pids)
 	}
-	if _, err = shell.Sweep(t.Context(), only()); err != nil || len(left(t, alive)) != 3 {
+	if _, err = shell.KillStrays(t.Context(), only()); err != nil || len(left(t, alive)) != 3 {
 		t.Errorf("again: %v, %v remain", err, left(t, alive))
 	}
 	kill(second)
-	if ended, err = shell.Sweep(t.Context(), only()); ended < 3 || err != nil || len(left(t, alive)) > 0 {
+	if ended, err = shell.KillStrays(t.Context(), only()); ended < 3 || err != nil || len(left(t, alive)) > 0 {
 		t.Errorf("later: ended %d, %v, left %v", ended, err, left(t, alive))
 	}
 }
@@ -157,7 +157,7 @@ func TestSweepTellsWhoseProcessItIs(t *testing.T) {
 			begun(t, cmd.Process.Pid)
 			ended := make(chan error, 1)
 			go func() { ended <- cmd.Wait() }()
-			if _, err := shell.Sweep(t.Context(), only()); err != nil {
+			if _, err := shell.KillStrays(t.Context(), only()); err != nil {
 				t.Error(err)
 			}
 			alive := syscall.Kill(cmd.Process.Pid, 0) == nil && !isZombie(cmd.Process.Pid)
@@ -190,7 +190,7 @@ func isZombie(pid int) bool {
 // ownMark is what the commands of this process are marked with.
 func ownMark(t *testing.T) string {
 	t.Helper()
-	o, err := shell.Run(t.Context(), shell.Spec{Command: `printf %s "$CODER_COMMAND"`, Limit: limit})
+	o, err := shell.Run(t.Context(), shell.Spec{Command: `printf %s "$CODER_COMMAND"`, OutputLimit: limit})
 	if err != nil || strings.Count(o.Stdout.Text(), ".") != 2 {
 		t.Fatalf("mark %q, %v", o.Stdout.Text(), err)
 	}
@@ -202,7 +202,7 @@ func ownMark(t *testing.T) string {
 func TestSweepSparesTheCommandItRunsIn(t *testing.T) {
 	const role = "SHELL_TEST_SWEEP_WITHIN"
 	if os.Getenv(role) != "" {
-		if ended, err := shell.Sweep(t.Context(), only()); err != nil || ended != 0 {
+		if ended, err := shell.KillStrays(t.Context(), only()); err != nil || ended != 0 {
 			t.Errorf("ended %d, %v", ended, err)
 		}
 		return
@@ -230,7 +230,7 @@ func TestSweepLeavesRunningCommandsAlone(t *testing.T) {
 	}()
 	lines := bufio.NewScanner(r)
 	lines.Scan()
-	if ended, err := shell.Sweep(t.Context(), only()); ended != 0 || err != nil {
+	if ended, err := shell.KillStrays(t.Context(), only()); ended != 0 || err != nil {
 		t.Errorf("ended %d, %v", ended, err)
 	}
 	for lines.Scan() {
@@ -248,10 +248,10 @@ func TestSweepCanBeCancelled(t *testing.T) {
 	kill(agent(t, dir))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := shell.Sweep(ctx, only()); !errors.Is(err, context.Canceled) {
+	if _, err := shell.KillStrays(ctx, only()); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	if _, err := shell.Sweep(t.Context(), only()); err != nil || len(left(t, dir)) > 0 {
+	if _, err := shell.KillStrays(t.Context(), only()); err != nil || len(left(t, dir)) > 0 {
 		t.Errorf("then: %v, left %v", err, left(t, dir))
 	}
 }

@@ -25,13 +25,13 @@ const readSize = 32 << 10
 
 // Reader reads the program's input. It is not safe for concurrent use. Use [NewReader].
 type Reader struct {
-	in    io.Reader
-	size  int
-	buf   []byte // read but not yet returned
-	err   error  // why no more input comes
-	skips bool   // drop the rest of a line that was too long
-	onWay chan chunk
-	file  *os.File // in, if it supports polling
+	in       io.Reader
+	size     int
+	buf      []byte // read but not yet returned
+	err      error  // why no more input comes
+	skipping bool   // drop the rest of a line that was too long
+	pending  chan chunk
+	file     *os.File // in, if it supports polling
 }
 
 type chunk struct {
@@ -54,37 +54,37 @@ func NewReader(in io.Reader) *Reader {
 	return r
 }
 
-// Line returns the next line without its end. The last one may have none; after it the error is
+// ReadLine returns the next line without its end. The last one may have none; after it the error is
 // [io.EOF]. A line of more than limit bytes is [ErrTooLong]; the next call returns the line after it.
-func (r *Reader) Line(ctx context.Context, limit int) (string, error) {
-	if err := r.skip(ctx); err != nil {
+func (r *Reader) ReadLine(ctx context.Context, limit int) (string, error) {
+	if err := r.skipLine(ctx); err != nil {
 		return "", err
 	}
 	from := 0
 	for {
 		if i := bytes.IndexByte(r.buf[from:], '\n'); i >= 0 && from+i <= limit {
-			return r.take(from+i, 1), nil
+			return r.consume(from+i, 1), nil
 		}
 		if len(r.buf) > limit {
-			r.skips = true
+			r.skipping = true
 			return "", ErrTooLong
 		}
 		from = len(r.buf)
 		if err := r.fill(ctx); err != nil {
 			if errors.Is(err, io.EOF) && len(r.buf) > 0 {
-				return r.take(len(r.buf), 0), nil
+				return r.consume(len(r.buf), 0), nil
 			}
 			return "", err
 		}
 	}
 }
 
-// skip drops the rest of a line that was too long.
-func (r *Reader) skip(ctx context.Context) error {
-	for r.skips {
+// skipLine drops the rest of a line that was too long.
+func (r *Reader) skipLine(ctx context.Context) error {
+	for r.skipping {
 		if i := bytes.IndexByte(r.buf, '\n'); i >= 0 {
-			r.take(i, 1)
-			r.skips = false
+			r.consume(i, 1)
+			r.skipping = false
 			break
 		}
 		r.buf = nil
@@ -95,11 +95,11 @@ func (r *Reader) skip(ctx context.Context) error {
 	return nil
 }
 
-// Rest returns all remaining input, if it is at most limit bytes.
-func (r *Reader) Rest(ctx context.Context, limit int) (string, error) {
+// ReadRest returns all remaining input, if it is at most limit bytes.
+func (r *Reader) ReadRest(ctx context.Context, limit int) (string, error) {
 	for len(r.buf) <= limit {
 		if err := r.fill(ctx); errors.Is(err, io.EOF) {
-			return r.take(len(r.buf), 0), nil
+			return r.consume(len(r.buf), 0), nil
 		} else if err != nil {
 			return "", err
 		}
@@ -107,8 +107,8 @@ func (r *Reader) Rest(ctx context.Context, limit int) (string, error) {
 	return "", ErrTooLong
 }
 
-// take returns the first n bytes and also drops the next drop bytes.
-func (r *Reader) take(n, drop int) string {
+// consume returns the first n bytes and also drops the next drop bytes.
+func (r *Reader) consume(n, drop int) string {
 	text := string(r.buf[:n])
 	if r.buf = r.buf[n+drop:]; len(r.buf) == 0 {
 		r.buf = nil
@@ -129,17 +129,17 @@ func (r *Reader) fill(ctx context.Context) error {
 		if err := waitReadable(ctx, r.file); err != nil {
 			return err
 		}
-		c = r.now()
+		c = r.readChunk()
 	} else {
 		// Input without polling is read in the background; what arrives after ctx ends is kept for the next
 		// call.
-		if r.onWay == nil {
-			r.onWay = make(chan chunk, 1)
-			go func(to chan<- chunk) { to <- r.now() }(r.onWay)
+		if r.pending == nil {
+			r.pending = make(chan chunk, 1)
+			go func(to chan<- chunk) { to <- r.readChunk() }(r.pending)
 		}
 		select {
-		case c = <-r.onWay:
-			r.onWay = nil
+		case c = <-r.pending:
+			r.pending = nil
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -151,7 +151,7 @@ func (r *Reader) fill(ctx context.Context) error {
 	return r.err
 }
 
-func (r *Reader) now() chunk {
+func (r *Reader) readChunk() chunk {
 	data := make([]byte, r.size)
 	n, err := r.in.Read(data)
 	return chunk{data[:n], err}

@@ -33,12 +33,12 @@ func TestLinesComeOneByOneWithTheirEndTakenOff(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := stdio.NewReader(in)
 			for _, want := range []string{"one", "", "two\r", "三"} {
-				if line, err := r.Line(t.Context(), 10); err != nil || line != want {
+				if line, err := r.ReadLine(t.Context(), 10); err != nil || line != want {
 					t.Errorf("got %q, %v; want %q", line, err, want)
 				}
 			}
 			for range 2 {
-				if line, err := r.Line(t.Context(), 10); err != io.EOF || line != "" {
+				if line, err := r.ReadLine(t.Context(), 10); err != io.EOF || line != "" {
 					t.Errorf("after the end: %q, %v", line, err)
 				}
 			}
@@ -47,18 +47,18 @@ func TestLinesComeOneByOneWithTheirEndTakenOff(t *testing.T) {
 }
 
 func TestWhatIsTooLongIsNotTaken(t *testing.T) {
-	if line, err := stdio.NewReader(strings.NewReader("1234\n12345\n")).Line(t.Context(), 4); line != "1234" || err != nil {
+	if line, err := stdio.NewReader(strings.NewReader("1234\n12345\n")).ReadLine(t.Context(), 4); line != "1234" || err != nil {
 		t.Errorf("a line of the limit: %q, %v", line, err)
 	}
 	for _, in := range []string{"12345\n", "12345", strings.Repeat("x", 100_000)} {
-		if _, err := stdio.NewReader(strings.NewReader(in)).Line(t.Context(), 4); !errors.Is(err, stdio.ErrTooLong) {
+		if _, err := stdio.NewReader(strings.NewReader(in)).ReadLine(t.Context(), 4); !errors.Is(err, stdio.ErrTooLong) {
 			t.Errorf("line %.8q: %v", in, err)
 		}
-		if _, err := stdio.NewReader(strings.NewReader(in)).Rest(t.Context(), 4); !errors.Is(err, stdio.ErrTooLong) {
+		if _, err := stdio.NewReader(strings.NewReader(in)).ReadRest(t.Context(), 4); !errors.Is(err, stdio.ErrTooLong) {
 			t.Errorf("rest %.8q: %v", in, err)
 		}
 	}
-	if text, err := stdio.NewReader(strings.NewReader("12\n4")).Rest(t.Context(), 4); text != "12\n4" || err != nil {
+	if text, err := stdio.NewReader(strings.NewReader("12\n4")).ReadRest(t.Context(), 4); text != "12\n4" || err != nil {
 		t.Errorf("the rest: %q, %v", text, err)
 	}
 }
@@ -73,22 +73,22 @@ func TestTheLineAfterOneThatIsTooLongIsGiven(t *testing.T) {
 		"twice":        strings.NewReader("12345678\n12345\nnext"),
 	} {
 		r := stdio.NewReader(in)
-		line, err := r.Line(t.Context(), 4)
+		line, err := r.ReadLine(t.Context(), 4)
 		for errors.Is(err, stdio.ErrTooLong) {
-			line, err = r.Line(t.Context(), 4)
+			line, err = r.ReadLine(t.Context(), 4)
 		}
 		if line != "next" || err != nil {
 			t.Errorf("%s: %q, %v", name, line, err)
 		}
-		if _, err := r.Line(t.Context(), 4); !errors.Is(err, io.EOF) {
+		if _, err := r.ReadLine(t.Context(), 4); !errors.Is(err, io.EOF) {
 			t.Errorf("%s: at the end: %v", name, err)
 		}
 	}
 	r := stdio.NewReader(strings.NewReader("12345678"))
-	if _, err := r.Line(t.Context(), 4); !errors.Is(err, stdio.ErrTooLong) {
+	if _, err := r.ReadLine(t.Context(), 4); !errors.Is(err, stdio.ErrTooLong) {
 		t.Error(err)
 	}
-	if _, err := r.Line(t.Context(), 4); !errors.Is(err, io.EOF) {
+	if _, err := r.ReadLine(t.Context(), 4); !errors.Is(err, io.EOF) {
 		t.Error(err)
 	}
 }
@@ -114,7 +114,7 @@ func TestAContextEndsEveryWaitForInput(t *testing.T) {
 	}{{"pipe", pipe, into}, {"fifo", named, named}, {"reader", r, w}} {
 		t.Run(tt.name, func(t *testing.T) {
 			in := stdio.NewReader(tt.in)
-			for _, read := range []func(context.Context, int) (string, error){in.Line, in.Rest} {
+			for _, read := range []func(context.Context, int) (string, error){in.ReadLine, in.ReadRest} {
 				ctx, cancel := context.WithCancel(t.Context())
 				started := make(chan struct{})
 				go func() { <-started; cancel() }()
@@ -124,7 +124,7 @@ func TestAContextEndsEveryWaitForInput(t *testing.T) {
 				}
 			}
 			go func() { _, _ = io.WriteString(tt.to, "late\n") }()
-			if line, err := in.Line(t.Context(), 100); line != "late" || err != nil {
+			if line, err := in.ReadLine(t.Context(), 100); line != "late" || err != nil {
 				t.Errorf("then %q, %v", line, err)
 			}
 		})

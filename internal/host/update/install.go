@@ -29,8 +29,8 @@ type Archive struct {
 }
 
 const (
-	maxProgram = 256 << 20
-	startTime  = 30 * time.Second
+	maxProgram   = 256 << 20
+	startTimeout = 30 * time.Second
 )
 
 // unpack reads the program, its manual page and completions. It skips everything else.
@@ -69,8 +69,8 @@ func (a *Archive) unpack(r io.Reader) error {
 	return nil
 }
 
-// Replaceable returns an error if the program at path cannot be replaced.
-func Replaceable(path string) error {
+// CheckReplaceable returns an error if the program at path cannot be replaced.
+func CheckReplaceable(path string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case err != nil:
@@ -86,13 +86,13 @@ func Replaceable(path string) error {
 	return nil
 }
 
-// Old returns where the previous version of the program at path is saved.
-func Old(path string) string { return path + ".old" }
+// BackupPath returns where the previous version of the program at path is saved.
+func BackupPath(path string) string { return path + ".old" }
 
-// Install replaces the program at path by the archive's, and saves the previous one at [Old].
+// Install replaces the program at path by the archive's, and saves the previous one at [BackupPath].
 // It also replaces an existing manual page and existing completions.
 func (a Archive) Install(ctx context.Context, path string) error {
-	if err := Replaceable(path); err != nil {
+	if err := CheckReplaceable(path); err != nil {
 		return err
 	}
 	before, err := os.Lstat(path)
@@ -105,7 +105,7 @@ func (a Archive) Install(ctx context.Context, path string) error {
 	if err := atomicfile.Write(next, a.program, before.Mode().Perm()); err != nil {
 		return err
 	}
-	version, err := start(ctx, next)
+	version, err := runVersion(ctx, next)
 	if err == nil && version != a.version {
 		err = fmt.Errorf("it says that it is %q", version)
 	}
@@ -115,32 +115,32 @@ func (a Archive) Install(ctx context.Context, path string) error {
 	if now, err := os.Lstat(path); err != nil || !os.SameFile(before, now) {
 		return fmt.Errorf("another process replaced %s meanwhile", path)
 	}
-	if err := keep(path, before); err != nil {
+	if err := saveBackup(path, before); err != nil {
 		return fmt.Errorf("keep the old program: %w", err)
 	}
 	if err := disk.System.Rename(next, path); err != nil {
 		return err
 	}
-	return errors.Join(disk.SyncFolder(filepath.Dir(path)), a.follow(filepath.Dir(filepath.Dir(path))))
+	return errors.Join(disk.SyncDir(filepath.Dir(path)), a.installShared(filepath.Dir(filepath.Dir(path))))
 }
 
-// keep saves the program at path at [Old], by a hard link or, where these are not
+// saveBackup saves the program at path at [BackupPath], by a hard link or, where these are not
 // supported, by a copy.
-func keep(path string, info fs.FileInfo) error {
+func saveBackup(path string, info fs.FileInfo) error {
 	second := path + ".keep"
 	_ = os.Remove(second) // left by a killed update
 	if os.Link(path, second) == nil {
-		return disk.System.Rename(second, Old(path))
+		return disk.System.Rename(second, BackupPath(path))
 	}
-	text, err := repofile.Own(path, maxProgram)
+	text, err := repofile.ReadOwn(path, maxProgram)
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(Old(path), text, info.Mode().Perm())
+	return atomicfile.Write(BackupPath(path), text, info.Mode().Perm())
 }
 
-// follow replaces the manual page and the completions that exist below prefix.
-func (a Archive) follow(prefix string) (err error) {
+// installShared replaces the manual page and the completions that exist below prefix.
+func (a Archive) installShared(prefix string) (err error) {
 	for name, text := range a.share {
 		at := filepath.Join(prefix, filepath.FromSlash(name))
 		if info, gone := os.Lstat(at); gone == nil && info.Mode().IsRegular() {
@@ -153,11 +153,11 @@ func (a Archive) follow(prefix string) (err error) {
 	return err
 }
 
-// start runs a program once and returns the version that it prints.
-func start(ctx context.Context, path string) (version string, err error) {
-	ctx, stop := context.WithTimeout(ctx, startTime)
+// runVersion runs a program once and returns the version that it prints.
+func runVersion(ctx context.Context, path string) (version string, err error) {
+	ctx, stop := context.WithTimeout(ctx, startTimeout)
 	defer stop()
-	cmd := program.Exactly(ctx, path, "--version")
+	cmd := program.TrustedCommand(ctx, path, "--version")
 	cmd.Dir, cmd.Env, cmd.WaitDelay = "/", []string{"HOME=/nonexistent"}, time.Second
 	out, err := cmd.Output()
 	if err != nil {
@@ -173,28 +173,28 @@ func start(ctx context.Context, path string) (version string, err error) {
 // Rollback swaps the program at path with the one saved by the last update, and
 // returns the version that is now at path.
 func Rollback(ctx context.Context, path string) (version string, err error) {
-	if err := Replaceable(path); err != nil {
+	if err := CheckReplaceable(path); err != nil {
 		return "", err
 	}
-	if info, err := os.Lstat(Old(path)); err != nil || !info.Mode().IsRegular() {
-		return "", fmt.Errorf("there is no older program at %s", Old(path))
+	if info, err := os.Lstat(BackupPath(path)); err != nil || !info.Mode().IsRegular() {
+		return "", fmt.Errorf("there is no older program at %s", BackupPath(path))
 	}
-	if version, err = start(ctx, Old(path)); err != nil {
-		return "", fmt.Errorf("%s does not start here: %w", Old(path), err)
+	if version, err = runVersion(ctx, BackupPath(path)); err != nil {
+		return "", fmt.Errorf("%s does not start here: %w", BackupPath(path), err)
 	}
 	info, err := os.Lstat(path)
 	if err != nil {
 		return "", err
 	}
 	next := path + ".new"
-	if err := disk.System.Rename(Old(path), next); err != nil {
+	if err := disk.System.Rename(BackupPath(path), next); err != nil {
 		return "", err
 	}
-	if err := keep(path, info); err != nil {
-		return "", errors.Join(err, disk.System.Rename(next, Old(path)))
+	if err := saveBackup(path, info); err != nil {
+		return "", errors.Join(err, disk.System.Rename(next, BackupPath(path)))
 	}
 	if err := disk.System.Rename(next, path); err != nil {
-		return "", errors.Join(err, disk.System.Rename(next, Old(path)))
+		return "", errors.Join(err, disk.System.Rename(next, BackupPath(path)))
 	}
-	return version, disk.SyncFolder(filepath.Dir(path))
+	return version, disk.SyncDir(filepath.Dir(path))
 }

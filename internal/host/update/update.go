@@ -31,13 +31,13 @@ import (
 
 // Source is the server of the releases and the key that signs them.
 type Source struct {
-	Address string // URL of the folder with the newest release
-	Key     string // ed25519 public key in base64
-	Web     http.RoundTripper
+	Address   string // URL of the folder with the newest release
+	Key       string // ed25519 public key in base64
+	Transport http.RoundTripper
 }
 
-// Known reports whether this build of the program has a source.
-func (s Source) Known() bool { return s.Address != "" && s.Key != "" }
+// IsConfigured reports whether this build of the program has a source.
+func (s Source) IsConfigured() bool { return s.Address != "" && s.Key != "" }
 
 // Release is the newest release for a system.
 type Release struct {
@@ -47,15 +47,15 @@ type Release struct {
 }
 
 const (
-	maxSums    = 1 << 20
-	maxArchive = 128 << 20
-	lookTime   = 30 * time.Second
-	loadTime   = 10 * time.Minute
+	maxSums         = 1 << 20
+	maxArchive      = 128 << 20
+	checkTimeout    = 30 * time.Second
+	downloadTimeout = 10 * time.Minute
 )
 
 // Newest returns the source's newest release for a system such as linux/amd64.
 func (s Source) Newest(ctx context.Context, system string) (r Release, err error) {
-	ctx, stop := context.WithTimeout(ctx, lookTime)
+	ctx, stop := context.WithTimeout(ctx, checkTimeout)
 	defer stop()
 	sums, err := s.get(ctx, "SHA256SUMS", maxSums)
 	if err != nil {
@@ -81,7 +81,7 @@ func (s Source) Newest(ctx context.Context, system string) (r Release, err error
 		}
 		version, begins := strings.CutPrefix(f[1], "coder_")
 		version, ends := strings.CutSuffix(version, tail)
-		if _, ok := parse(version); begins && ends && ok && (r.Version == "" || Newer(version, r.Version)) {
+		if _, ok := parseVersion(version); begins && ends && ok && (r.Version == "" || Newer(version, r.Version)) {
 			r = Release{Version: version, archive: f[1], sum: f[0]}
 		}
 	}
@@ -93,7 +93,7 @@ func (s Source) Newest(ctx context.Context, system string) (r Release, err error
 
 // Download fetches the archive of a release and unpacks it in memory.
 func (s Source) Download(ctx context.Context, r Release) (Archive, error) {
-	ctx, stop := context.WithTimeout(ctx, loadTime)
+	ctx, stop := context.WithTimeout(ctx, downloadTimeout)
 	defer stop()
 	packed, err := s.get(ctx, r.archive, maxArchive)
 	if err != nil {
@@ -109,19 +109,19 @@ func (s Source) Download(ctx context.Context, r Release) (Archive, error) {
 	return a, nil
 }
 
-const mostRedirects = 5
+const maxRedirects = 5
 
 // get downloads a file of at most "most" bytes.
 func (s Source) get(ctx context.Context, name string, most int64) ([]byte, error) {
-	client := &http.Client{Transport: s.Web, CheckRedirect: func(r *http.Request, via []*http.Request) error {
-		if len(via) > mostRedirects {
+	client := &http.Client{Transport: s.Transport, CheckRedirect: func(r *http.Request, via []*http.Request) error {
+		if len(via) > maxRedirects {
 			return errors.New("too many redirects")
 		}
-		return encrypted(r.URL)
+		return requireEncrypted(r.URL)
 	}}
 	u, err := url.Parse(strings.TrimRight(s.Address, "/") + "/" + name)
 	if err == nil {
-		err = encrypted(u)
+		err = requireEncrypted(u)
 	}
 	if err != nil {
 		return nil, err
@@ -152,8 +152,8 @@ func (s Source) get(ctx context.Context, name string, most int64) ([]byte, error
 	return text, nil
 }
 
-// encrypted rejects addresses whose traffic others could read or change.
-func encrypted(u *url.URL) error {
+// requireEncrypted rejects addresses whose traffic others could read or change.
+func requireEncrypted(u *url.URL) error {
 	ip := net.ParseIP(u.Hostname())
 	if u.Scheme == "https" || u.Scheme == "http" && ip != nil && ip.IsLoopback() {
 		return nil
@@ -161,14 +161,14 @@ func encrypted(u *url.URL) error {
 	return fmt.Errorf("%s is not an https address", u.Redacted())
 }
 
-var form = lazy.Regexp(`^(\d{1,6})\.(\d{1,6})\.(\d{1,6})(?:-(alpha|beta|rc)\.(\d{1,6}))?$`)
+var versionPattern = lazy.Regexp(`^(\d{1,6})\.(\d{1,6})\.(\d{1,6})(?:-(alpha|beta|rc)\.(\d{1,6}))?$`)
 
 // version is major, minor, patch, stage, and the number of that stage.
 type version [5]int
 
-// parse reads a version such as 1.2.3 or 1.2.3-rc.1.
-func parse(text string) (v version, ok bool) {
-	m := form().FindStringSubmatch(text)
+// parseVersion reads a version such as 1.2.3 or 1.2.3-rc.1.
+func parseVersion(text string) (v version, ok bool) {
+	m := versionPattern().FindStringSubmatch(text)
 	if m == nil {
 		return v, false
 	}
@@ -182,7 +182,7 @@ func parse(text string) (v version, ok bool) {
 // Newer reports whether version a is newer than b. It returns false if either is not a
 // release version.
 func Newer(a, b string) bool {
-	v, known := parse(a)
-	w, ok := parse(b)
+	v, known := parseVersion(a)
+	w, ok := parseVersion(b)
 	return known && ok && slices.Compare(v[:], w[:]) > 0
 }

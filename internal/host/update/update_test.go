@@ -129,7 +129,7 @@ func TestUpdateReplacesTheProgramAndRollbackRestoresIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	holds(t, path, "1.2.4", "coder.old")
-	holds(t, Old(path), "1.2.3", "coder.old")
+	holds(t, BackupPath(path), "1.2.3", "coder.old")
 	prefix := filepath.Dir(filepath.Dir(path))
 	if text, _ := os.ReadFile(filepath.Join(prefix, "share/man/man1/coder.1")); string(text) != "new page" {
 		t.Errorf("the manual page is %q", text)
@@ -149,7 +149,7 @@ func TestUpdateReplacesTheProgramAndRollbackRestoresIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	holds(t, path, "1.2.5-rc.1", "coder.old")
-	holds(t, Old(path), "1.2.3", "coder.old")
+	holds(t, BackupPath(path), "1.2.3", "coder.old")
 }
 
 func TestNothingIsReplacedUnlessTheReleaseIsTheOneThatWasSigned(t *testing.T) {
@@ -259,7 +259,7 @@ func TestAProgramThatIsNotOursToReplaceStays(t *testing.T) {
 	if err := os.Symlink("coder", link); err != nil {
 		t.Fatal(err)
 	}
-	if err := Replaceable(link); err == nil || !strings.Contains(err.Error(), "regular file") {
+	if err := CheckReplaceable(link); err == nil || !strings.Contains(err.Error(), "regular file") {
 		t.Errorf("a link: %v", err)
 	}
 	holds(t, path, "1.2.3", "coder-agent")
@@ -271,7 +271,7 @@ func TestAProgramThatIsNotOursToReplaceStays(t *testing.T) {
 		if err := os.Chmod(filepath.Join(dir, "coder"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := Replaceable(filepath.Join(dir, "coder")); err == nil || !strings.Contains(err.Error(), "cannot write") {
+		if err := CheckReplaceable(filepath.Join(dir, "coder")); err == nil || !strings.Contains(err.Error(), "cannot write") {
 			t.Errorf("a folder that cannot be written: %v", err)
 		}
 	}
@@ -305,5 +305,5 @@ func TestWhatAKilledUpdateLeftGoesWithTheNextOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	holds(t, path, "1.2.4", "coder.old")
-	holds(t, Old(path), "1.2.3", "coder.old")
+	holds(t, BackupPath(path), "1.2.3", "coder.old")
 }

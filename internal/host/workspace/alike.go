@@ -14,40 +14,40 @@ import (
 )
 
 const (
-	maxAlike  = 20_000 // entries searched for a name
-	maxWrong  = 2      // characters of a name that may differ
-	leastName = 4      // shortest name for which characters may differ
+	maxScanned = 20_000 // entries searched for a name
+	maxTypos   = 2      // characters of a name that may differ
+	minNameLen = 4      // shortest name for which characters may differ
 )
 
-// Meant adds to an error about a missing name the name that was probably meant.
-func (w *Workspace) Meant(ctx context.Context, name string, err error) error {
+// AddSuggestion adds to an error about a missing name the name that was probably meant.
+func (w *Workspace) AddSuggestion(ctx context.Context, name string, err error) error {
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	other := w.alike(ctx, name)
+	other := w.suggestName(ctx, name)
 	if other == "" {
 		return err
 	}
 	return fmt.Errorf("%w; did you mean %s?", err, other)
 }
 
-// alike returns what a missing name may stand for: the name without decoration by people and programs, a
+// suggestName returns what a missing name may stand for: the name without decoration by people and programs, a
 // nearly equal name beside it, or the same name elsewhere. It returns "" if there is none.
-func (w *Workspace) alike(ctx context.Context, name string) string {
+func (w *Workspace) suggestName(ctx context.Context, name string) string {
 	// Remove quotes, a leading @ or file://, a line number at the end, and foreign separators.
 	plain := strings.TrimPrefix(strings.TrimPrefix(strings.Trim(name, "`'\" \t\n"), "@"), "file://")
-	plain = strings.ReplaceAll(lineBehind().ReplaceAllString(plain, ""), `\`, "/")
+	plain = strings.ReplaceAll(lineSuffix().ReplaceAllString(plain, ""), `\`, "/")
 	if plain != name {
 		if _, err := w.Stat(plain); err == nil {
 			return plain
 		}
 		name = plain
 	}
-	if near := w.beside(name); near != "" {
+	if near := w.similarSibling(name); near != "" {
 		return near
 	}
 	name = strings.TrimPrefix(path.Clean(name), "/")
-	left, byBase := maxAlike, ""
+	left, byBase := maxScanned, ""
 	for e := range w.Walk(ctx, ".", 0) {
 		if left--; left < 0 {
 			break
@@ -63,22 +63,22 @@ func (w *Workspace) alike(ctx context.Context, name string) string {
 	return byBase
 }
 
-var lineBehind = lazy.Regexp(`(?::\d+(?:-\d+)?(?::\d+)?|#L\d+(?:-L?\d+)?)$`)
+var lineSuffix = lazy.Regexp(`(?::\d+(?:-\d+)?(?::\d+)?|#L\d+(?:-L?\d+)?)$`)
 
-// beside returns the most similar name in the same directory.
-func (w *Workspace) beside(name string) (found string) {
-	list, _, err := w.ReadDir(path.Dir(name), maxAlike)
+// similarSibling returns the most similar name in the same directory.
+func (w *Workspace) similarSibling(name string) (found string) {
+	list, _, err := w.ReadDir(path.Dir(name), maxScanned)
 	if err != nil {
 		return ""
 	}
-	base, best := path.Base(name), maxWrong+1
-	if utf8.RuneCountInString(base) < leastName {
+	base, best := path.Base(name), maxTypos+1
+	if utf8.RuneCountInString(base) < minNameLen {
 		best = 1 // only case may differ
 	}
 	for _, d := range list {
 		wrong := nearest.Distance(strings.ToLower(d.Name()), strings.ToLower(base))
 		if ext := path.Ext(base); wrong >= best && ext != "" && strings.TrimSuffix(d.Name(), path.Ext(d.Name())) == strings.TrimSuffix(base, ext) {
-			wrong = maxWrong // a different extension
+			wrong = maxTypos // a different extension
 		}
 		if d.Name() != base && wrong < best {
 			found, best = path.Join(path.Dir(name), d.Name()), wrong

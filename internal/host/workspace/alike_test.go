@@ -32,7 +32,7 @@ func TestNamesThatMayBeMeant(t *testing.T) {
 		"src/main.go#L3": "src/main.go", "@src/main.go": "src/main.go", "`src/main.go`": "src/main.go", `src\main.go`: "src/main.go",
 		"zzz.txt": "", "xy": "", "src/util/nothing_alike.rs": "",
 	} {
-		err := ws.Meant(t.Context(), name, fs.ErrNotExist)
+		err := ws.AddSuggestion(t.Context(), name, fs.ErrNotExist)
 		_, got, _ := strings.Cut(strings.TrimSuffix(err.Error(), "?"), "did you mean ")
 		if got != want || !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: %v, want %q", name, err, want)

@@ -28,8 +28,8 @@ func TestBatchesAreTheFilesOfAWalk(t *testing.T) {
 	put(t, dir+"/out/x", "")
 	put(t, dir+"/.git/x", "")
 	put(t, evil+"/x", "secret")
-	link(t, evil, dir+"/link")
-	link(t, evil+"/x", dir+"/linked")
+	linkUnnamed(t, evil, dir+"/link")
+	linkUnnamed(t, evil+"/x", dir+"/linked")
 	if err := syscall.Mkfifo(dir+"/fifo", 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestReaderRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	link(t, evil+"/x", dir+"/link") // since the directory was listed
+	linkUnnamed(t, evil+"/x", dir+"/link") // since the directory was listed
 	if err := syscall.Mkfifo(dir+"/fifo", 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -101,9 +101,9 @@ func TestAddedTrees(t *testing.T) {
 	put(t, evil+"/f", "f")
 	put(t, inner+"/g", "g")
 	put(t, dir+"/m", "m")
-	link(t, dir+"/m", evil+"/across")
-	link(t, evil+"/f", dir+"/into")
-	link(t, "inner", evil+"/alias")
+	linkUnnamed(t, dir+"/m", evil+"/across")
+	linkUnnamed(t, evil+"/f", dir+"/into")
+	linkUnnamed(t, "inner", evil+"/alias")
 	ws, err := workspace.Open(dir, evil, inner)
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func TestAddedTrees(t *testing.T) {
 	if err := ws.Delete(evil + "/f"); err != nil {
 		t.Error(err)
 	}
-	if got := ws.Added(); len(got) != 2 || got[0] != evil {
+	if got := ws.AddedDirs(); len(got) != 2 || got[0] != evil {
 		t.Errorf("Added = %q", got)
 	}
 	if _, err := workspace.Open(dir, evil+"/none"); !errors.Is(err, os.ErrNotExist) {

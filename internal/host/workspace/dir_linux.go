@@ -39,20 +39,20 @@ func (w *Workspace) openBeneath(rel string) (*os.File, error) {
 	}
 }
 
-// listing is memory for reading a directory.
-type listing struct {
+// dirBuffer is memory for reading a directory.
+type dirBuffer struct {
 	buf   [32 << 10]byte
 	names []byte
 	ends  []int
 }
 
-var listings = sync.Pool{New: func() any { return new(listing) }}
+var dirBuffers = sync.Pool{New: func() any { return new(dirBuffer) }}
 
 // readEntries appends a directory's entries to list, at most limit of them, unsorted. Their names share
 // one string.
 func readEntries(dir *os.File, list []dirent, limit int) (_ []dirent, more bool, err error) {
-	l := listings.Get().(*listing)
-	defer listings.Put(l)
+	l := dirBuffers.Get().(*dirBuffer)
+	defer dirBuffers.Put(l)
 	l.names, l.ends = l.names[:0], l.ends[:0]
 	fd := int(dir.Fd())
 	for !more {
@@ -80,7 +80,7 @@ func readEntries(dir *os.File, list []dirent, limit int) (_ []dirent, more bool,
 			}
 			l.names = append(l.names, name...)
 			l.ends = append(l.ends, len(l.names))
-			list = append(list, dirent{kind: kind, vague: !known})
+			list = append(list, dirent{kind: kind, typeUnknown: !known})
 		}
 	}
 	all, from := string(l.names), 0

@@ -33,19 +33,19 @@ func (w *Workspace) Open(name string) (*os.File, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := regular(w.called(rel), info); err != nil {
+	if err := requireRegular(w.callerName(rel), info); err != nil {
 		return nil, nil, err
 	}
 	f, err := w.root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
 	if err != nil {
-		return nil, nil, w.explain(rel, err)
+		return nil, nil, w.explainError(rel, err)
 	}
 	if info, err = f.Stat(); err == nil {
-		err = regular(w.called(rel), info)
+		err = requireRegular(w.callerName(rel), info)
 	}
 	if err != nil {
 		f.Close()
-		return nil, nil, w.explain(rel, err)
+		return nil, nil, w.explainError(rel, err)
 	}
 	return f, info, nil
 }
@@ -58,15 +58,15 @@ func (w *Workspace) ReadFile(name string, limit int64) ([]byte, fs.FileInfo, err
 	}
 	defer f.Close()
 	if info.Size() > limit {
-		return nil, nil, fmt.Errorf("%w: %s has %d bytes, the limit is %d", ErrTooLarge, quoted(name), info.Size(), limit)
+		return nil, nil, fmt.Errorf("%w: %s has %d bytes, the limit is %d", ErrTooLarge, quoteName(name), info.Size(), limit)
 	}
 	var data bytes.Buffer
 	data.Grow(int(info.Size()) + bytes.MinRead)
 	if _, err := data.ReadFrom(io.LimitReader(f, limit+1)); err != nil {
-		return nil, nil, fmt.Errorf("read %s: %w", quoted(name), plain(err))
+		return nil, nil, fmt.Errorf("read %s: %w", quoteName(name), plainError(err))
 	}
 	if int64(data.Len()) > limit {
-		return nil, nil, fmt.Errorf("%w: %s grew beyond %d bytes", ErrTooLarge, quoted(name), limit)
+		return nil, nil, fmt.Errorf("%w: %s grew beyond %d bytes", ErrTooLarge, quoteName(name), limit)
 	}
 	return data.Bytes(), info, nil
 }
@@ -79,12 +79,12 @@ func (w *Workspace) Stat(name string) (fs.FileInfo, error) {
 
 // Lstat describes name itself, even if it is a link.
 func (w *Workspace) Lstat(name string) (fs.FileInfo, error) {
-	w, rel, err := w.home(name)
+	w, rel, err := w.findTree(name)
 	if err != nil {
 		return nil, err
 	}
 	info, err := w.root.Lstat(rel)
-	return info, w.explain(rel, err)
+	return info, w.explainError(rel, err)
 }
 
 // ReadDir lists a directory by name, at most limit entries; more reports that there are others.
@@ -94,10 +94,10 @@ func (w *Workspace) ReadDir(name string, limit int) (list []fs.DirEntry, more bo
 		return nil, false, err
 	}
 	if !info.IsDir() {
-		return nil, false, fmt.Errorf("%s is not a directory", quoted(name))
+		return nil, false, fmt.Errorf("%s is not a directory", quoteName(name))
 	}
 	list, more, err = w.readDir(rel, limit)
-	return list, more, w.explain(rel, err)
+	return list, more, w.explainError(rel, err)
 }
 
 func (w *Workspace) readDir(rel string, limit int) ([]fs.DirEntry, bool, error) {
@@ -119,20 +119,20 @@ func (w *Workspace) readDir(rel string, limit int) ([]fs.DirEntry, bool, error) 
 // find resolves name to an existing file. It tries the root handle first, and resolves links only if
 // that fails on one.
 func (w *Workspace) find(name string) (tree *Workspace, rel string, info fs.FileInfo, err error) {
-	if tree, rel, err = w.home(name); err != nil {
+	if tree, rel, err = w.findTree(name); err != nil {
 		return nil, "", nil, err
 	}
 	info, err = tree.root.Stat(rel)
-	if errors.Is(err, tree.leave) {
-		if rel, err = tree.follow(rel); err != nil {
+	if errors.Is(err, tree.escapeErr) {
+		if rel, err = tree.resolveLinks(rel); err != nil {
 			return nil, "", nil, err
 		}
 		info, err = tree.root.Stat(rel)
 	}
-	return tree, rel, info, tree.explain(rel, err)
+	return tree, rel, info, tree.explainError(rel, err)
 }
 
-func regular(rel string, info fs.FileInfo) error {
+func requireRegular(rel string, info fs.FileInfo) error {
 	if info.Mode().IsRegular() {
 		return nil
 	}
@@ -147,12 +147,14 @@ func regular(rel string, info fs.FileInfo) error {
 			what = k.what
 		}
 	}
-	return fmt.Errorf("%w: %s is %s", ErrNotRegular, quoted(rel), what)
+	return fmt.Errorf("%w: %s is %s", ErrNotRegular, quoteName(rel), what)
 }
 
 // WriteFile replaces a file's content in one step, and creates missing directories. A link remains a
 // link, and its target changes.
-func (w *Workspace) WriteFile(name string, data []byte) error { return w.put(name, data, nil, nil) }
+func (w *Workspace) WriteFile(name string, data []byte) error {
+	return w.replaceFile(name, data, nil, nil)
+}
 
 // CreateFile creates a file with the given mode; it fails with [fs.ErrExist] if one exists.
 func (w *Workspace) CreateFile(name string, data []byte, mode fs.FileMode) error {
@@ -171,7 +173,7 @@ func (w *Workspace) Create(name string, mode fs.FileMode) (f *os.File, err error
 	if err != nil {
 		return nil, err
 	}
-	err = w.inDir(at, func(dir *os.Root, base string) error {
+	err = w.withDir(at, func(dir *os.Root, base string) error {
 		f, err = dir.OpenFile(base, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 		return err
 	})
@@ -180,42 +182,42 @@ func (w *Workspace) Create(name string, mode fs.FileMode) (f *os.File, err error
 
 // Delete removes a file, a link or an empty directory, in any of the trees.
 func (w *Workspace) Delete(name string) error {
-	w, rel, err := w.home(name)
+	w, rel, err := w.findTree(name)
 	if err != nil {
 		return err
 	}
 	if rel == "." {
-		return fmt.Errorf("%s: %w", quoted(name), syscall.EINVAL)
+		return fmt.Errorf("%s: %w", quoteName(name), syscall.EINVAL)
 	}
 	err = w.root.Remove(rel)
 	if err == nil && path.Dir(rel) != w.scratch.name { // scratch files need not survive a crash
-		w.names.Add(filepath.Join(w.root.Name(), path.Dir(rel)))
+		w.dirSyncer.Add(filepath.Join(w.root.Name(), path.Dir(rel)))
 	}
-	return w.explain(rel, err)
+	return w.explainError(rel, err)
 }
 
-// PutFile is WriteFile with a mode, for new and existing files. accept decides what it may replace.
-func (w *Workspace) PutFile(name string, data []byte, mode fs.FileMode, accept Accept) error {
-	return w.put(name, data, &mode, accept)
+// WriteFileMode is WriteFile with a mode, for new and existing files. accept decides what it may replace.
+func (w *Workspace) WriteFileMode(name string, data []byte, mode fs.FileMode, accept Accept) error {
+	return w.replaceFile(name, data, &mode, accept)
 }
 
-// put replaces a file's content and, if mode is not nil, its mode.
-func (w *Workspace) put(name string, data []byte, mode *fs.FileMode, accept Accept) error {
+// replaceFile replaces a file's content and, if mode is not nil, its mode.
+func (w *Workspace) replaceFile(name string, data []byte, mode *fs.FileMode, accept Accept) error {
 	at, err := w.Locate(name)
 	if err != nil {
 		return err
 	}
-	return w.inDir(at, func(dir *os.Root, base string) error {
-		old, err := existing(dir, base, false)
+	return w.withDir(at, func(dir *os.Root, base string) error {
+		old, err := readOriginal(dir, base, false)
 		if err == nil && old != nil {
-			err = writable(dir, base, old.info)
+			err = checkWritable(dir, base, old.info)
 		}
 		if err != nil {
 			return err
 		}
 		if accept != nil && old != nil {
 			given, was := accept, old.info.Mode() // the new file takes its mode from it
-			accept = func(f Found) error {
+			accept = func(f Existing) error {
 				if f.Info != nil && f.Info.Mode() != was {
 					return ErrChanged
 				}
@@ -228,7 +230,7 @@ func (w *Workspace) put(name string, data []byte, mode *fs.FileMode, accept Acce
 			}
 			old.mode = *mode
 		}
-		d, err := w.draft(dir, func(f io.Writer) error { _, err := f.Write(data); return err }, old)
+		d, err := w.newDraft(dir, func(f io.Writer) error { _, err := f.Write(data); return err }, old)
 		if err != nil {
 			return err
 		}
@@ -236,35 +238,35 @@ func (w *Workspace) put(name string, data []byte, mode *fs.FileMode, accept Acce
 	})
 }
 
-// inDir calls do with a handle on the directory of name, creating it if necessary, and with name's last
+// withDir calls do with a handle on the directory of name, creating it if necessary, and with name's last
 // element. Through the handle, nobody can substitute another directory.
-func (w *Workspace) inDir(name string, do func(dir *os.Root, base string) error) error {
-	w, rel, err := w.home(name)
+func (w *Workspace) withDir(name string, do func(dir *os.Root, base string) error) error {
+	w, rel, err := w.findTree(name)
 	if err != nil {
 		return err
 	}
 	if rel == "." {
-		return fmt.Errorf("%w: %s is a directory", ErrNotRegular, quoted(w.dir))
+		return fmt.Errorf("%w: %s is a directory", ErrNotRegular, quoteName(w.dir))
 	}
 	up := path.Dir(rel)
-	if err := w.makeFolders(up); err != nil {
-		return w.explain(up, err)
+	if err := w.mkdirAll(up); err != nil {
+		return w.explainError(up, err)
 	}
 	dir, err := w.root.OpenRoot(up)
 	if err != nil {
-		return w.explain(up, err)
+		return w.explainError(up, err)
 	}
 	defer dir.Close()
-	return w.explain(rel, do(dir, path.Base(rel)))
+	return w.explainError(rel, do(dir, path.Base(rel)))
 }
 
-// makeFolders creates a folder and its missing parents.
-func (w *Workspace) makeFolders(rel string) error {
+// mkdirAll creates a folder and its missing parents.
+func (w *Workspace) mkdirAll(rel string) error {
 	for missing := rel; missing != "."; missing = path.Dir(missing) {
 		if _, err := w.root.Lstat(missing); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
-		w.names.Add(filepath.Join(w.root.Name(), path.Dir(missing)))
+		w.dirSyncer.Add(filepath.Join(w.root.Name(), path.Dir(missing)))
 	}
 	return w.root.MkdirAll(rel, 0o777)
 }
@@ -282,15 +284,15 @@ type attribute struct {
 	value []byte
 }
 
-// existing describes the file at base, or returns nil. If linkIsNone is set, a link counts as no file
+// readOriginal describes the file at base, or returns nil. If linkIsNone is set, a link counts as no file
 // and is not followed.
-func existing(dir *os.Root, base string, linkIsNone bool) (*original, error) {
+func readOriginal(dir *os.Root, base string, linkIsNone bool) (*original, error) {
 	info, err := dir.Lstat(base)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && linkIsNone && info.Mode()&fs.ModeSymlink != 0:
 		return nil, nil
 	case err == nil:
-		err = regular(base, info)
+		err = requireRegular(base, info)
 	}
 	if err != nil {
 		return nil, err
@@ -303,9 +305,9 @@ func existing(dir *os.Root, base string, linkIsNone bool) (*original, error) {
 	return o, nil
 }
 
-// writable checks write permission without opening the file, which might disturb a process about to
+// checkWritable checks write permission without opening the file, which might disturb a process about to
 // replace it. It refuses a file without any write bit even to users whom the system would allow.
-func writable(dir *os.Root, base string, info fs.FileInfo) error {
+func checkWritable(dir *os.Root, base string, info fs.FileInfo) error {
 	if info.Mode().Perm()&0o222 == 0 {
 		return ErrReadOnly
 	}
@@ -323,20 +325,20 @@ func writable(dir *os.Root, base string, info fs.FileInfo) error {
 
 // Readlink returns the target of a link as written.
 func (w *Workspace) Readlink(name string) (string, error) {
-	w, rel, err := w.home(name)
+	w, rel, err := w.findTree(name)
 	if err != nil {
 		return "", err
 	}
 	to, err := w.root.Readlink(rel)
-	return to, w.explain(rel, err)
+	return to, w.explainError(rel, err)
 }
 
 // Restore puts a file with this content and mode at name in one step, replacing any file or link there,
 // if accept allows. It replaces a link at name instead of following it. If content cannot be read
 // completely, nothing changes.
 func (w *Workspace) Restore(name string, content io.Reader, mode fs.FileMode, accept Accept) error {
-	return w.inParent(name, func(dir *os.Root, base string) error {
-		old, err := existing(dir, base, true)
+	return w.withParent(name, func(dir *os.Root, base string) error {
+		old, err := readOriginal(dir, base, true)
 		if err != nil {
 			return err
 		}
@@ -344,7 +346,7 @@ func (w *Workspace) Restore(name string, content io.Reader, mode fs.FileMode, ac
 			old = new(original)
 		}
 		old.mode = mode.Perm()
-		d, err := w.draft(dir, func(f io.Writer) error { _, err := io.Copy(f, content); return err }, old)
+		d, err := w.newDraft(dir, func(f io.Writer) error { _, err := io.Copy(f, content); return err }, old)
 		if err != nil {
 			return err
 		}
@@ -355,16 +357,16 @@ func (w *Workspace) Restore(name string, content io.Reader, mode fs.FileMode, ac
 // RestoreLink puts a link with this target at name in one step, replacing any file or link there, if
 // accept allows. It does not check the target.
 func (w *Workspace) RestoreLink(name, target string, accept Accept) error {
-	return w.inParent(name, func(dir *os.Root, base string) error {
-		if _, err := existing(dir, base, true); err != nil {
+	return w.withParent(name, func(dir *os.Root, base string) error {
+		if _, err := readOriginal(dir, base, true); err != nil {
 			return err
 		}
-		d := &draft{ws: w, dir: dir}
-		err := d.named(func(at *os.Root, name string) error { return at.Symlink(target, name) })
+		d := &draft{ws: w, destDir: dir}
+		err := d.withName(func(at *os.Root, name string) error { return at.Symlink(target, name) })
 		if err != nil {
 			return fmt.Errorf("create a temporary link: %w", err)
 		}
-		if d.info, err = d.at.Lstat(d.name); err != nil {
+		if d.info, err = d.nameDir.Lstat(d.name); err != nil {
 			return err
 		}
 		return d.place(dir, base, accept)
@@ -373,11 +375,11 @@ func (w *Workspace) RestoreLink(name, target string, accept Accept) error {
 
 // Mkdir creates a directory with exactly this mode. It fails with [fs.ErrExist] if name exists.
 func (w *Workspace) Mkdir(name string, mode fs.FileMode) error {
-	return w.inParent(name, func(dir *os.Root, base string) error {
+	return w.withParent(name, func(dir *os.Root, base string) error {
 		if err := dir.Mkdir(base, mode.Perm()|0o700); err != nil {
 			return err
 		}
-		w.names.Add(dir.Name())
+		w.dirSyncer.Add(dir.Name())
 		return dir.Chmod(base, mode.Perm())
 	})
 }
@@ -385,13 +387,13 @@ func (w *Workspace) Mkdir(name string, mode fs.FileMode) error {
 // Chmod sets the permission bits of a file or directory. It refuses a link at name instead of following
 // it.
 func (w *Workspace) Chmod(name string, mode fs.FileMode) error {
-	return w.inParent(name, func(dir *os.Root, base string) error {
+	return w.withParent(name, func(dir *os.Root, base string) error {
 		info, err := dir.Lstat(base)
 		if err != nil {
 			return err
 		}
 		if !info.IsDir() {
-			if err := regular(base, info); err != nil {
+			if err := requireRegular(base, info); err != nil {
 				return err
 			}
 		}
@@ -399,27 +401,27 @@ func (w *Workspace) Chmod(name string, mode fs.FileMode) error {
 	})
 }
 
-// inParent is inDir without following links: a restored file goes to its original place or nowhere.
-func (w *Workspace) inParent(name string, do func(dir *os.Root, base string) error) error {
-	if err := w.Direct(name); err != nil {
+// withParent is withDir without following links: a restored file goes to its original place or nowhere.
+func (w *Workspace) withParent(name string, do func(dir *os.Root, base string) error) error {
+	if err := w.CheckNoLinks(name); err != nil {
 		return err
 	}
-	return w.inDir(name, do)
+	return w.withDir(name, do)
 }
 
 // ErrThroughLink reports an attempt to restore a file below a directory that has become a link.
 var ErrThroughLink = errors.New("path goes through a link")
 
-// Direct returns an error if one of the directories above name is a link.
-func (w *Workspace) Direct(name string) error {
-	w, rel, err := w.home(name)
+// CheckNoLinks returns an error if one of the directories above name is a link.
+func (w *Workspace) CheckNoLinks(name string) error {
+	w, rel, err := w.findTree(name)
 	if err != nil {
 		return err
 	}
 	up := path.Dir(rel)
-	at, err := w.follow(up)
+	at, err := w.resolveLinks(up)
 	if err == nil && at != up {
-		err = fmt.Errorf("%w: %s", ErrThroughLink, quoted(name))
+		err = fmt.Errorf("%w: %s", ErrThroughLink, quoteName(name))
 	}
 	return err
 }

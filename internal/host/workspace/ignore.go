@@ -12,9 +12,9 @@ const (
 	maxSteps      = 100_000      // steps to match one pattern with one name; a pattern with too many stars counts as not matching
 )
 
-// never are directories that are searched only if named: they belong to version control, package
+// alwaysSkipped are directories that are searched only if named: they belong to version control, package
 // managers and coder, not to the user.
-var never = map[string]bool{
+var alwaysSkipped = map[string]bool{
 	".git": true, ".hg": true, ".svn": true, ".jj": true, ".coder": true,
 	"node_modules": true, "__pycache__": true, ".venv": true,
 }
@@ -22,32 +22,32 @@ var never = map[string]bool{
 // rules are the ignore patterns of one file, followed by those that apply if none of them matches: of
 // parent directories, the repository and the user. A nil *rules has none.
 type rules struct {
-	dir      string    // directory in the tree that names are relative to
-	lead     string    // or, if that is above the tree, the path from it to the tree
-	patterns []pattern // as written; the last match decides
-	fold     bool      // ignore case
-	above    *rules
+	dir        string    // directory in the tree that names are relative to
+	prefix     string    // or, if that is above the tree, the path from it to the tree
+	patterns   []pattern // as written; the last match decides
+	ignoreCase bool      // ignore case
+	parent     *rules
 }
 
 // pattern is one line of a .gitignore.
 type pattern struct {
-	glob     string
-	fixed    int  // length of glob before the first wildcard
-	anywhere bool // glob matches the base name, at any depth
-	dirOnly  bool
-	keep     bool // the line began with "!"
+	glob       string
+	literalLen int  // length of glob before the first wildcard
+	anywhere   bool // glob matches the base name, at any depth
+	dirOnly    bool
+	isNegated  bool // the line began with "!"
 }
 
-// ignore reports whether the file or directory rel is ignored.
-func (r *rules) ignore(rel string, dir bool) bool {
+// isIgnored reports whether the file or directory rel is ignored.
+func (r *rules) isIgnored(rel string, dir bool) bool {
 	base := path.Base(rel)
-	return dir && never[base] || base == ".git" || r.matches(rel, dir)
+	return dir && alwaysSkipped[base] || base == ".git" || r.matches(rel, dir)
 }
 
 // matches reports whether the last pattern that matches rel ignores it.
 func (r *rules) matches(rel string, dir bool) bool {
 	base := path.Base(rel)
-	for ; r != nil; r = r.above {
+	for ; r != nil; r = r.parent {
 		name := ""
 		for i := len(r.patterns) - 1; i >= 0; i-- {
 			p := &r.patterns[i]
@@ -58,14 +58,14 @@ func (r *rules) matches(rel string, dir bool) bool {
 			if !p.anywhere {
 				if name == "" {
 					name = strings.TrimPrefix(rel, r.dir+"/")
-					if r.lead != "" {
-						name = r.lead + "/" + rel
+					if r.prefix != "" {
+						name = r.prefix + "/" + rel
 					}
 				}
 				at = name
 			}
-			if p.matches(at, r.fold) {
-				return !p.keep
+			if p.matches(at, r.ignoreCase) {
+				return !p.isNegated
 			}
 		}
 	}
@@ -73,36 +73,36 @@ func (r *rules) matches(rel string, dir bool) bool {
 }
 
 func (p *pattern) matches(name string, fold bool) bool {
-	m := wild{fold: fold, steps: maxSteps}
-	if p.fixed > len(name) || !fold && p.glob[:p.fixed] != name[:p.fixed] {
+	m := globMatcher{ignoreCase: fold, steps: maxSteps}
+	if p.literalLen > len(name) || !fold && p.glob[:p.literalLen] != name[:p.literalLen] {
 		return false
 	}
-	for i := 0; fold && i < p.fixed; i++ {
-		if m.low(p.glob[i]) != m.low(name[i]) {
+	for i := 0; fold && i < p.literalLen; i++ {
+		if m.lower(p.glob[i]) != m.lower(name[i]) {
 			return false
 		}
 	}
-	if p.fixed == len(p.glob) {
-		return p.fixed == len(name)
+	if p.literalLen == len(p.glob) {
+		return p.literalLen == len(name)
 	}
 	// As in git: * and ? do not match a slash, **/ and /** match directories at any depth, ! or ^ negates a
 	// class, and a class may name others ([:alpha:]). A malformed pattern matches nothing.
-	return m.match(p.glob[p.fixed:], name[p.fixed:], 0) == yes
+	return m.match(p.glob[p.literalLen:], name[p.literalLen:], 0) == matchYes
 }
 
-// smothers reports whether the rules ignore everything in dir, whatever its name.
-func (r *rules) smothers(dir string) bool {
+// ignoresAll reports whether the rules ignore everything in dir, whatever its name.
+func (r *rules) ignoresAll(dir string) bool {
 	for _, name := range []string{"\x01\x01\x01\x01\x01\x01\x01\x01", "aaaaaaaaaaaaaaaa", "ZZZZZZZZZZZZZZZZZZZZ"} {
-		if at := path.Join(dir, name); !r.ignore(at, false) || !r.ignore(at, true) {
+		if at := path.Join(dir, name); !r.isIgnored(at, false) || !r.isIgnored(at, true) {
 			return false
 		}
 	}
 	return true
 }
 
-// rulesOf adds the rules of dir to those from above. If dir is the top of another repository, only that
+// extendRules adds the rules of dir to those from above. If dir is the top of another repository, only that
 // repository's rules apply.
-func (w *Workspace) rulesOf(dir string, entries []fs.DirEntry, above *rules) *rules {
+func (w *Workspace) extendRules(dir string, entries []fs.DirEntry, above *rules) *rules {
 	own, repository := false, false
 	for _, d := range entries {
 		switch d.Name() {
@@ -112,12 +112,12 @@ func (w *Workspace) rulesOf(dir string, entries []fs.DirEntry, above *rules) *ru
 			repository = dir != "." && w.isRepository(dir)
 		}
 	}
-	return w.rulesIn(dir, own, repository, above)
+	return w.dirRules(dir, own, repository, above)
 }
 
-func (w *Workspace) rulesIn(dir string, own, repository bool, above *rules) *rules {
+func (w *Workspace) dirRules(dir string, own, repository bool, above *rules) *rules {
 	if repository {
-		above = w.repository(dir)
+		above = w.nestedRepositoryRules(dir)
 	}
 	if own {
 		return w.readRules(dir, above)
@@ -131,18 +131,18 @@ func (w *Workspace) readRules(dir string, above *rules) *rules {
 	if info, err := w.root.Lstat(name); err != nil || !info.Mode().IsRegular() {
 		return above
 	}
-	text, _, err := w.ReadFile(w.called(name), maxIgnoreFile)
+	text, _, err := w.ReadFile(w.callerName(name), maxIgnoreFile)
 	if err != nil {
 		return above // an unreadable ignore file ignores nothing
 	}
-	return &rules{dir: dir, patterns: parsePatterns(text), fold: w.surroundings().fold, above: above}
+	return &rules{dir: dir, patterns: parsePatterns(text), ignoreCase: w.readOuterRules().ignoreCase, parent: above}
 }
 
-// rulesAsked returns the rules from above for a directory named by the caller: if they ignore all of it,
+// rulesForNamed returns the rules from above for a directory named by the caller: if they ignore all of it,
 // they do not apply.
-func (w *Workspace) rulesAsked(dir string) *rules {
+func (w *Workspace) rulesForNamed(dir string) *rules {
 	r := w.rulesAbove(dir)
-	if dir != "." && r.smothers(dir) {
+	if dir != "." && r.ignoresAll(dir) {
 		return nil
 	}
 	return r
@@ -150,7 +150,7 @@ func (w *Workspace) rulesAsked(dir string) *rules {
 
 // rulesAbove collects the rules of the directories above dir.
 func (w *Workspace) rulesAbove(dir string) *rules {
-	r := w.surroundings().rules
+	r := w.readOuterRules().rules
 	if dir != "." {
 		r = w.readRules(".", r)
 	}
@@ -158,7 +158,7 @@ func (w *Workspace) rulesAbove(dir string) *rules {
 		if c == '/' {
 			up := dir[:i]
 			if w.isRepository(up) {
-				r = w.repository(up)
+				r = w.nestedRepositoryRules(up)
 			}
 			r = w.readRules(up, r)
 		}
@@ -185,12 +185,12 @@ func parsePatterns(text []byte) (list []pattern) {
 			}
 		}
 		var p pattern
-		line, p.keep = strings.CutPrefix(line[:len(line)-n], "!")
+		line, p.isNegated = strings.CutPrefix(line[:len(line)-n], "!")
 		line, p.dirOnly = strings.CutSuffix(line, "/")
 		p.anywhere = !strings.Contains(line, "/")
 		p.glob = strings.TrimPrefix(line, "/")
-		if p.fixed = strings.IndexAny(p.glob, `*?[\`); p.fixed < 0 {
-			p.fixed = len(p.glob)
+		if p.literalLen = strings.IndexAny(p.glob, `*?[\`); p.literalLen < 0 {
+			p.literalLen = len(p.glob)
 		}
 		if p.glob != "" {
 			list = append(list, p)
@@ -204,7 +204,7 @@ type IgnoreList struct{ rules rules }
 
 // ParseIgnore parses patterns in the form of a .gitignore.
 func ParseIgnore(text []byte) IgnoreList {
-	return IgnoreList{rules{dir: ".", patterns: parsePatterns(text), fold: true}}
+	return IgnoreList{rules{dir: ".", patterns: parsePatterns(text), ignoreCase: true}}
 }
 
 // Match reports whether the list covers a file or folder, or a folder above it. rel is relative to the
@@ -218,69 +218,69 @@ func (l IgnoreList) Match(rel string) bool {
 	return l.rules.matches(rel, false)
 }
 
-// verdict is the result of trying to match.
-type verdict int
+// matchResult is the result of trying to match.
+type matchResult int
 
 const (
-	no        verdict = iota
-	yes               // a match
-	noneLeft          // the name is used up, so no earlier star can help
-	notInHere         // only a star that matches slashes can help
+	matchNo            matchResult = iota
+	matchYes                       // a match
+	matchExhausted                 // the name is used up, so no earlier star can help
+	matchNeedsGlobstar             // only a star that matches slashes can help
 )
 
-type wild struct {
-	fold  bool
-	steps int
+type globMatcher struct {
+	ignoreCase bool
+	steps      int
 }
 
 // match tries to match the rest of the pattern, from at on, with a name.
-func (m *wild) match(p, name string, at int) verdict {
+func (m *globMatcher) match(p, name string, at int) matchResult {
 	for ; at < len(p); at++ {
 		if m.steps--; m.steps < 0 {
-			return noneLeft
+			return matchExhausted
 		}
 		c := p[at]
 		if name == "" && c != '*' {
-			return noneLeft
+			return matchExhausted
 		}
 		switch c {
 		case '*':
-			return m.star(p, name, at)
+			return m.matchStar(p, name, at)
 		case '?':
 			if name[0] == '/' {
-				return no
+				return matchNo
 			}
 		case '[':
-			end, in, ok := m.class(p, at, name[0])
+			end, in, ok := m.parseClass(p, at, name[0])
 			if !ok {
-				return noneLeft
+				return matchExhausted
 			}
 			if !in || name[0] == '/' {
-				return no
+				return matchNo
 			}
 			at = end
 		case '\\':
 			if at++; at == len(p) {
-				return no
+				return matchNo
 			}
-			if p[at] != m.low(name[0]) {
-				return no
+			if p[at] != m.lower(name[0]) {
+				return matchNo
 			}
 		default:
-			if m.low(c) != m.low(name[0]) {
-				return no
+			if m.lower(c) != m.lower(name[0]) {
+				return matchNo
 			}
 		}
 		name = name[1:]
 	}
 	if name == "" {
-		return yes
+		return matchYes
 	}
-	return no
+	return matchNo
 }
 
-// star matches one or more stars, and the rest of the pattern.
-func (m *wild) star(p, name string, at int) verdict {
+// matchStar matches one or more stars, and the rest of the pattern.
+func (m *globMatcher) matchStar(p, name string, at int) matchResult {
 	first := at
 	for at < len(p) && p[at] == '*' {
 		at++
@@ -289,38 +289,38 @@ func (m *wild) star(p, name string, at int) verdict {
 	if at-first >= 2 && (first == 0 || p[first-1] == '/') && (at == len(p) || p[at] == '/' || at+1 < len(p) && p[at] == '\\' && p[at+1] == '/') {
 		slashes = true
 		// **/ also matches no directory at all.
-		if at < len(p) && p[at] == '/' && m.match(p, name, at+1) == yes {
-			return yes
+		if at < len(p) && p[at] == '/' && m.match(p, name, at+1) == matchYes {
+			return matchYes
 		}
 	}
 	if at == len(p) {
 		if !slashes && strings.Contains(name, "/") {
-			return notInHere
+			return matchNeedsGlobstar
 		}
-		return yes
+		return matchYes
 	}
 	for ; ; name = name[1:] {
 		v := m.match(p, name, at)
 		switch {
-		case v == yes, v == noneLeft, v == notInHere && !slashes:
+		case v == matchYes, v == matchExhausted, v == matchNeedsGlobstar && !slashes:
 			return v
 		case name == "":
-			return noneLeft
+			return matchExhausted
 		case !slashes && name[0] == '/':
-			return notInHere
+			return matchNeedsGlobstar
 		}
 	}
 }
 
-// class parses the class that begins at from, and returns its end and whether it contains b. ok is false
+// parseClass parses the class that begins at from, and returns its end and whether it contains b. ok is false
 // if it is unterminated.
-func (m *wild) class(p string, from int, b byte) (end int, in, ok bool) {
+func (m *globMatcher) parseClass(p string, from int, b byte) (end int, in, ok bool) {
 	i := from + 1
 	negated := i < len(p) && (p[i] == '!' || p[i] == '^')
 	if negated {
 		i++
 	}
-	b = m.low(b)
+	b = m.lower(b)
 	var last byte // possible start of a range, or 0
 	for first := true; i < len(p) && (first || p[i] != ']'); first = false {
 		c := p[i]
@@ -339,7 +339,7 @@ func (m *wild) class(p string, from int, b byte) (end int, in, ok bool) {
 				}
 			}
 			up := b - 'a' + 'A'
-			in = in || last <= b && b <= p[i] || m.fold && b >= 'a' && b <= 'z' && last <= up && up <= p[i]
+			in = in || last <= b && b <= p[i] || m.ignoreCase && b >= 'a' && b <= 'z' && last <= up && up <= p[i]
 			c = 0 // the end of a range cannot start another
 		case c == '[' && i+1 < len(p) && p[i+1] == ':':
 			close := i + 2
@@ -353,12 +353,12 @@ func (m *wild) class(p string, from int, b byte) (end int, in, ok bool) {
 				in = in || b == '['
 				break
 			}
-			ranges, known := posix[p[i+2:max(close-1, i+2)]]
+			ranges, known := posixClasses[p[i+2:max(close-1, i+2)]]
 			if !known {
 				return 0, false, false
 			}
-			if m.fold && p[i+2:close-1] == "upper" {
-				ranges = posix["alpha"]
+			if m.ignoreCase && p[i+2:close-1] == "upper" {
+				ranges = posixClasses["alpha"]
 			}
 			for ; ranges != ""; ranges = ranges[2:] {
 				in = in || ranges[0] <= b && b <= ranges[1]
@@ -376,15 +376,15 @@ func (m *wild) class(p string, from int, b byte) (end int, in, ok bool) {
 	return i, in != negated, true
 }
 
-func (m *wild) low(b byte) byte {
-	if m.fold && b >= 'A' && b <= 'Z' {
+func (m *globMatcher) lower(b byte) byte {
+	if m.ignoreCase && b >= 'A' && b <= 'Z' {
 		return b - 'A' + 'a'
 	}
 	return b
 }
 
-// posix are the named classes, as pairs of a first and a last byte.
-var posix = map[string]string{
+// posixClasses are the named classes, as pairs of a first and a last byte.
+var posixClasses = map[string]string{
 	"alnum": "09AZaz", "alpha": "AZaz", "blank": "  \t\t", "cntrl": "\x00\x1f\x7f\x7f", "digit": "09", "graph": "!~",
 	"lower": "az", "print": " ~", "punct": "!/:@[`{~", "space": "  \t\r", "upper": "AZ", "xdigit": "09AFaf",
 }

@@ -15,81 +15,81 @@ import (
 )
 
 const (
-	maxNamed    = 200_000         // directories that a Named list may track
-	slowestTick = 3 * time.Second // coarsest clock tick of a file system
+	maxNamedDirs = 200_000         // directories that a Named list may track
+	maxClockTick = 3 * time.Second // coarsest clock tick of a file system
 )
 
-// Named lists the files and directories of a workspace with certain names, including ignored ones and
+// NameIndex lists the files and directories of a workspace with certain names, including ignored ones and
 // those in ignored directories. It walks the tree the first time; later it examines only changed
-// directories, if the system reports changes. Use [Workspace.Named]. It is safe for concurrent use.
-type Named struct {
+// directories, if the system reports changes. Use [Workspace.IndexNames]. It is safe for concurrent use.
+type NameIndex struct {
 	ws    *Workspace
 	match func(rel string, dir bool) bool
 	skip  func(rel string) bool
 
-	mu    sync.Mutex // guards the fields below
-	feed  *Feed
-	dirs  map[string]*namedDir
-	old   map[string]*namedDir // the state before a walk in progress
-	whole bool
-	clock FileTime // start of the current walk
+	mu         sync.Mutex // guards the fields below
+	feed       *Feed
+	dirs       map[string]*indexedDir
+	previous   map[string]*indexedDir // the state before a walk in progress
+	isComplete bool
+	walkStart  FileTime // start of the current walk
 }
 
-// namedDir is a directory as known to Named.
-type namedDir struct {
-	found []string // matching names
-	below []string // paths of directories to enter
-	err   bool     // listing failed or is incomplete
-	stamp [3]int64 // of the directory when listed; all zero if unreliable
+// indexedDir is a directory as known to Named.
+type indexedDir struct {
+	matches      []string // matching names
+	subdirs      []string // paths of directories to enter
+	isIncomplete bool     // listing failed or is incomplete
+	stamp        [3]int64 // of the directory when listed; all zero if unreliable
 }
 
-// Named returns a list of everything that match accepts. It does not enter directories that skip
+// IndexNames returns a list of everything that match accepts. It does not enter directories that skip
 // accepts. Both get names as [Workspace.Resolve] returns them, and must always give the same answer for
 // a name.
-func (w *Workspace) Named(match func(rel string, dir bool) bool, skip func(rel string) bool) *Named {
-	return &Named{ws: w, match: match, skip: skip}
+func (w *Workspace) IndexNames(match func(rel string, dir bool) bool, skip func(rel string) bool) *NameIndex {
+	return &NameIndex{ws: w, match: match, skip: skip}
 }
 
 // List returns all currently matching names, sorted. It does not follow links. whole is false if some
 // directory could not be examined. The error is ctx.Err().
-func (n *Named) List(ctx context.Context) (names []string, whole bool, err error) {
+func (n *NameIndex) List(ctx context.Context) (names []string, whole bool, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.feed == nil {
-		n.feed = n.ws.Follow()
+		n.feed = n.ws.Subscribe()
 	}
-	dirs := n.stale(n.feed.Changes())
+	dirs := n.dropStale(n.feed.Changes())
 	if len(dirs) > 0 {
-		n.clock = n.ws.FileTime()
+		n.walkStart = n.ws.FileTime()
 	}
 	for _, dir := range dirs {
 		if err := n.walk(ctx, dir); err != nil {
-			n.feed.Fail()
+			n.feed.MarkFailed()
 			return nil, false, err
 		}
 	}
-	n.old = nil
-	whole = n.whole
+	n.previous = nil
+	whole = n.isComplete
 	for dir, d := range n.dirs {
-		for _, name := range d.found {
+		for _, name := range d.matches {
 			names = append(names, path.Join(dir, name))
 		}
-		whole = whole && !d.err
+		whole = whole && !d.isIncomplete
 	}
 	slices.Sort(names)
 	return names, whole, nil
 }
 
-// stale drops what may be outdated and returns the directories to examine.
-func (n *Named) stale(c Changes) (dirs []string) {
-	if c.All || !n.whole {
-		n.old, n.dirs, n.whole = n.dirs, make(map[string]*namedDir), true
-		for _, tree := range n.ws.apart() {
-			dirs = append(dirs, tree.called("."))
+// dropStale drops what may be outdated and returns the directories to examine.
+func (n *NameIndex) dropStale(c Changes) (dirs []string) {
+	if c.All || !n.isComplete {
+		n.previous, n.dirs, n.isComplete = n.dirs, make(map[string]*indexedDir), true
+		for _, tree := range n.ws.separateTrees() {
+			dirs = append(dirs, tree.callerName("."))
 		}
 		return dirs
 	}
-	for dir := range c.Anew {
+	for dir := range c.Rescan {
 		if n.dirs[dir] != nil {
 			// Drop everything below dir; dir itself stays known, as empty.
 			prefix := dir + "/"
@@ -101,12 +101,12 @@ func (n *Named) stale(c Changes) (dirs []string) {
 					delete(n.dirs, name)
 				}
 			}
-			n.dirs[dir] = &namedDir{}
+			n.dirs[dir] = &indexedDir{}
 			dirs = append(dirs, dir)
 		}
 	}
 	for dir, d := range n.dirs {
-		if d.err || c.Dirs[dir] {
+		if d.isIncomplete || c.Dirs[dir] {
 			dirs = append(dirs, dir)
 		}
 	}
@@ -115,8 +115,8 @@ func (n *Named) stale(c Changes) (dirs []string) {
 }
 
 // walk examines dir, and everything below it that is not known.
-func (n *Named) walk(ctx context.Context, dir string) error {
-	if tree, rel, err := n.ws.home(dir); err != nil || !tree.straight(rel) {
+func (n *NameIndex) walk(ctx context.Context, dir string) error {
+	if tree, rel, err := n.ws.findTree(dir); err != nil || !tree.isDirect(rel) {
 		delete(n.dirs, dir)
 		return nil
 	}
@@ -124,19 +124,19 @@ func (n *Named) walk(ctx context.Context, dir string) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if len(n.dirs) > maxNamed {
-			n.whole = false
+		if len(n.dirs) > maxNamedDirs {
+			n.isComplete = false
 			return nil
 		}
 		at := queue[0]
 		queue = queue[1:]
-		d := n.list(at)
+		d := n.listDir(at)
 		if d == nil {
 			delete(n.dirs, at)
 			continue
 		}
 		n.dirs[at] = d
-		for _, sub := range d.below {
+		for _, sub := range d.subdirs {
 			if n.dirs[sub] == nil {
 				queue = append(queue, sub)
 			}
@@ -145,10 +145,10 @@ func (n *Named) walk(ctx context.Context, dir string) error {
 	return nil
 }
 
-// list examines one directory; it returns nil if the directory is gone. The content of a directory is
+// listDir examines one directory; it returns nil if the directory is gone. The content of a directory is
 // unchanged as long as its times are the same.
-func (n *Named) list(dir string) *namedDir {
-	tree, rel, err := n.ws.home(dir)
+func (n *NameIndex) listDir(dir string) *indexedDir {
+	tree, rel, err := n.ws.findTree(dir)
 	if err != nil {
 		return nil
 	}
@@ -157,37 +157,37 @@ func (n *Named) list(dir string) *namedDir {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP):
 		return nil
 	case err != nil:
-		return &namedDir{err: true}
+		return &indexedDir{isIncomplete: true}
 	}
 	defer f.Close()
 	n.feed.add(f, dir, false)
 	var stamp [3]int64 // zero if it might change without a new time: file system clocks tick slowly
-	if st := (unix.Stat_t{}); unix.Fstat(int(f.Fd()), &st) == nil && uint64(st.Dev) == n.clock.Device {
+	if st := (unix.Stat_t{}); unix.Fstat(int(f.Fd()), &st) == nil && uint64(st.Dev) == n.walkStart.Device {
 		written, changed := unix.TimespecToNsec(st.Mtim), unix.TimespecToNsec(st.Ctim)
-		if max(written, changed) <= n.clock.Now-int64(slowestTick) {
+		if max(written, changed) <= n.walkStart.Now-int64(maxClockTick) {
 			stamp = [3]int64{written, changed, int64(st.Ino)}
 		}
 	}
-	if old := n.old[dir]; old != nil && stamp == old.stamp && stamp != [3]int64{} {
+	if old := n.previous[dir]; old != nil && stamp == old.stamp && stamp != [3]int64{} {
 		return old
 	}
 	entries, more, err := readEntries(f, nil, maxDir)
-	d := &namedDir{err: more || err != nil, stamp: stamp}
-	if d.err {
+	d := &indexedDir{isIncomplete: more || err != nil, stamp: stamp}
+	if d.isIncomplete {
 		d.stamp = [3]int64{}
 	}
 	for _, e := range entries {
 		name := path.Join(dir, e.name)
-		if e.vague {
+		if e.typeUnknown {
 			if t, err := lstatAt(int(f.Fd()), e.name, append([]byte(e.name), 0)); err == nil {
 				e.kind = t.Mode.Type()
 			}
 		}
 		if n.match(name, e.kind.IsDir()) {
-			d.found = append(d.found, strings.Clone(e.name))
+			d.matches = append(d.matches, strings.Clone(e.name))
 		}
 		if e.kind.IsDir() && !n.skip(name) {
-			d.below = append(d.below, name)
+			d.subdirs = append(d.subdirs, name)
 		}
 	}
 	return d
@@ -206,12 +206,12 @@ func (w *Workspace) FileTime() (t FileTime) {
 	if w.clock != nil {
 		return w.clock()
 	}
-	d := &draft{ws: w, dir: w.root}
+	d := &draft{ws: w, destDir: w.root}
 	defer d.discard()
 	var err error
-	if d.file, err = unnamed(w.root); err != nil {
+	if d.file, err = createUnnamed(w.root); err != nil {
 		d.file = nil
-		if d.create() != nil {
+		if d.createNamed() != nil {
 			return t
 		}
 	}

@@ -26,7 +26,7 @@ func TestAFeedCountsOperations(t *testing.T) {
 		}
 	}
 	write := func(name string) { t.Helper(); must(os.WriteFile(at(name), []byte("x"), 0o644)) }
-	feed := ws.Follow().Count()
+	feed := ws.Subscribe().CountOps()
 	feed.Changes()
 	if _, err := ws.Survey(t.Context(), workspace.Survey{Limit: 100, Feed: feed, Each: func(workspace.Folder) {}}); err != nil {
 		t.Fatal(err)
@@ -46,8 +46,8 @@ func TestAFeedCountsOperations(t *testing.T) {
 	_, err = f.WriteString("x")
 	must(err)
 	want := map[string]workspace.Ops{
-		"a": {Closed: 2}, "b": {Closed: 1, Moved: 1}, "c": {Moved: 1, From: []string{"b"}}, "d": {Moved: 1, From: []string{""}},
-		"e": {Closed: 1, Removed: 1}, "g": {Open: true},
+		"a": {Closed: 2}, "b": {Closed: 1, Moved: 1}, "c": {Moved: 1, MovedFrom: []string{"b"}}, "d": {Moved: 1, MovedFrom: []string{""}},
+		"e": {Closed: 1, Removed: 1}, "g": {StillOpen: true},
 	}
 	if got := feed.Changes().Ops; !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
@@ -56,7 +56,7 @@ func TestAFeedCountsOperations(t *testing.T) {
 	if got := feed.Changes().Ops; !reflect.DeepEqual(got, map[string]workspace.Ops{"g": {Closed: 1}}) {
 		t.Errorf("later %+v", got)
 	}
-	if sum := (workspace.Ops{Closed: 1, Open: true}).Then(workspace.Ops{Moved: 1, From: []string{"x"}}); sum.Open || sum.Closed != 1 || sum.Moved != 1 || len(sum.From) != 1 {
+	if sum := (workspace.Ops{Closed: 1, StillOpen: true}).Then(workspace.Ops{Moved: 1, MovedFrom: []string{"x"}}); sum.StillOpen || sum.Closed != 1 || sum.Moved != 1 || len(sum.MovedFrom) != 1 {
 		t.Errorf("sum %+v", sum)
 	}
 }

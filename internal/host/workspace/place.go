@@ -20,7 +20,7 @@ import (
 
 const (
 	draftBuffer = 32 << 10 // write buffer of a draft
-	attempts    = 5        // retries if a file changes during the operation
+	maxAttempts = 5        // retries if a file changes during the operation
 )
 
 // ErrChanged reports a file to be replaced that has changed.
@@ -30,20 +30,20 @@ var ErrChanged = errors.New("changed in the meantime")
 // lost.
 var ErrBusy = errors.New("open for writing in another program")
 
-// ErrAside reports that the replaced content could not be put back. Its current name follows.
-var ErrAside = errors.New("the original content is now at")
+// ErrNotRestored reports that the replaced content could not be put back. Its current name follows.
+var ErrNotRestored = errors.New("the original content is now at")
 
-// Found describes what exists at a name.
-type Found struct {
+// Existing describes what exists at a name.
+type Existing struct {
 	Info    fs.FileInfo   // nil if nothing exists
 	Link    string        // target, if it is a link
 	Content io.ReadSeeker // content of a readable file, else nil
 
-	file *os.File
-	held bool // no other program has it open for writing, or can open it unnoticed
+	file        *os.File
+	isExclusive bool // no other program has it open for writing, or can open it unnoticed
 }
 
-func (f Found) close() {
+func (f Existing) close() {
 	if f.file != nil {
 		f.file.Close()
 	}
@@ -51,19 +51,19 @@ func (f Found) close() {
 
 // Accept decides whether what exists at a name may be replaced or removed. If something else turns out
 // to be affected, everything is put back, and Accept's error is returned. A nil Accept allows anything.
-type Accept func(Found) error
+type Accept func(Existing) error
 
-// Nothing accepts only that nothing exists.
-func Nothing(f Found) error {
+// AcceptNothing accepts only that nothing exists.
+func AcceptNothing(f Existing) error {
 	if f.Info != nil {
 		return ErrChanged
 	}
 	return nil
 }
 
-// Holding accepts a file with this content, or a link with this target.
-func Holding(content []byte) Accept {
-	return func(f Found) error {
+// AcceptContent accepts a file with this content, or a link with this target.
+func AcceptContent(content []byte) Accept {
+	return func(f Existing) error {
 		switch {
 		case f.Info == nil, f.Info.Mode()&fs.ModeSymlink != 0 && f.Link != string(content):
 			return ErrChanged
@@ -84,38 +84,38 @@ func Holding(content []byte) Accept {
 // another program. A nil old means no file. Otherwise it returns [ErrChanged]. A link remains a link,
 // and its target changes.
 func (w *Workspace) Swap(name string, old, data []byte) error {
-	accept := Nothing
+	accept := AcceptNothing
 	if old != nil {
-		accept = Holding(old)
+		accept = AcceptContent(old)
 	}
-	return w.put(name, data, nil, accept)
+	return w.replaceFile(name, data, nil, accept)
 }
 
 // Remove removes a file, a link or an empty directory, if accept allows.
 func (w *Workspace) Remove(name string, accept Accept) error {
-	return w.inParent(name, func(dir *os.Root, base string) error {
+	return w.withParent(name, func(dir *os.Root, base string) error {
 		defer lockDir(dir)()
-		now, err := hold(dir, base, accept)
+		now, err := inspectAccepted(dir, base, accept)
 		if err != nil {
 			return err
 		}
 		defer now.close()
-		w.names.Add(dir.Name())
+		w.dirSyncer.Add(dir.Name())
 		if now.Info == nil || now.Info.IsDir() || accept == nil {
 			return dir.Remove(base)
 		}
 		// Its name records no content hash, so that a sweep removes it only if its content is saved elsewhere.
-		return (&draft{ws: w, dir: dir, sum: sha256.New()}).takeAway(base, now, accept)
+		return (&draft{ws: w, destDir: dir, sum: sha256.New()}).removeExisting(base, now, accept)
 	})
 }
 
-// hold inspects base and calls accept on it. Until it is closed, nobody can write to it unnoticed.
-func hold(dir *os.Root, base string, accept Accept) (f Found, err error) {
+// inspectAccepted inspects base and calls accept on it. Until it is closed, nobody can write to it unnoticed.
+func inspectAccepted(dir *os.Root, base string, accept Accept) (f Existing, err error) {
 	if f, err = inspect(dir, base); err != nil || accept == nil {
 		return f, err
 	}
 	if f.file != nil {
-		f.held, err = lease(f.file)
+		f.isExclusive, err = acquireLease(f.file)
 	}
 	if err == nil {
 		err = accept(f)
@@ -126,16 +126,16 @@ func hold(dir *os.Root, base string, accept Accept) (f Found, err error) {
 	return f, err
 }
 
-// still returns an error unless the file now at name is the one found, and nobody is about to write to
+// checkUnchanged returns an error unless the file now at name is the one found, and nobody is about to write to
 // it.
-func (f Found) still(at *os.Root, name string, accept Accept) error {
+func (f Existing) checkUnchanged(at *os.Root, name string, accept Accept) error {
 	now, err := at.Lstat(name)
 	switch {
 	case err != nil:
 		return err
-	case !os.SameFile(now, f.Info), now.Mode() != f.Info.Mode(), f.held && wanted(f.file):
+	case !os.SameFile(now, f.Info), now.Mode() != f.Info.Mode(), f.isExclusive && isLeaseWanted(f.file):
 		return ErrChanged
-	case f.held || f.file == nil:
+	case f.isExclusive || f.file == nil:
 		return nil
 	}
 	if _, err := f.file.Seek(0, io.SeekStart); err != nil {
@@ -145,11 +145,11 @@ func (f Found) still(at *os.Root, name string, accept Accept) error {
 }
 
 // inspect describes what exists at base, without following a link.
-func inspect(dir *os.Root, base string) (f Found, err error) {
+func inspect(dir *os.Root, base string) (f Existing, err error) {
 	f.Info, err = dir.Lstat(base)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return Found{}, nil
+		return Existing{}, nil
 	case err != nil:
 		return f, err
 	case f.Info.Mode()&fs.ModeSymlink != 0:
@@ -161,7 +161,7 @@ func inspect(dir *os.Root, base string) (f Found, err error) {
 	file, err := dir.OpenFile(base, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return Found{}, nil
+		return Existing{}, nil
 	case err != nil:
 		return f, nil // unreadable; an accept that needs the content refuses it
 	}
@@ -177,21 +177,21 @@ func inspect(dir *os.Root, base string) (f Found, err error) {
 // allows that, so that a crash leaves nothing behind; later it has one in the workspace's scratch
 // directory, or beside its destination.
 type draft struct {
-	ws   *Workspace
-	dir  *os.Root // its destination
-	file *os.File // nil for a link
-	sum  hash.Hash
-	at   *os.Root // directory of its name
-	name string   // "" while it has none
-	info fs.FileInfo
+	ws      *Workspace
+	destDir *os.Root // its destination
+	file    *os.File // nil for a link
+	sum     hash.Hash
+	nameDir *os.Root // directory of its name
+	name    string   // "" while it has none
+	info    fs.FileInfo
 }
 
-// draft writes a file for dir and syncs it: once placed, it survives a crash of the machine.
-func (w *Workspace) draft(dir *os.Root, fill func(io.Writer) error, old *original) (d *draft, err error) {
-	d = &draft{ws: w, dir: dir}
-	if d.file, err = unnamed(dir); err != nil {
+// newDraft writes a file for dir and syncs it: once placed, it survives a crash of the machine.
+func (w *Workspace) newDraft(dir *os.Root, fill func(io.Writer) error, old *original) (d *draft, err error) {
+	d = &draft{ws: w, destDir: dir}
+	if d.file, err = createUnnamed(dir); err != nil {
 		full := err
-		if err := d.create(); err != nil {
+		if err := d.createNamed(); err != nil {
 			if errors.Is(full, syscall.ENOSPC) || errors.Is(full, syscall.EDQUOT) {
 				err = full // report the first error; a named file may fail for other reasons
 			}
@@ -226,9 +226,9 @@ func (w *Workspace) draft(dir *os.Root, fill func(io.Writer) error, old *origina
 	return d, nil
 }
 
-// create creates the file under a name, on systems without unnamed files.
-func (d *draft) create() error {
-	err := d.named(func(at *os.Root, name string) (err error) {
+// createNamed creates the file under a name, on systems without unnamed files.
+func (d *draft) createNamed() error {
+	err := d.withName(func(at *os.Root, name string) (err error) {
 		d.file, err = at.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 		return err
 	})
@@ -238,31 +238,31 @@ func (d *draft) create() error {
 	return nil
 }
 
-// call gives the draft a name that records its content, if it has none yet.
-func (d *draft) call() error {
+// assignName gives the draft a name that records its content, if it has none yet.
+func (d *draft) assignName() error {
 	if d.name != "" && (d.sum == nil || strings.Count(d.name, "-") > 2) {
 		return nil
 	}
 	if d.name == "" {
-		return d.named(func(at *os.Root, name string) error { return link(d.file, at, name) })
+		return d.withName(func(at *os.Root, name string) error { return linkUnnamed(d.file, at, name) })
 	}
 	name := d.newName()
-	err := d.at.Rename(d.name, name)
+	err := d.nameDir.Rename(d.name, name)
 	if err == nil {
 		d.name = name
 	}
 	return err
 }
 
-// named calls do to name the draft, in the first directory where that works.
-func (d *draft) named(do func(at *os.Root, name string) error) (err error) {
-	for _, at := range d.ws.scratchFor(d.dir) {
+// withName calls do to name the draft, in the first directory where that works.
+func (d *draft) withName(do func(at *os.Root, name string) error) (err error) {
+	for _, at := range d.ws.scratchDirs(d.destDir) {
 		name := d.newName()
 		for err = do(at, name); errors.Is(err, fs.ErrExist); err = do(at, name) {
 			name = d.newName()
 		}
 		if err == nil {
-			d.at, d.name = at, name
+			d.nameDir, d.name = at, name
 			return nil
 		}
 	}
@@ -275,7 +275,7 @@ func (d *draft) discard() {
 		d.file.Close()
 	}
 	if d.name != "" {
-		_ = d.at.Remove(d.name) // swept later on failure
+		_ = d.nameDir.Remove(d.name) // swept later on failure
 	}
 }
 
@@ -283,8 +283,8 @@ func (d *draft) discard() {
 func (d *draft) place(dir *os.Root, base string, accept Accept) error {
 	defer d.discard()
 	defer lockDir(dir)()
-	for range attempts {
-		now, err := hold(dir, base, accept)
+	for range maxAttempts {
+		now, err := inspectAccepted(dir, base, accept)
 		if err != nil {
 			return err
 		}
@@ -299,40 +299,40 @@ func (d *draft) place(dir *os.Root, base string, accept Accept) error {
 		now.close()
 		if err == nil {
 			disk.Trace("name", filepath.Join(dir.Name(), base))
-			d.ws.names.Add(dir.Name())
+			d.ws.dirSyncer.Add(dir.Name())
 		}
-		if !errors.Is(err, errMoved) {
+		if !errors.Is(err, errRaced) {
 			return err
 		}
 	}
 	return ErrChanged
 }
 
-// errMoved reports a file that appeared or disappeared meanwhile.
-var errMoved = errors.New("created or removed in the meantime")
+// errRaced reports a file that appeared or disappeared meanwhile.
+var errRaced = errors.New("created or removed in the meantime")
 
 // placeNew moves the draft to an unused name.
 func (d *draft) placeNew(dir *os.Root, base string) error {
 	var err error
 	if d.name == "" {
-		err = link(d.file, dir, base)
-	} else if err = rename(d.at, d.name, dir, base, noReplace); err == nil {
+		err = linkUnnamed(d.file, dir, base)
+	} else if err = renameAt(d.nameDir, d.name, dir, base, renameNoReplace); err == nil {
 		d.name = ""
 	}
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, fs.ErrExist):
-		return errMoved
+		return errRaced
 	}
 	return d.rename(dir, base) // the system has no better way
 }
 
 // rename moves the draft to base, replacing anything there.
 func (d *draft) rename(dir *os.Root, base string) error {
-	err := d.call()
+	err := d.assignName()
 	if err == nil {
-		err = rename(d.at, d.name, dir, base, 0)
+		err = renameAt(d.nameDir, d.name, dir, base, 0)
 	}
 	if err == nil {
 		d.name = ""
@@ -341,48 +341,48 @@ func (d *draft) rename(dir *os.Root, base string) error {
 }
 
 // exchange swaps the draft with what was found at base, and swaps back if that was something else.
-func (d *draft) exchange(dir *os.Root, base string, now Found, accept Accept) error {
-	if err := d.call(); err != nil {
+func (d *draft) exchange(dir *os.Root, base string, now Existing, accept Accept) error {
+	if err := d.assignName(); err != nil {
 		return err
 	}
 	if d.file != nil { // make other programs wait to write to the draft until it is final
 		d.file.Close() // a lease is impossible while the file is open for writing
 		d.file = nil
-		if f, err := d.at.OpenFile(d.name, os.O_RDONLY|syscall.O_NOFOLLOW, 0); err == nil {
+		if f, err := d.nameDir.OpenFile(d.name, os.O_RDONLY|syscall.O_NOFOLLOW, 0); err == nil {
 			defer f.Close()
-			_, _ = lease(f) // without a lease, concurrent writes may be lost if swapped back
+			_, _ = acquireLease(f) // without a lease, concurrent writes may be lost if swapped back
 		}
 	}
-	err := rename(d.at, d.name, dir, base, exchange)
+	err := renameAt(d.nameDir, d.name, dir, base, renameExchange)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return errMoved
-	case unsupported(err):
+		return errRaced
+	case isUnsupported(err):
 		return d.rename(dir, base) // it was checked just before
 	case err != nil:
 		return err
 	}
-	if err := now.still(d.at, d.name, accept); err != nil {
-		return errors.Join(err, d.back(dir, base))
+	if err := now.checkUnchanged(d.nameDir, d.name, accept); err != nil {
+		return errors.Join(err, d.swapBack(dir, base))
 	}
 	return nil
 }
 
-// back puts back the replaced content. A newer file that someone put in the draft's place stays.
-func (d *draft) back(dir *os.Root, base string) error {
+// swapBack puts back the replaced content. A newer file that someone put in the draft's place stays.
+func (d *draft) swapBack(dir *os.Root, base string) error {
 	there := d.info // the file believed to be at base
 	for {
-		put, err := d.at.Lstat(d.name)
+		put, err := d.nameDir.Lstat(d.name)
 		if err != nil {
 			return err
 		}
-		if err := rename(d.at, d.name, dir, base, exchange); err != nil {
+		if err := renameAt(d.nameDir, d.name, dir, base, renameExchange); err != nil {
 			if errors.Is(err, fs.ErrNotExist) { // somebody removed the draft, which is newer
 				return nil
 			}
-			return fmt.Errorf("put it back: %w; %w %s", err, ErrAside, d.keep())
+			return fmt.Errorf("put it back: %w; %w %s", err, ErrNotRestored, d.keepReplaced())
 		}
-		got, err := d.at.Lstat(d.name)
+		got, err := d.nameDir.Lstat(d.name)
 		if err != nil || os.SameFile(got, there) {
 			return err
 		}
@@ -390,26 +390,26 @@ func (d *draft) back(dir *os.Root, base string) error {
 	}
 }
 
-// keep leaves the replaced content in the draft's name and returns that name.
-func (d *draft) keep() string {
+// keepReplaced leaves the replaced content in the draft's name and returns that name.
+func (d *draft) keepReplaced() string {
 	name := d.name
 	d.name = ""
-	return quoted(path.Join(d.at.Name(), name))
+	return quoteName(path.Join(d.nameDir.Name(), name))
 }
 
-// takeAway removes what was found at base, and puts it back if it was something else.
-func (d *draft) takeAway(base string, now Found, accept Accept) error {
-	err := d.named(func(at *os.Root, name string) error { return rename(d.dir, base, at, name, 0) })
+// removeExisting removes what was found at base, and puts it back if it was something else.
+func (d *draft) removeExisting(base string, now Existing, accept Accept) error {
+	err := d.withName(func(at *os.Root, name string) error { return renameAt(d.destDir, base, at, name, 0) })
 	if err != nil {
 		return err
 	}
 	defer d.discard()
-	if err = now.still(d.at, d.name, accept); err == nil {
+	if err = now.checkUnchanged(d.nameDir, d.name, accept); err == nil {
 		return nil
 	}
-	if rename(d.at, d.name, d.dir, base, noReplace) == nil {
+	if renameAt(d.nameDir, d.name, d.destDir, base, renameNoReplace) == nil {
 		d.name = ""
 		return err
 	}
-	return fmt.Errorf("%w; %w %s", err, ErrAside, d.keep()) // somebody may have created a newer one
+	return fmt.Errorf("%w; %w %s", err, ErrNotRestored, d.keepReplaced()) // somebody may have created a newer one
 }

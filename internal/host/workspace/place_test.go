@@ -18,7 +18,7 @@ import (
 func TestSwap(t *testing.T) {
 	ws, dir, _ := open(t)
 	put(t, dir+"/f", "old")
-	link(t, "f", dir+"/l")
+	linkUnnamed(t, "f", dir+"/l")
 	if err := ws.Swap("l", []byte("old"), []byte("new")); err != nil || get(t, dir+"/f") != "new" {
 		t.Errorf("through a link: %v", err)
 	}
@@ -175,11 +175,11 @@ func TestAFileThatIsBeingWrittenIsLeftAlone(t *testing.T) {
 func TestRemoveAsksAboutWhatItTookAway(t *testing.T) {
 	ws, dir, _ := open(t)
 	put(t, dir+"/f", "text")
-	if err := ws.Remove("f", workspace.Holding([]byte("other"))); !errors.Is(err, workspace.ErrChanged) || get(t, dir+"/f") != "text" {
+	if err := ws.Remove("f", workspace.AcceptContent([]byte("other"))); !errors.Is(err, workspace.ErrChanged) || get(t, dir+"/f") != "text" {
 		t.Error(err)
 	}
 	// After it was looked at an editor saves the file, or somebody writes to it.
-	saved := func(workspace.Found) error {
+	saved := func(workspace.Existing) error {
 		put(t, dir+"/f.new", "saved")
 		return os.Rename(dir+"/f.new", dir+"/f")
 	}
@@ -194,7 +194,7 @@ func TestRemoveAsksAboutWhatItTookAway(t *testing.T) {
 		}
 	}
 	put(t, dir+"/f", "text")
-	if err := ws.Remove("f", workspace.Holding([]byte("text"))); err != nil {
+	if err := ws.Remove("f", workspace.AcceptContent([]byte("text"))); err != nil {
 		t.Error(err)
 	}
 	if names := list(t, dir); len(names) != 0 {
@@ -206,8 +206,8 @@ func TestRemoveAsksAboutWhatItTookAway(t *testing.T) {
 // removes it.
 func TestWhatCannotBePutBackIsKept(t *testing.T) {
 	ws, dir, _ := open(t)
-	ws.KeepScratch(".coder/tmp")
-	saved := func(workspace.Found) error { // by an editor
+	ws.UseScratchDir(".coder/tmp")
+	saved := func(workspace.Existing) error { // by an editor
 		put(t, dir+"/f.new", "saved")
 		return os.Rename(dir+"/f.new", dir+"/f")
 	}
@@ -238,14 +238,14 @@ func TestWhatCannotBePutBackIsKept(t *testing.T) {
 			continue
 		}
 		left := list(t, dir+"/.coder/tmp")
-		if len(left) != 1 || get(t, dir+"/.coder/tmp/"+left[0]) != "saved" || !errors.Is(err, workspace.ErrAside) || !strings.Contains(err.Error(), left[0]) {
+		if len(left) != 1 || get(t, dir+"/.coder/tmp/"+left[0]) != "saved" || !errors.Is(err, workspace.ErrNotRestored) || !strings.Contains(err.Error(), left[0]) {
 			t.Fatalf("what an editor saved is gone: %v, %q", err, left)
 		}
 		abandoned := strings.Replace(left[0], fmt.Sprint(os.Getpid()), fmt.Sprint(dead), 1)
 		if err := os.Rename(dir+"/.coder/tmp/"+left[0], dir+"/.coder/tmp/"+abandoned); err != nil {
 			t.Fatal(err)
 		}
-		if stay := ws.Sweep(nil, func(io.ReadSeeker) bool { return false }); len(stay) != 1 {
+		if stay := ws.RemoveScratch(nil, func(io.ReadSeeker) bool { return false }); len(stay) != 1 {
 			t.Errorf("swept what nobody else has: %q", stay)
 		}
 		return
@@ -255,10 +255,10 @@ func TestWhatCannotBePutBackIsKept(t *testing.T) {
 
 func TestTemporaryFilesLieInTheScratchDirectory(t *testing.T) {
 	ws, dir, _ := open(t)
-	ws.KeepScratch(".coder/tmp")
+	ws.UseScratchDir(".coder/tmp")
 	put(t, dir+"/sub/f", "old")
 	seen := ""
-	peek := func(workspace.Found) error {
+	peek := func(workspace.Existing) error {
 		seen += fmt.Sprint(list(t, dir+"/sub"))
 		return nil
 	}
@@ -281,8 +281,8 @@ const dead = 1<<22 + 1
 
 func TestSweep(t *testing.T) {
 	ws, dir, _ := open(t)
-	ws.KeepScratch(".coder/tmp")
-	if left := ws.Sweep(nil, nil); left != nil {
+	ws.UseScratchDir(".coder/tmp")
+	if left := ws.RemoveScratch(nil, nil); left != nil {
 		t.Errorf("of nothing: %q", left)
 	}
 	name := func(pid int, tail string) string { return fmt.Sprintf(".coder-%d-1%s.tmp", pid, tail) }
@@ -304,7 +304,7 @@ func TestSweep(t *testing.T) {
 			beside = append(beside, file)
 		}
 	}
-	left := ws.Sweep(beside, func(io.ReadSeeker) bool { return false })
+	left := ws.RemoveScratch(beside, func(io.ReadSeeker) bool { return false })
 	if len(left) != 1 || !strings.HasSuffix(left[0], "-0000000000000000.tmp") {
 		t.Errorf("left: %q", left)
 	}
@@ -313,7 +313,7 @@ func TestSweep(t *testing.T) {
 			t.Errorf("%s: stays %v, %v", file, stays, err)
 		}
 	}
-	if left := ws.Sweep(nil, func(io.ReadSeeker) bool { return true }); left != nil {
+	if left := ws.RemoveScratch(nil, func(io.ReadSeeker) bool { return true }); left != nil {
 		t.Errorf("kept elsewhere: %q", left)
 	}
 }

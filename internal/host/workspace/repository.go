@@ -30,36 +30,36 @@ type GitSettings struct {
 
 // UseGitSettings also applies the ignore rules of the user's git settings. Call it before any search.
 func (w *Workspace) UseGitSettings(g GitSettings) {
-	w.person = g
+	w.gitSettings = g
 	for _, a := range w.added {
-		a.person = g
+		a.gitSettings = g
 	}
 }
 
-// outer is what applies to a tree because of its location.
-type outer struct {
-	rules *rules
-	fold  bool   // the repository ignores case
-	git   string // directory of the work tree's index
-	lead  string // path from the work tree's top to the tree
+// outerRules is what applies to a tree because of its location.
+type outerRules struct {
+	rules      *rules
+	ignoreCase bool   // the repository ignores case
+	indexDir   string // directory of the work tree's index
+	prefix     string // path from the work tree's top to the tree
 }
 
-// surroundings are read once: ignored files must not appear during the session, because undo would
+// readOuterRules are read once: ignored files must not appear during the session, because undo would
 // consider them new. If the rules ignore all of the requested tree, they do not apply.
-func (w *Workspace) surroundings() outer {
-	w.looked.Do(func() {
+func (w *Workspace) readOuterRules() outerRules {
+	w.outerOnce.Do(func() {
 		for dir, lead := w.real, ""; ; {
 			if at, ok := gitDir(dir); ok {
 				// A repository above the tree counts only if it belongs to this user or the tree's owner, as in git.
-				if owner := ownerOf(dir); lead == "" || owner >= 0 && (owner == os.Geteuid() || owner == ownerOf(w.real)) {
-					w.outer = w.upTo(dir, at, lead)
+				if owner := ownerID(dir); lead == "" || owner >= 0 && (owner == os.Geteuid() || owner == ownerID(w.real)) {
+					w.outer = w.collectRules(dir, at, lead)
 					git := filepath.Join(dir, ".git")
 					if info, err := os.Lstat(git); err == nil && info.Mode().IsRegular() {
-						git, _ = pointer(dir, ".git", "gitdir:")
+						git, _ = readPointer(dir, ".git", "gitdir:")
 					}
-					w.outer.git, w.outer.lead = git, lead
+					w.outer.indexDir, w.outer.prefix = git, lead
 				}
-				if lead != "" && w.outer.rules.smothers(".") {
+				if lead != "" && w.outer.rules.ignoresAll(".") {
 					w.outer.rules = nil
 				}
 				return
@@ -74,8 +74,8 @@ func (w *Workspace) surroundings() outer {
 	return w.outer
 }
 
-// ownerOf returns the user who owns a directory, or -1 if unknown.
-func ownerOf(dir string) int {
+// ownerID returns the user who owns a directory, or -1 if unknown.
+func ownerID(dir string) int {
 	if info, err := os.Lstat(dir); err == nil {
 		if st, ok := info.Sys().(*syscall.Stat_t); ok {
 			return int(st.Uid)
@@ -84,15 +84,15 @@ func ownerOf(dir string) int {
 	return -1
 }
 
-// upTo collects the rules of the repository at top, down to the tree, whose path from there is lead.
-func (w *Workspace) upTo(top, git, lead string) (o outer) {
-	o.fold = foldsCase(git)
-	o.rules = w.standing(git, ".", lead, o.fold)
+// collectRules collects the rules of the repository at top, down to the tree, whose path from there is lead.
+func (w *Workspace) collectRules(top, git, lead string) (o outerRules) {
+	o.ignoreCase = ignoresCase(git)
+	o.rules = w.repositoryWideRules(git, ".", lead, o.ignoreCase)
 	for lead != "" {
 		name := filepath.Join(top, ignoreFile)
 		if info, err := os.Lstat(name); err == nil && info.Mode().IsRegular() {
-			if text, err := repofile.Below(top).Read(ignoreFile, maxIgnoreFile); err == nil {
-				o.rules = &rules{lead: lead, patterns: parsePatterns(text), fold: o.fold, above: o.rules}
+			if text, err := repofile.NewRoot(top).Read(ignoreFile, maxIgnoreFile); err == nil {
+				o.rules = &rules{prefix: lead, patterns: parsePatterns(text), ignoreCase: o.ignoreCase, parent: o.rules}
 			}
 		}
 		first, rest, _ := strings.Cut(lead, "/")
@@ -101,22 +101,22 @@ func (w *Workspace) upTo(top, git, lead string) (o outer) {
 	return o
 }
 
-// standing returns the rules for a whole repository: the user's, and the repository's private ones.
-func (w *Workspace) standing(git, dir, lead string, fold bool) *rules {
+// repositoryWideRules returns the rules for a whole repository: the user's, and the repository's private ones.
+func (w *Workspace) repositoryWideRules(git, dir, lead string, fold bool) *rules {
 	var r *rules
 	add := func(text []byte, err error) {
 		if list := parsePatterns(text); err == nil && len(list) > 0 {
-			r = &rules{dir: dir, lead: lead, patterns: list, fold: fold, above: r}
+			r = &rules{dir: dir, prefix: lead, patterns: list, ignoreCase: fold, parent: r}
 		}
 	}
-	name := w.person.Ignore
-	for _, config := range w.person.Configs {
-		w.person.read(config, 0, func(to string) { name = to })
+	name := w.gitSettings.Ignore
+	for _, config := range w.gitSettings.Configs {
+		w.gitSettings.findIgnoreFiles(config, 0, func(to string) { name = to })
 	}
 	if name != "" {
-		add(repofile.Own(name, maxIgnoreFile))
+		add(repofile.ReadOwn(name, maxIgnoreFile))
 	}
-	add(repofile.Below(git).Read("info/exclude", maxIgnoreFile))
+	add(repofile.NewRoot(git).Read("info/exclude", maxIgnoreFile))
 	return r
 }
 
@@ -130,13 +130,13 @@ func (w *Workspace) isRepository(dir string) bool {
 	return ok
 }
 
-// repository returns the rules for the whole repository at dir.
-func (w *Workspace) repository(dir string) *rules {
+// nestedRepositoryRules returns the rules for the whole repository at dir.
+func (w *Workspace) nestedRepositoryRules(dir string) *rules {
 	git, ok := gitDir(filepath.Join(w.real, dir))
 	if !ok {
 		return nil
 	}
-	return w.standing(git, dir, "", foldsCase(git))
+	return w.repositoryWideRules(git, dir, "", ignoresCase(git))
 }
 
 // gitDir returns the common git directory of the repository at dir.
@@ -147,22 +147,22 @@ func gitDir(dir string) (git string, ok bool) {
 		return "", false
 	}
 	if info.Mode().IsRegular() { // a work tree or a submodule
-		if git, ok = pointer(dir, ".git", "gitdir:"); !ok {
+		if git, ok = readPointer(dir, ".git", "gitdir:"); !ok {
 			return "", false
 		}
 	}
 	if !exists(filepath.Join(git, "HEAD")) {
 		return "", false
 	}
-	if common, ok := pointer(git, "commondir", ""); ok {
+	if common, ok := readPointer(git, "commondir", ""); ok {
 		git = common
 	}
 	return git, exists(filepath.Join(git, "objects")) && exists(filepath.Join(git, "refs"))
 }
 
-// pointer reads a file of dir that names a directory.
-func pointer(dir, name, prefix string) (to string, ok bool) {
-	text, err := repofile.Below(dir).Read(name, maxPath)
+// readPointer reads a file of dir that names a directory.
+func readPointer(dir, name, prefix string) (to string, ok bool) {
+	text, err := repofile.NewRoot(dir).Read(name, maxPath)
 	if err != nil {
 		return "", false
 	}
@@ -181,13 +181,13 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// foldsCase reports whether a repository ignores case.
-func foldsCase(git string) (fold bool) {
-	text, err := repofile.Below(git).Read("config", maxConfig)
+// ignoresCase reports whether a repository ignores case.
+func ignoresCase(git string) (fold bool) {
+	text, err := repofile.NewRoot(git).Read("config", maxConfig)
 	if err != nil {
 		return false
 	}
-	settings(string(text), func(section, key, value string) {
+	eachSetting(string(text), func(section, key, value string) {
 		if section == "core" && key == "ignorecase" {
 			n, err := strconv.Atoi(value)
 			fold = strings.EqualFold(value, "true") || strings.EqualFold(value, "yes") || strings.EqualFold(value, "on") || err == nil && n != 0
@@ -196,13 +196,13 @@ func foldsCase(git string) (fold bool) {
 	return fold
 }
 
-// read searches settings and their includes for the name of an ignore file.
-func (g GitSettings) read(config string, depth int, found func(string)) {
-	text, err := repofile.Own(config, maxConfig)
+// findIgnoreFiles searches settings and their includes for the name of an ignore file.
+func (g GitSettings) findIgnoreFiles(config string, depth int, found func(string)) {
+	text, err := repofile.ReadOwn(config, maxConfig)
 	if err != nil {
 		return
 	}
-	settings(string(text), func(section, key, value string) {
+	eachSetting(string(text), func(section, key, value string) {
 		if rest, ok := strings.CutPrefix(value, "~/"); ok {
 			value = filepath.Join(g.Home, rest)
 		}
@@ -213,13 +213,13 @@ func (g GitSettings) read(config string, depth int, found func(string)) {
 			if !filepath.IsAbs(value) {
 				value = filepath.Join(filepath.Dir(config), value)
 			}
-			g.read(value, depth+1, found)
+			g.findIgnoreFiles(value, depth+1, found)
 		}
 	})
 }
 
-// settings calls each for the entries of a git settings file, with lower-case names.
-func settings(text string, each func(section, key, value string)) {
+// eachSetting calls each for the entries of a git settings file, with lower-case names.
+func eachSetting(text string, each func(section, key, value string)) {
 	section := ""
 	for line := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
 		line = strings.TrimSpace(line)
@@ -231,15 +231,15 @@ func settings(text string, each func(section, key, value string)) {
 			continue
 		}
 		key, value, set := strings.Cut(line, "=")
-		if value = plainValue(value); !set {
+		if value = unquoteValue(value); !set {
 			value = "true"
 		}
 		each(section, strings.ToLower(strings.TrimSpace(key)), value)
 	}
 }
 
-// plainValue removes quotes, escapes and a comment from a value.
-func plainValue(value string) string {
+// unquoteValue removes quotes, escapes and a comment from a value.
+func unquoteValue(value string) string {
 	var b strings.Builder
 	quoted, end := false, 0
 	value = strings.TrimSpace(value)
@@ -267,21 +267,21 @@ func plainValue(value string) string {
 // Git never ignores tracked files, whatever the rules say. Since an ignored file may be tracked, git's
 // index is read when the first ignored file is found, and again when it has changed.
 
-// record holds the files tracked in the repository of a tree.
-type record struct {
+// trackedList holds the files tracked in the repository of a tree.
+type trackedList struct {
 	mu    sync.Mutex
 	stamp os.FileInfo
 	names []string // relative to the top of the repository, sorted
 }
 
-// onRecord returns the files tracked in the tree's repository, read on first use.
-func (w *Workspace) onRecord() func() []string {
+// trackedFiles returns the files tracked in the tree's repository, read on first use.
+func (w *Workspace) trackedFiles() func() []string {
 	return sync.OnceValue(func() []string {
-		git := w.surroundings().git
+		git := w.readOuterRules().indexDir
 		if git == "" {
 			return nil
 		}
-		r := &w.record
+		r := &w.tracked
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		info, err := os.Lstat(filepath.Join(git, "index"))
@@ -289,17 +289,17 @@ func (w *Workspace) onRecord() func() []string {
 		case err != nil || !info.Mode().IsRegular():
 			r.stamp, r.names = nil, nil
 		case r.stamp == nil || !os.SameFile(r.stamp, info) || !r.stamp.ModTime().Equal(info.ModTime()) || r.stamp.Size() != info.Size():
-			text, err := repofile.Below(git).Read("index", maxIndex)
+			text, err := repofile.NewRoot(git).Read("index", maxIndex)
 			if r.stamp, r.names = info, nil; err == nil {
-				r.names = indexed(text)
+				r.names = parseIndex(text)
 			}
 		}
 		return r.names
 	})
 }
 
-// indexed returns the names in a git index; it omits unreadable parts.
-func indexed(text []byte) (names []string) {
+// parseIndex returns the names in a git index; it omits unreadable parts.
+func parseIndex(text []byte) (names []string) {
 	const head, fixed = 12, 62 // bytes of the header, and of an entry before its name
 	if len(text) < head || string(text[:4]) != "DIRC" {
 		return nil

@@ -16,37 +16,37 @@ import (
 
 // Folder is one directory as found by [Workspace.Survey].
 type Folder struct {
-	Path    string   // a name as [Workspace.Resolve] gives it, "." for the root
-	Root    bool     // the root of a tree
-	Entries []Thing  // sorted by name, without ignored ones
-	Ignored []string // ignored names, sorted
-	Err     error    // why the listing failed or is incomplete
+	Path    string     // a name as [Workspace.Resolve] gives it, "." for the root
+	Root    bool       // the root of a tree
+	Entries []FileStat // sorted by name, without ignored ones
+	Ignored []string   // ignored names, sorted
+	Err     error      // why the listing failed or is incomplete
 }
 
-// Thing is a file, link or directory as described by Lstat.
-type Thing struct {
+// FileStat is a file, link or directory as described by Lstat.
+type FileStat struct {
 	Name         string
 	Mode         fs.FileMode
 	Size         int64
 	Mtime, Ctime int64 // nanoseconds
 	Ino          uint64
-	Names        uint64 // number of hard links
+	Links        uint64 // number of hard links
 	Device       uint64 // its device
 }
 
 // dirent is a directory's entry for a file.
 type dirent struct {
-	name  string
-	kind  fs.FileMode // file type
-	vague bool        // file type unknown
+	name        string
+	kind        fs.FileMode // file type
+	typeUnknown bool        // file type unknown
 }
 
 // Survey configures [Workspace.Survey].
 type Survey struct {
 	// Dirs are the directories to begin with; if empty, the roots of all trees.
 	Dirs []string
-	// Known, if set, reports directories not to enter from above. It is called between calls of Each.
-	Known func(dir string) bool
+	// Skip, if set, reports directories not to enter from above. It is called between calls of Each.
+	Skip func(dir string) bool
 	// Limit is the maximum number of entries. Near ones come before far ones.
 	Limit int
 	// Feed, if set, is told of each directory before it is listed.
@@ -60,27 +60,27 @@ type Survey struct {
 // each file as Lstat would. It is designed for frequent use: one system call per file. more reports that
 // the limit was reached. When ctx ends it returns ctx.Err().
 func (w *Workspace) Survey(ctx context.Context, o Survey) (more bool, err error) {
-	var queue []stop
+	var queue []pendingDir
 	if o.Dirs == nil {
-		for _, tree := range w.apart() {
-			queue = append(queue, stop{tree, level{dir: ".", rules: tree.rulesAbove(".")}})
+		for _, tree := range w.separateTrees() {
+			queue = append(queue, pendingDir{tree, walkDir{dir: ".", rules: tree.rulesAbove(".")}})
 		}
 	}
 	for _, dir := range o.Dirs {
-		tree, rel, err := w.home(dir)
-		if err != nil || !tree.straight(rel) {
+		tree, rel, err := w.findTree(dir)
+		if err != nil || !tree.isDirect(rel) {
 			o.Each(Folder{Path: dir, Err: fs.ErrNotExist})
 			continue
 		}
-		queue = append(queue, stop{tree, level{dir: rel, rules: tree.rulesAbove(rel)}})
+		queue = append(queue, pendingDir{tree, walkDir{dir: rel, rules: tree.rulesAbove(rel)}})
 	}
 	var crew sync.WaitGroup
 	var mu sync.Mutex         // held except while listing a directory
 	wake := sync.NewCond(&mu) // signals a directory to list, or the end
 	busy, seen := 0, 0        // directories being listed, and entries so far
-	for range listers {
+	for range maxListers {
 		crew.Go(func() {
-			l := lister{main: w, feed: o.Feed}
+			l := lister{workspace: w, feed: o.Feed}
 			mu.Lock()
 			defer mu.Unlock()
 			for {
@@ -94,13 +94,13 @@ func (w *Workspace) Survey(ctx context.Context, o Survey) (more bool, err error)
 				queue = queue[1:]
 				busy++
 				mu.Unlock()
-				f, below := l.folder(at)
+				f, below := l.listDir(at)
 				mu.Lock()
 				busy--
 				seen += len(f.Entries)
 				o.Each(f)
-				if o.Known != nil {
-					below = slices.DeleteFunc(below, func(at stop) bool { return o.Known(at.tree.called(at.dir)) })
+				if o.Skip != nil {
+					below = slices.DeleteFunc(below, func(at pendingDir) bool { return o.Skip(at.tree.callerName(at.dir)) })
 				}
 				if seen > o.Limit {
 					more = more || len(below) > 0 || len(queue) > 0
@@ -115,12 +115,12 @@ func (w *Workspace) Survey(ctx context.Context, o Survey) (more bool, err error)
 	return more, ctx.Err()
 }
 
-// apart returns the trees that are not inside another listed one. Files in the main tree have their
+// separateTrees returns the trees that are not inside another listed one. Files in the main tree have their
 // names there.
-func (w *Workspace) apart() []*Workspace {
+func (w *Workspace) separateTrees() []*Workspace {
 	list := []*Workspace{w}
 	for i, a := range w.added {
-		within := func(other *Workspace) bool { _, ok := other.below(a.real); return ok }
+		within := func(other *Workspace) bool { _, ok := other.relative(a.real); return ok }
 		twice := slices.ContainsFunc(w.added[:i], func(o *Workspace) bool { return o.real == a.real })
 		larger := slices.ContainsFunc(w.added, func(o *Workspace) bool { return o.real != a.real && within(o) })
 		if !within(w) && !twice && !larger {
@@ -130,28 +130,28 @@ func (w *Workspace) apart() []*Workspace {
 	return list
 }
 
-// stop is a directory of one of the trees, yet to be listed.
-type stop struct {
+// pendingDir is a directory of one of the trees, yet to be listed.
+type pendingDir struct {
 	tree *Workspace
-	level
+	walkDir
 }
 
 // lister lists directories, one at a time, and reuses its memory.
 type lister struct {
-	main   *Workspace
-	feed   *Feed
-	names  []dirent
-	things []Thing
-	cname  []byte
+	workspace *Workspace
+	feed      *Feed
+	names     []dirent
+	stats     []FileStat
+	cname     []byte
 }
 
-// folder lists one directory and returns the subdirectories to enter.
-func (l *lister) folder(at stop) (f Folder, below []stop) {
+// listDir lists one directory and returns the subdirectories to enter.
+func (l *lister) listDir(at pendingDir) (f Folder, below []pendingDir) {
 	w := at.tree
-	f.Path, f.Root = w.called(at.dir), at.dir == "."
+	f.Path, f.Root = w.callerName(at.dir), at.dir == "."
 	dir, err := w.openDir(at.dir)
 	if err != nil {
-		f.Err = w.explain(at.dir, err)
+		f.Err = w.explainError(at.dir, err)
 		return f, nil
 	}
 	defer dir.Close()
@@ -162,7 +162,7 @@ func (l *lister) folder(at stop) (f Folder, below []stop) {
 	l.names, more, err = readEntries(dir, l.names[:0], maxDir)
 	switch {
 	case err != nil:
-		f.Err = w.explain(at.dir, err)
+		f.Err = w.explainError(at.dir, err)
 	case more:
 		f.Err = ErrTooLarge
 	}
@@ -181,25 +181,25 @@ func (l *lister) folder(at stop) (f Folder, below []stop) {
 		}
 		repository = known.(bool)
 	}
-	rules := at.tree.rulesIn(at.dir, has(ignoreFile), repository, at.rules)
-	l.things = l.things[:0]
+	rules := at.tree.dirRules(at.dir, has(ignoreFile), repository, at.rules)
+	l.stats = l.stats[:0]
 	fd := int(dir.Fd())
 	for _, d := range l.names {
-		if !d.vague && l.skips(w, rules, at.dir, d.name, d.kind) {
+		if !d.typeUnknown && l.skips(w, rules, at.dir, d.name, d.kind) {
 			f.Ignored = append(f.Ignored, d.name)
 			continue
 		}
 		l.cname = append(append(l.cname[:0], d.name...), 0)
 		t, err := lstatAt(fd, d.name, l.cname)
-		if err != nil || d.vague && l.skips(w, rules, at.dir, d.name, t.Mode.Type()) {
+		if err != nil || d.typeUnknown && l.skips(w, rules, at.dir, d.name, t.Mode.Type()) {
 			continue // deleted meanwhile, or ignored
 		}
-		l.things = append(l.things, t)
+		l.stats = append(l.stats, t)
 		if t.Mode.IsDir() {
-			below = append(below, stop{w, level{dir: path.Join(at.dir, d.name), rules: rules}})
+			below = append(below, pendingDir{w, walkDir{dir: path.Join(at.dir, d.name), rules: rules}})
 		}
 	}
-	f.Entries = l.things
+	f.Entries = l.stats
 	return f, below
 }
 
@@ -212,9 +212,9 @@ func (w *Workspace) openDir(rel string) (*os.File, error) {
 	return f, err
 }
 
-// straight reports whether neither a directory nor any above it is a link.
-func (w *Workspace) straight(rel string) bool {
-	at, err := w.follow(rel)
+// isDirect reports whether neither a directory nor any above it is a link.
+func (w *Workspace) isDirect(rel string) bool {
+	at, err := w.resolveLinks(rel)
 	return err == nil && at == rel
 }
 
@@ -228,14 +228,14 @@ func (l *lister) skips(w *Workspace, r *rules, dir, name string, kind fs.FileMod
 	if dir != "." {
 		rel = dir + "/" + name
 	}
-	return r.ignore(rel, kind.IsDir()) || kind.IsDir() && w != l.main && w.called(rel) == l.main.real
+	return r.isIgnored(rel, kind.IsDir()) || kind.IsDir() && w != l.workspace && w.callerName(rel) == l.workspace.real
 }
 
 // lstatAt describes a directory's file by name; cname is the name with a NUL at the end.
-func lstatAt(dir int, name string, cname []byte) (Thing, error) {
+func lstatAt(dir int, name string, cname []byte) (FileStat, error) {
 	var st unix.Stat_t
-	if err := again(func() error { return fstatat(dir, cname, &st) }); err != nil {
-		return Thing{}, err
+	if err := retryInterrupted(func() error { return fstatat(dir, cname, &st) }); err != nil {
+		return FileStat{}, err
 	}
 	m := uint32(st.Mode)
 	mode, known := kinds[byte(m&unix.S_IFMT>>12)]
@@ -252,8 +252,8 @@ func lstatAt(dir int, name string, cname []byte) (Thing, error) {
 	if m&unix.S_ISVTX != 0 {
 		mode |= fs.ModeSticky
 	}
-	return Thing{
-		Name: name, Mode: mode, Size: st.Size, Ino: st.Ino, Names: uint64(st.Nlink), Device: uint64(st.Dev),
+	return FileStat{
+		Name: name, Mode: mode, Size: st.Size, Ino: st.Ino, Links: uint64(st.Nlink), Device: uint64(st.Dev),
 		Mtime: unix.TimespecToNsec(st.Mtim), Ctime: unix.TimespecToNsec(st.Ctim),
 	}, nil
 }

@@ -12,16 +12,16 @@ import (
 
 // Rename modes for an existing new name.
 const (
-	noReplace = 1 + iota
-	exchange
+	renameNoReplace = 1 + iota
+	renameExchange
 )
 
-// rename renames a in one directory to b in another.
-func rename(from *os.Root, a string, to *os.Root, b string, how uint) error {
-	if how == exchange {
+// renameAt renames a in one directory to b in another.
+func renameAt(from *os.Root, a string, to *os.Root, b string, how uint) error {
+	if how == renameExchange {
 		return errors.ErrUnsupported
 	}
-	if _, err := to.Lstat(b); how == noReplace && err == nil {
+	if _, err := to.Lstat(b); how == renameNoReplace && err == nil {
 		return fs.ErrExist
 	}
 	if from == to {
@@ -30,20 +30,20 @@ func rename(from *os.Root, a string, to *os.Root, b string, how uint) error {
 	return os.Rename(filepath.Join(from.Name(), a), filepath.Join(to.Name(), b))
 }
 
-func unsupported(err error) bool { return errors.Is(err, errors.ErrUnsupported) }
+func isUnsupported(err error) bool { return errors.Is(err, errors.ErrUnsupported) }
 
-// unnamed always fails: every file has a name here.
-func unnamed(*os.Root) (*os.File, error) { return nil, errors.ErrUnsupported }
+// createUnnamed always fails: every file has a name here.
+func createUnnamed(*os.Root) (*os.File, error) { return nil, errors.ErrUnsupported }
 
-func link(*os.File, *os.Root, string) error { return errors.ErrUnsupported }
+func linkUnnamed(*os.File, *os.Root, string) error { return errors.ErrUnsupported }
 
 // lockDir does nothing here.
 func lockDir(*os.Root) (unlock func()) { return func() {} }
 
-// lease does nothing here: writers cannot be detected.
-func lease(*os.File) (held bool, err error) { return false, nil }
+// acquireLease does nothing here: writers cannot be detected.
+func acquireLease(*os.File) (held bool, err error) { return false, nil }
 
-func wanted(*os.File) bool { return false }
+func isLeaseWanted(*os.File) bool { return false }
 
 // openBeneath is not supported here.
 func (w *Workspace) openBeneath(string) (*os.File, error) { return nil, errors.ErrUnsupported }
@@ -72,4 +72,4 @@ func (*source) add(*os.File, bool, int) (handle, bool) { return 0, false }
 
 func (*source) remove(handle) {}
 
-func (*source) read(func(happening)) bool { return false }
+func (*source) read(func(watchEvent)) bool { return false }

@@ -12,9 +12,9 @@ import (
 	"coder/internal/host/workspace"
 )
 
-// shown lists the files that a walk does not ignore, and makes sure that reading
+// maxShownName lists the files that a walk does not ignore, and makes sure that reading
 // in batches finds the same.
-func shown(t *testing.T, dir string) (walked []string) {
+func maxShownName(t *testing.T, dir string) (walked []string) {
 	t.Helper()
 	ws, err := workspace.Open(dir)
 	if err != nil {
@@ -56,14 +56,14 @@ func TestWhatGitHasOnRecordIsNotIgnored(t *testing.T) {
 			}
 			want := []string{".gitignore", "a.log", "out/deep/z.txt", "out/x", "src/long/name/one.go", "src/long/name/two.go", "ü.log"}
 			slices.Sort(want)
-			if got := shown(t, dir); !slices.Equal(got, want) {
+			if got := maxShownName(t, dir); !slices.Equal(got, want) {
 				t.Errorf("%q, want %q", got, want)
 			}
-			if got, want := shown(t, dir+"/out/deep"), []string{"w", "z.txt"}; !slices.Equal(got, want) { // asked for, so that no rule counts
+			if got, want := maxShownName(t, dir+"/out/deep"), []string{"w", "z.txt"}; !slices.Equal(got, want) { // asked for, so that no rule counts
 				t.Errorf("inside: %q, want %q", got, want)
 			}
 			gitHere(t, home, dir, "rm", "-q", "--cached", "a.log", "out/x")
-			if got := strings.Join(shown(t, dir), " "); strings.Contains(got, "a.log") || strings.Contains(got, "out/x") {
+			if got := strings.Join(maxShownName(t, dir), " "); strings.Contains(got, "a.log") || strings.Contains(got, "out/x") {
 				t.Errorf("no longer on record: %s", got)
 			}
 		})
@@ -80,7 +80,7 @@ func TestARecordInAnotherWorkTree(t *testing.T) {
 	tree := filepath.Join(t.TempDir(), "tree")
 	gitHere(t, home, dir, "worktree", "add", "-q", tree)
 	put(t, tree+"/p/b.log", "x")
-	if got, want := shown(t, tree+"/p"), []string{"a.log"}; !slices.Equal(got, want) {
+	if got, want := maxShownName(t, tree+"/p"), []string{"a.log"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -101,11 +101,11 @@ func TestARecordThatCannotBeRead(t *testing.T) {
 	}
 	for n := range len(whole) {
 		put(t, dir+"/.git/index", string(whole[:n]))
-		_ = shown(t, dir)
+		_ = maxShownName(t, dir)
 	}
 	for i, b := range []byte{0, 3, 4, 5, 255} {
 		put(t, dir+"/.git/index", string(whole[:7])+string(rune(b%128))+string(whole[8:]))
-		if got := fmt.Sprint(i, shown(t, dir)); !strings.Contains(got, ".gitignore") {
+		if got := fmt.Sprint(i, maxShownName(t, dir)); !strings.Contains(got, ".gitignore") {
 			t.Error(got)
 		}
 	}

@@ -40,8 +40,8 @@ func TestSurvey(t *testing.T) {
 	put(t, dir+"/.git/config", "")
 	put(t, dir+"/node_modules/m", "")
 	put(t, evil+"/secret", "")
-	link(t, evil, dir+"/leave")
-	link(t, "..", dir+"/a/loop")
+	linkUnnamed(t, evil, dir+"/leave")
+	linkUnnamed(t, "..", dir+"/a/loop")
 	if err := os.Mkdir(dir+"/empty", 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -98,8 +98,8 @@ func TestRestore(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, dir+"/target", "target")
-	link(t, "target", dir+"/link")
-	link(t, evil+"/f", dir+"/outlink")
+	linkUnnamed(t, "target", dir+"/link")
+	linkUnnamed(t, evil+"/f", dir+"/outlink")
 	put(t, evil+"/f", "out")
 	for name, mode := range map[string]fs.FileMode{"ro": 0o755, "new/deep/f": 0o600, "link": 0o640, "outlink": 0o444} {
 		if err := ws.Restore(name, strings.NewReader("by "+name), mode, nil); err != nil {
@@ -126,14 +126,14 @@ func TestRestoreInAnAddedTree(t *testing.T) {
 	if err := ws.Restore(name, strings.NewReader("x"), 0o640, nil); err != nil || get(t, name) != "x" {
 		t.Fatal(err)
 	}
-	if err := errors.Join(ws.Mkdir(other+"/d", 0o750), ws.Chmod(name, 0o600), ws.RestoreLink(other+"/l", "new/f", nil), ws.Direct(name)); err != nil {
+	if err := errors.Join(ws.Mkdir(other+"/d", 0o750), ws.Chmod(name, 0o600), ws.RestoreLink(other+"/l", "new/f", nil), ws.CheckNoLinks(name)); err != nil {
 		t.Fatal(err)
 	}
 	if to, err := ws.Readlink(other + "/l"); to != "new/f" || err != nil {
 		t.Errorf("Readlink = %q, %v", to, err)
 	}
-	link(t, "new", other+"/alias")
-	if err := ws.Direct(other + "/alias/f"); !errors.Is(err, workspace.ErrThroughLink) {
+	linkUnnamed(t, "new", other+"/alias")
+	if err := ws.CheckNoLinks(other + "/alias/f"); !errors.Is(err, workspace.ErrThroughLink) {
 		t.Errorf("Direct: %v", err)
 	}
 }
@@ -143,8 +143,8 @@ func TestRestoreFails(t *testing.T) {
 	put(t, dir+"/f", "old")
 	put(t, dir+"/d/f", "old")
 	put(t, evil+"/f", "out")
-	link(t, evil, dir+"/out")
-	link(t, "d", dir+"/in")
+	linkUnnamed(t, evil, dir+"/out")
+	linkUnnamed(t, "d", dir+"/in")
 	broken := errors.New("broken")
 	if err := ws.Restore("f", io.MultiReader(strings.NewReader("half"), iotest.ErrReader(broken)), 0o644, nil); !errors.Is(err, broken) {
 		t.Errorf("Restore of what cannot be read: %v", err)
@@ -180,7 +180,7 @@ func TestRestoreFails(t *testing.T) {
 func TestRestoreLink(t *testing.T) {
 	ws, dir, evil := open(t)
 	put(t, dir+"/f", "old")
-	link(t, "f", dir+"/l")
+	linkUnnamed(t, "f", dir+"/l")
 	for _, name := range []string{"f", "l", "new/n"} {
 		if err := ws.RestoreLink(name, evil+"/x", nil); err != nil {
 			t.Fatalf("RestoreLink(%q): %v", name, err)
@@ -200,7 +200,7 @@ func TestRestoreLink(t *testing.T) {
 func TestMkdirChmodDelete(t *testing.T) {
 	ws, dir, evil := open(t)
 	put(t, evil+"/f", "out")
-	link(t, evil+"/f", dir+"/out")
+	linkUnnamed(t, evil+"/f", dir+"/out")
 	if err := ws.Mkdir("a/b", 0o711); err != nil {
 		t.Fatal(err)
 	}

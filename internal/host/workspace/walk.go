@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	maxDir    = 100_000 // entries of one directory that a walk reads
-	listers   = 4       // directories listed concurrently
-	maxAhead  = 64      // directories read ahead of a walk
-	batchSize = 64      // maximum number of files in a batch
+	maxDir     = 100_000 // entries of one directory that a walk reads
+	maxListers = 4       // directories listed concurrently
+	maxAhead   = 64      // directories read ahead of a walk
+	batchSize  = 64      // maximum number of files in a batch
 )
 
 // Entry is a file or directory found by [Workspace.Walk].
@@ -35,16 +35,16 @@ type Entry struct {
 	// directory's own.
 	Err error
 
-	found fs.DirEntry
+	dirEntry fs.DirEntry
 }
 
 // Info describes the entry itself, not a link's target. It is free where listing already provided it, as
 // on Unix.
 func (e Entry) Info() (fs.FileInfo, error) {
-	if e.found == nil {
+	if e.dirEntry == nil {
 		return nil, fs.ErrNotExist
 	}
-	return e.found.Info()
+	return e.dirEntry.Info()
 }
 
 // IsDir reports whether the entry is a directory.
@@ -54,21 +54,21 @@ func (e Entry) IsDir() bool { return e.Type.IsDir() }
 // links, so it always ends. A depth of zero or less means no limit. The walk stops when ctx ends.
 func (w *Workspace) Walk(ctx context.Context, from string, depth int) iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
-		w, start, err := w.located(from)
+		w, start, err := w.resolveTarget(from)
 		if err != nil {
 			yield(Entry{Path: from, Err: err})
 			return
 		}
-		queue := []level{{dir: start, rules: w.rulesAsked(start), git: w.onRecord()}}
+		queue := []walkDir{{dir: start, rules: w.rulesForNamed(start), tracked: w.trackedFiles()}}
 		ahead := 1 // directories read ahead
 		for len(queue) > 0 && ctx.Err() == nil {
 			part := queue[:min(ahead, len(queue))]
 			queue, ahead = queue[len(part):], min(2*ahead, maxAhead)
-			for i, c := range listed(part, func(at level) (c contents) {
+			for i, c := range listConcurrently(part, func(at walkDir) (c dirContents) {
 				c.entries, c.more, c.err = w.readDir(at.dir, maxDir)
 				return c
 			}) {
-				next, more := w.list(ctx, part[i], c, yield)
+				next, more := w.listEntries(ctx, part[i], c, yield)
 				if !more {
 					return
 				}
@@ -80,22 +80,22 @@ func (w *Workspace) Walk(ctx context.Context, from string, depth int) iter.Seq[E
 	}
 }
 
-// located returns the target of a name after following links, within one tree.
-func (w *Workspace) located(name string) (tree *Workspace, rel string, err error) {
+// resolveTarget returns the target of a name after following links, within one tree.
+func (w *Workspace) resolveTarget(name string) (tree *Workspace, rel string, err error) {
 	at, err := w.Locate(name)
 	if err != nil {
 		return nil, "", err
 	}
-	return w.home(at)
+	return w.findTree(at)
 }
 
-// listed returns the results of listing directories concurrently.
-func listed[T any](dirs []level, list func(level) T) []T {
+// listConcurrently returns the results of listing directories concurrently.
+func listConcurrently[T any](dirs []walkDir, list func(walkDir) T) []T {
 	all := make([]T, len(dirs))
 	var crew sync.WaitGroup
-	for i := range min(listers, len(dirs)) {
+	for i := range min(maxListers, len(dirs)) {
 		crew.Go(func() {
-			for j := i; j < len(dirs); j += listers {
+			for j := i; j < len(dirs); j += maxListers {
 				all[j] = list(dirs[j])
 			}
 		})
@@ -104,32 +104,32 @@ func listed[T any](dirs []level, list func(level) T) []T {
 	return all
 }
 
-// contents is the content of a directory.
-type contents struct {
+// dirContents is the content of a directory.
+type dirContents struct {
 	entries []fs.DirEntry
 	more    bool
 	err     error
 }
 
-// level is a directory yet to be listed.
-type level struct {
-	dir   string
-	depth int
-	rules *rules // rules of the directories above it
-	only  bool   // ignored, but entered for its tracked files
-	git   func() []string
+// walkDir is a directory yet to be listed.
+type walkDir struct {
+	dir         string
+	depth       int
+	rules       *rules // rules of the directories above it
+	onlyTracked bool   // ignored, but entered for its tracked files
+	tracked     func() []string
 }
 
-// ignores reports whether rel, in the directory at, is ignored. only means that a directory is ignored
+// isIgnored reports whether rel, in the directory at, is ignored. only means that a directory is ignored
 // except for its tracked files.
-func (w *Workspace) ignores(at level, r *rules, rel string, dir bool) (ignored, only bool) {
-	if !at.only && !r.ignore(rel, dir) {
+func (w *Workspace) isIgnored(at walkDir, r *rules, rel string, dir bool) (ignored, only bool) {
+	if !at.onlyTracked && !r.isIgnored(rel, dir) {
 		return false, false
 	}
-	if dir && never[path.Base(rel)] || path.Base(rel) == ".git" {
+	if dir && alwaysSkipped[path.Base(rel)] || path.Base(rel) == ".git" {
 		return true, false
 	}
-	names, name := at.git(), path.Join(w.surroundings().lead, rel)
+	names, name := at.tracked(), path.Join(w.readOuterRules().prefix, rel)
 	if dir {
 		name += "/"
 	}
@@ -138,39 +138,39 @@ func (w *Workspace) ignores(at level, r *rules, rel string, dir bool) (ignored, 
 	return !tracked, tracked && dir
 }
 
-// list yields the entries of one directory and returns the subdirectories to enter.
-func (w *Workspace) list(ctx context.Context, at level, c contents, yield func(Entry) bool) (next []level, ok bool) {
+// listEntries yields the entries of one directory and returns the subdirectories to enter.
+func (w *Workspace) listEntries(ctx context.Context, at walkDir, c dirContents, yield func(Entry) bool) (next []walkDir, ok bool) {
 	if c.err != nil {
-		return nil, yield(Entry{Path: w.called(at.dir), Type: fs.ModeDir, Depth: at.depth, Err: w.explain(at.dir, c.err)})
+		return nil, yield(Entry{Path: w.callerName(at.dir), Type: fs.ModeDir, Depth: at.depth, Err: w.explainError(at.dir, c.err)})
 	}
-	rules := w.rulesOf(at.dir, c.entries, at.rules)
+	rules := w.extendRules(at.dir, c.entries, at.rules)
 	for _, d := range c.entries {
 		if ctx.Err() != nil {
 			return nil, false
 		}
 		rel := path.Join(at.dir, d.Name())
-		e := Entry{Path: w.called(rel), Type: d.Type(), Depth: at.depth + 1, found: d}
-		ignored, only := w.ignores(at, rules, rel, e.IsDir())
+		e := Entry{Path: w.callerName(rel), Type: d.Type(), Depth: at.depth + 1, dirEntry: d}
+		ignored, only := w.isIgnored(at, rules, rel, e.IsDir())
 		e.Ignored = ignored
 		if !yield(e) {
 			return nil, false
 		}
 		if e.IsDir() && !e.Ignored {
-			next = append(next, level{rel, e.Depth, rules, only, at.git})
+			next = append(next, walkDir{rel, e.Depth, rules, only, at.tracked})
 		}
 	}
 	if c.more {
-		return next, yield(Entry{Path: w.called(at.dir), Type: fs.ModeDir, Depth: at.depth, Err: ErrTooLarge})
+		return next, yield(Entry{Path: w.callerName(at.dir), Type: fs.ModeDir, Depth: at.depth, Err: ErrTooLarge})
 	}
 	return next, true
 }
 
 // Batch is a group of regular files of one directory, to be read together.
 type Batch struct {
-	Dir   string   // the directory
-	Names []string // names of its files that are not ignored, sorted
-	Seen  int      // entries examined for this and earlier batches of the directory
-	Err   error    // why the listing failed or is incomplete
+	Dir      string   // the directory
+	Names    []string // names of its files that are not ignored, sorted
+	Examined int      // entries examined for this and earlier batches of the directory
+	Err      error    // why the listing failed or is incomplete
 
 	tree *Workspace
 	rel  string
@@ -181,15 +181,15 @@ type Batch struct {
 // stops when ctx ends.
 func (w *Workspace) Batches(ctx context.Context, from string) iter.Seq[Batch] {
 	return func(yield func(Batch) bool) {
-		w, rel, err := w.located(from)
+		w, rel, err := w.resolveTarget(from)
 		if err != nil {
 			yield(Batch{Dir: from, Err: err})
 			return
 		}
-		for queue := []level{{dir: rel, rules: w.rulesAsked(rel), git: w.onRecord()}}; len(queue) > 0 && ctx.Err() == nil; {
+		for queue := []walkDir{{dir: rel, rules: w.rulesForNamed(rel), tracked: w.trackedFiles()}}; len(queue) > 0 && ctx.Err() == nil; {
 			part := queue[:min(len(queue), maxAhead)] // a caller that stops early need not wait for all
 			queue = queue[len(part):]
-			for _, l := range listed(part, func(at level) batches { return w.batchesOf(ctx, at) }) {
+			for _, l := range listConcurrently(part, func(at walkDir) dirBatches { return w.listBatches(ctx, at) }) {
 				queue = append(queue, l.below...)
 				for _, b := range l.list {
 					if !yield(b) {
@@ -201,39 +201,39 @@ func (w *Workspace) Batches(ctx context.Context, from string) iter.Seq[Batch] {
 	}
 }
 
-// batches holds the batches of one directory, and its subdirectories to enter.
-type batches struct {
+// dirBatches holds the batches of one directory, and its subdirectories to enter.
+type dirBatches struct {
 	list  []Batch
-	below []level
+	below []walkDir
 }
 
-func (w *Workspace) batchesOf(ctx context.Context, at level) (l batches) {
+func (w *Workspace) listBatches(ctx context.Context, at walkDir) (l dirBatches) {
 	if ctx.Err() != nil {
 		return l
 	}
 	entries, more, err := w.readDir(at.dir, maxDir)
-	b := Batch{Dir: w.called(at.dir), tree: w, rel: at.dir, Seen: len(entries)}
-	rules := w.rulesOf(at.dir, entries, at.rules)
+	b := Batch{Dir: w.callerName(at.dir), tree: w, rel: at.dir, Examined: len(entries)}
+	rules := w.extendRules(at.dir, entries, at.rules)
 	for _, d := range entries {
 		rel := path.Join(at.dir, d.Name())
 		if !d.IsDir() && !d.Type().IsRegular() {
 			continue
 		}
-		switch ignored, only := w.ignores(at, rules, rel, d.IsDir()); {
+		switch ignored, only := w.isIgnored(at, rules, rel, d.IsDir()); {
 		case ignored:
 		case d.IsDir():
-			l.below = append(l.below, level{dir: rel, rules: rules, only: only, git: at.git})
+			l.below = append(l.below, walkDir{dir: rel, rules: rules, onlyTracked: only, tracked: at.tracked})
 		default:
 			b.Names = append(b.Names, d.Name())
 		}
 	}
 	for len(b.Names) > batchSize {
 		part := b
-		part.Names, b.Names, b.Seen = b.Names[:batchSize], b.Names[batchSize:], 0
+		part.Names, b.Names, b.Examined = b.Names[:batchSize], b.Names[batchSize:], 0
 		l.list = append(l.list, part)
 	}
 	if err != nil {
-		b.Err = w.explain(at.dir, err)
+		b.Err = w.explainError(at.dir, err)
 	} else if more {
 		b.Err = ErrTooLarge
 	}
@@ -245,7 +245,7 @@ func (w *Workspace) batchesOf(ctx context.Context, at level) (l batches) {
 func (b Batch) Open() (*Reader, error) {
 	f, err := b.tree.root.OpenFile(b.rel, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, b.tree.explain(b.rel, err)
+		return nil, b.tree.explainError(b.rel, err)
 	}
 	return &Reader{dir: f, fd: int(f.Fd())}, nil
 }
@@ -272,22 +272,22 @@ func (r *Reader) Reuse(other *Reader) {
 // call. Links are not followed.
 func (r *Reader) Read(name string, limit int64) ([]byte, error) {
 	var fd int
-	err := again(func() (err error) {
+	err := retryInterrupted(func() (err error) {
 		fd, err = unix.Openat(r.fd, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", quoted(name), err)
+		return nil, fmt.Errorf("%s: %w", quoteName(name), err)
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
 	switch err := unix.Fstat(fd, &st); {
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w", quoted(name), err)
+		return nil, fmt.Errorf("%s: %w", quoteName(name), err)
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
-		return nil, fmt.Errorf("%w: %s", ErrNotRegular, quoted(name))
+		return nil, fmt.Errorf("%w: %s", ErrNotRegular, quoteName(name))
 	case st.Size > limit:
-		return nil, fmt.Errorf("%w: %s has %d bytes", ErrTooLarge, quoted(name), st.Size)
+		return nil, fmt.Errorf("%w: %s has %d bytes", ErrTooLarge, quoteName(name), st.Size)
 	}
 	if int64(cap(r.buf)) <= st.Size {
 		r.buf = make([]byte, st.Size+st.Size/2+4096)
@@ -298,7 +298,7 @@ func (r *Reader) Read(name string, limit int64) ([]byte, error) {
 		switch {
 		case err == unix.EINTR:
 		case err != nil:
-			return nil, fmt.Errorf("%s: %w", quoted(name), err)
+			return nil, fmt.Errorf("%s: %w", quoteName(name), err)
 		case m == 0:
 			return r.buf[:n], nil
 		}
@@ -306,7 +306,7 @@ func (r *Reader) Read(name string, limit int64) ([]byte, error) {
 	}
 }
 
-func again(do func() error) error {
+func retryInterrupted(do func() error) error {
 	for {
 		if err := do(); !errors.Is(err, unix.EINTR) {
 			return err

@@ -20,8 +20,8 @@ func TestWalk(t *testing.T) {
 	put(t, dir+"/.git/config", "")
 	put(t, dir+"/node_modules/m/index.js", "")
 	put(t, evil+"/secret", "")
-	link(t, evil, dir+"/out")
-	link(t, "..", dir+"/a/loop")
+	linkUnnamed(t, evil, dir+"/out")
+	linkUnnamed(t, "..", dir+"/a/loop")
 
 	var got []string
 	for e := range ws.Walk(t.Context(), ".", 0) {
@@ -100,7 +100,7 @@ func paths(seq iter.Seq[workspace.Entry]) (list []string) {
 func TestWalkDescribesWhatItFinds(t *testing.T) {
 	ws, dir, _ := open(t)
 	put(t, dir+"/a/b.txt", "seven..")
-	link(t, "a/b.txt", dir+"/l")
+	linkUnnamed(t, "a/b.txt", dir+"/l")
 	for e := range ws.Walk(t.Context(), ".", 0) {
 		info, err := e.Info()
 		if err != nil || info.Name() != path.Base(e.Path) || info.Mode().Type() != e.Type {

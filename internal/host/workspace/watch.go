@@ -8,24 +8,24 @@ import (
 	"sync"
 )
 
-// A watch makes the system report changed directories, so that consumers of a tree examine only those
+// A watcher makes the system report changed directories, so that consumers of a tree examine only those
 // again. All consumers share it. It stores only directories, and costs nothing while nobody asks: events
 // wait in the system until then.
 //
 // It is either correct or off. If the system cannot report changes (a file system shared with other
 // machines, too many directories for one program, no such service), everything always counts as changed,
 // and consumers walk the tree.
-type watch struct {
-	mu    sync.Mutex // guards all fields below and those of feeds
-	roots []string   // roots of the trees
-	src   *source    // nil before the first directory, and when off
-	off   bool
-	dirs  map[string]handle
-	names map[handle]string
-	feeds []*Feed
+type watcher struct {
+	mu       sync.Mutex // guards all fields below and those of feeds
+	roots    []string   // roots of the trees
+	src      *source    // nil before the first directory, and when off
+	disabled bool
+	dirs     map[string]handle
+	names    map[handle]string
+	feeds    []*Feed
 
-	leaving uint32 // cookie of the last move out
-	left    string // and the name it moved
+	moveCookie uint32 // cookie of the last move out
+	movedName  string // and the name it moved
 }
 
 // handle identifies a watched directory.
@@ -34,35 +34,35 @@ type handle int32
 // Feed is one consumer's view of what changed. Ask it before listing a directory, never after, so that
 // changes in between are reported the next time.
 type Feed struct {
-	w       *watch
-	all     bool
-	changed map[string]bool
-	anew    map[string]bool
-	counts  bool
-	ops     map[string]Ops
+	w          *watcher
+	allChanged bool
+	changed    map[string]bool
+	rescan     map[string]bool
+	countsOps  bool
+	ops        map[string]Ops
 }
 
 // Ops counts what all programs did to a file of one name.
 type Ops struct {
-	Closed  int      // how often a program with write access closed it
-	Moved   int      // how often it was moved to or from this name
-	Removed int      // how often it was removed
-	From    []string // the names that files had which were moved there; "" is one outside
-	Open    bool     // written, and not closed since
+	Closed    int      // how often a program with write access closed it
+	Moved     int      // how often it was moved to or from this name
+	Removed   int      // how often it was removed
+	MovedFrom []string // the names that files had which were moved there; "" is one outside
+	StillOpen bool     // written, and not closed since
 }
 
 // Then returns the sum of o and the later operations p.
 func (o Ops) Then(p Ops) Ops {
-	return Ops{o.Closed + p.Closed, o.Moved + p.Moved, o.Removed + p.Removed, slices.Concat(o.From, p.From), p.Open}
+	return Ops{o.Closed + p.Closed, o.Moved + p.Moved, o.Removed + p.Removed, slices.Concat(o.MovedFrom, p.MovedFrom), p.StillOpen}
 }
 
-// Follow returns a feed of changes. At first everything counts as changed.
-func (w *Workspace) Follow() *Feed {
-	f := &Feed{w: &w.watch, all: true}
+// Subscribe returns a feed of changes. At first everything counts as changed.
+func (w *Workspace) Subscribe() *Feed {
+	f := &Feed{w: &w.watch, allChanged: true}
 	w.watch.mu.Lock()
 	defer w.watch.mu.Unlock()
 	if w.watch.roots == nil {
-		for _, tree := range w.apart() {
+		for _, tree := range w.separateTrees() {
 			w.watch.roots = append(w.watch.roots, tree.real)
 		}
 	}
@@ -70,29 +70,29 @@ func (w *Workspace) Follow() *Feed {
 	return f
 }
 
-// Count makes the feed count file operations. Several close together may count as one.
-func (f *Feed) Count() *Feed {
+// CountOps makes the feed count file operations. Several close together may count as one.
+func (f *Feed) CountOps() *Feed {
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
-	f.counts = true
+	f.countsOps = true
 	return f
 }
 
 // Changes lists directories for which a view may be outdated.
 type Changes struct {
-	All  bool            // everything is unknown: walk
-	Dirs map[string]bool // directories whose direct entries changed
-	Anew map[string]bool // directories to examine again with everything below
-	Ops  map[string]Ops  // by path, if the feed counts; incomplete if All is set
+	All    bool            // everything is unknown: walk
+	Dirs   map[string]bool // directories whose direct entries changed
+	Rescan map[string]bool // directories to examine again with everything below
+	Ops    map[string]Ops  // by path, if the feed counts; incomplete if All is set
 }
 
-// AnewAbove reports whether a directory must be examined again because one above it must.
-func (c Changes) AnewAbove(dir string) bool {
-	if len(c.Anew) == 0 {
+// NeedsRescan reports whether a directory must be examined again because one above it must.
+func (c Changes) NeedsRescan(dir string) bool {
+	if len(c.Rescan) == 0 {
 		return false
 	}
 	for dir != "." && dir != "/" {
-		if dir = path.Dir(dir); c.Anew[dir] {
+		if dir = path.Dir(dir); c.Rescan[dir] {
 			return true
 		}
 	}
@@ -103,37 +103,37 @@ func (c Changes) AnewAbove(dir string) bool {
 func (f *Feed) Changes() Changes {
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
-	c := f.counted()
-	c.Dirs, c.Anew = f.changed, f.anew
-	f.all, f.changed, f.anew = false, nil, nil
+	c := f.takeOpsLocked()
+	c.Dirs, c.Rescan = f.changed, f.rescan
+	f.allChanged, f.changed, f.rescan = false, nil, nil
 	return c
 }
 
-// Counted returns the operations since the last call of it or of Changes. A later Changes returns the
+// TakeOps returns the operations since the last call of it or of Changes. A later Changes returns the
 // directories that they changed.
-func (f *Feed) Counted() Changes {
+func (f *Feed) TakeOps() Changes {
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
-	return f.counted()
+	return f.takeOpsLocked()
 }
 
-func (f *Feed) counted() Changes {
-	if f.w.src != nil && !f.w.src.read(f.w.note) {
+func (f *Feed) takeOpsLocked() Changes {
+	if f.w.src != nil && !f.w.src.read(f.w.handleEvent) {
 		for _, other := range f.w.feeds {
-			other.all = true
+			other.allChanged = true
 		}
 	}
-	c := Changes{All: f.all || f.w.off || f.w.src == nil, Ops: f.ops}
+	c := Changes{All: f.allChanged || f.w.disabled || f.w.src == nil, Ops: f.ops}
 	f.ops = nil
 	return c
 }
 
-// Fail records that the changes could not be examined, so that the next call reports everything as
+// MarkFailed records that the changes could not be examined, so that the next call reports everything as
 // changed.
-func (f *Feed) Fail() {
+func (f *Feed) MarkFailed() {
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
-	f.all = true
+	f.allChanged = true
 }
 
 // add watches the open directory dir under its name. If content is set, the watch also reports changes
@@ -141,7 +141,7 @@ func (f *Feed) Fail() {
 func (f *Feed) add(dir *os.File, name string, content bool) {
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
-	if f.w.off {
+	if f.w.disabled {
 		return
 	}
 	if f.w.src == nil {
@@ -167,22 +167,22 @@ func (f *Feed) add(dir *os.File, name string, content bool) {
 }
 
 // stop turns the watch off permanently and releases its resources.
-func (w *watch) stop() {
-	w.off = true
+func (w *watcher) stop() {
+	w.disabled = true
 	if w.src != nil {
 		w.src.close()
 	}
 	w.src, w.dirs, w.names = nil, nil, nil
 }
 
-// happening is one event in a watched directory.
-type happening struct {
-	dir   handle
-	name  string // the changed name in it, or empty
-	left  bool   // a directory of that name was moved away
-	ended bool   // the directory is no longer watched
-	op    op
-	move  uint32 // cookie shared by both ends of a move
+// watchEvent is one event in a watched directory.
+type watchEvent struct {
+	dir        handle
+	name       string // the changed name in it, or empty
+	movedAway  bool   // a directory of that name was moved away
+	unwatched  bool   // the directory is no longer watched
+	op         op
+	moveCookie uint32 // cookie shared by both ends of a move
 }
 
 // op is an operation on a file.
@@ -192,23 +192,23 @@ const (
 	opOther op = iota
 	opWrite
 	opClose
-	opLeave
-	opArrive
+	opMoveOut
+	opMoveIn
 	opRemove
 )
 
-func (w *watch) note(h happening) {
+func (w *watcher) handleEvent(h watchEvent) {
 	dir, ok := w.names[h.dir]
 	if !ok {
 		return
 	}
-	if h.ended {
+	if h.unwatched {
 		delete(w.names, h.dir)
 		delete(w.dirs, dir)
-		w.tell(dir, true)
+		w.notify(dir, true)
 		return
 	}
-	if h.left {
+	if h.movedAway {
 		gone := path.Join(dir, h.name) // its new place counts as a new directory
 		for name, h := range w.dirs {
 			if name == gone || strings.HasPrefix(name, gone+"/") {
@@ -217,29 +217,29 @@ func (w *watch) note(h happening) {
 				w.src.remove(h)
 			}
 		}
-		w.tell(gone, true)
+		w.notify(gone, true)
 	}
-	w.tell(dir, h.name == ignoreFile)
+	w.notify(dir, h.name == ignoreFile)
 	if h.op != opOther {
-		w.count(path.Join(dir, h.name), h)
+		w.countOp(path.Join(dir, h.name), h)
 	}
 }
 
-// count adds a file operation to the feeds that count.
-func (w *watch) count(name string, h happening) {
+// countOp adds a file operation to the feeds that count.
+func (w *watcher) countOp(name string, h watchEvent) {
 	from := ""
 	switch {
-	case h.op == opLeave:
-		w.leaving, w.left = h.move, name
-	case h.op == opArrive && h.move == w.leaving:
-		from = w.left
+	case h.op == opMoveOut:
+		w.moveCookie, w.movedName = h.moveCookie, name
+	case h.op == opMoveIn && h.moveCookie == w.moveCookie:
+		from = w.movedName
 	}
 	for _, f := range w.feeds {
-		if !f.counts {
+		if !f.countsOps {
 			continue
 		}
 		o := f.ops[name]
-		if h.op != opWrite || !o.Open { // many writes count as one change
+		if h.op != opWrite || !o.StillOpen { // many writes count as one change
 			o.add(h.op, from)
 			if f.ops == nil {
 				f.ops = make(map[string]Ops)
@@ -250,25 +250,25 @@ func (w *watch) count(name string, h happening) {
 }
 
 func (o *Ops) add(what op, from string) {
-	o.Open = what == opWrite
+	o.StillOpen = what == opWrite
 	switch what {
 	case opClose:
 		o.Closed++
-	case opLeave:
+	case opMoveOut:
 		o.Moved++
-	case opArrive:
+	case opMoveIn:
 		o.Moved++
-		o.From = append(o.From, from)
+		o.MovedFrom = append(o.MovedFrom, from)
 	case opRemove:
 		o.Removed++
 	}
 }
 
-func (w *watch) tell(dir string, anew bool) {
+func (w *watcher) notify(dir string, anew bool) {
 	for _, f := range w.feeds {
 		set := &f.changed
 		if anew {
-			set = &f.anew
+			set = &f.rescan
 		}
 		if *set == nil {
 			*set = make(map[string]bool)

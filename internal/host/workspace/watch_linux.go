@@ -14,18 +14,18 @@ import (
 
 // source is an inotify instance.
 type source struct {
-	fd     int
-	mounts *os.File // the mount table, which signals changes
-	roots  []string
-	inside string // the mounts inside the roots
-	most   int    // maximum number of watched directories
-	local  map[uint64]bool
-	buf    []byte
+	fd         int
+	mounts     *os.File // the mount table, which signals changes
+	roots      []string
+	mountLines string // the mounts inside the roots
+	maxWatches int    // maximum number of watched directories
+	local      map[uint64]bool
+	buf        []byte
 }
 
 const (
-	watchNames = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
-	watchAll   = watchNames | unix.IN_MODIFY | unix.IN_CLOSE_WRITE | unix.IN_ATTRIB
+	maskNames = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
+	maskAll   = maskNames | unix.IN_MODIFY | unix.IN_CLOSE_WRITE | unix.IN_ATTRIB
 )
 
 func newSource(roots []string) *source {
@@ -41,8 +41,8 @@ func newSource(roots []string) *source {
 	text, _ := os.ReadFile("/proc/sys/fs/inotify/max_user_watches")
 	watches, _ := strconv.Atoi(strings.TrimSpace(string(text)))
 	// Use half of the user's watches, since editors need some too.
-	s := &source{fd: fd, mounts: mounts, roots: roots, most: watches / 2, local: make(map[uint64]bool), buf: make([]byte, 64<<10)}
-	s.inside = s.mountsInside()
+	s := &source{fd: fd, mounts: mounts, roots: roots, maxWatches: watches / 2, local: make(map[uint64]bool), buf: make([]byte, 64<<10)}
+	s.mountLines = s.mountsInside()
 	return s
 }
 
@@ -55,21 +55,21 @@ func (s *source) close() {
 func (s *source) add(dir *os.File, content bool, have int) (handle, bool) {
 	fd := int(dir.Fd())
 	var st unix.Stat_t
-	if have >= s.most || unix.Fstat(fd, &st) != nil {
+	if have >= s.maxWatches || unix.Fstat(fd, &st) != nil {
 		return 0, false
 	}
 	local, known := s.local[st.Dev]
 	if !known {
 		var in unix.Statfs_t
-		local = unix.Fstatfs(fd, &in) == nil && ownFileSystem[int64(in.Type)]
+		local = unix.Fstatfs(fd, &in) == nil && localFileSystems[int64(in.Type)]
 		s.local[st.Dev] = local
 	}
 	if !local {
 		return 0, false
 	}
-	mask := uint32(watchNames)
+	mask := uint32(maskNames)
 	if content {
-		mask = watchAll
+		mask = maskAll
 	}
 	wd, err := unix.InotifyAddWatch(s.fd, "/proc/self/fd/"+strconv.Itoa(fd), mask|unix.IN_MASK_ADD)
 	return handle(wd), err == nil
@@ -77,8 +77,8 @@ func (s *source) add(dir *os.File, content bool, have int) (handle, bool) {
 
 func (s *source) remove(h handle) { _, _ = unix.InotifyRmWatch(s.fd, uint32(h)) }
 
-// ownFileSystem are file systems that report every change: on local disks, or in memory.
-var ownFileSystem = map[int64]bool{
+// localFileSystems are file systems that report every change: on local disks, or in memory.
+var localFileSystems = map[int64]bool{
 	unix.EXT4_SUPER_MAGIC: true, unix.XFS_SUPER_MAGIC: true, unix.BTRFS_SUPER_MAGIC: true, unix.TMPFS_MAGIC: true,
 	unix.F2FS_SUPER_MAGIC: true, unix.OVERLAYFS_SUPER_MAGIC: true, unix.RAMFS_MAGIC: true, bcachefsMagic: true, zfsMagic: true,
 }
@@ -89,13 +89,13 @@ const (
 )
 
 // read passes events to take; it returns false if some may be missing.
-func (s *source) read(take func(happening)) bool {
+func (s *source) read(take func(watchEvent)) bool {
 	whole := true
 	fds := []unix.PollFd{{Fd: int32(s.mounts.Fd()), Events: unix.POLLPRI}}
 	if n, err := unix.Poll(fds, 0); err != nil || n != 0 { // changes below a new mount are not reported
-		was := s.inside
-		s.inside = s.mountsInside()
-		whole = s.inside == was
+		was := s.mountLines
+		s.mountLines = s.mountsInside()
+		whole = s.mountLines == was
 	}
 	for {
 		n, err := unix.Read(s.fd, s.buf)
@@ -116,26 +116,26 @@ func (s *source) read(take func(happening)) bool {
 				whole = false
 				continue
 			}
-			take(happening{
+			take(watchEvent{
 				dir: handle(e.Wd), name: string(name),
-				left:  e.Mask&unix.IN_MOVED_FROM != 0 && e.Mask&unix.IN_ISDIR != 0,
-				ended: e.Mask&unix.IN_IGNORED != 0,
-				op:    opOf(e.Mask), move: e.Cookie,
+				movedAway: e.Mask&unix.IN_MOVED_FROM != 0 && e.Mask&unix.IN_ISDIR != 0,
+				unwatched: e.Mask&unix.IN_IGNORED != 0,
+				op:        opFromMask(e.Mask), moveCookie: e.Cookie,
 			})
 		}
 	}
 }
 
-func opOf(mask uint32) op {
+func opFromMask(mask uint32) op {
 	switch {
 	case mask&unix.IN_MODIFY != 0:
 		return opWrite
 	case mask&unix.IN_CLOSE_WRITE != 0:
 		return opClose
 	case mask&unix.IN_MOVED_FROM != 0:
-		return opLeave
+		return opMoveOut
 	case mask&unix.IN_MOVED_TO != 0:
-		return opArrive
+		return opMoveIn
 	case mask&unix.IN_DELETE != 0:
 		return opRemove
 	}
@@ -154,7 +154,7 @@ func (s *source) mountsInside() string {
 		if len(fields) < 5 {
 			continue
 		}
-		at := unescape.Replace(fields[4])
+		at := mountUnescaper.Replace(fields[4])
 		for _, root := range s.roots {
 			if strings.HasPrefix(at, root+"/") {
 				inside.WriteString(line)
@@ -164,5 +164,5 @@ func (s *source) mountsInside() string {
 	return inside.String()
 }
 
-// unescape decodes names in the mount table.
-var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+// mountUnescaper decodes names in the mount table.
+var mountUnescaper = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)

@@ -48,15 +48,15 @@ func (v *view) look(t *testing.T) []string {
 	} else {
 		s.Dirs = []string{}
 		for dir := range v.dirs {
-			above := c.AnewAbove(dir)
-			if !above && (c.Anew[dir] || c.Dirs[dir]) {
+			above := c.NeedsRescan(dir)
+			if !above && (c.Rescan[dir] || c.Dirs[dir]) {
 				s.Dirs = append(s.Dirs, dir)
 			}
-			if above || c.Anew[dir] {
+			if above || c.Rescan[dir] {
 				delete(v.dirs, dir)
 			}
 		}
-		s.Known = func(dir string) bool { return v.dirs[dir] != nil || slices.Contains(s.Dirs, dir) }
+		s.Skip = func(dir string) bool { return v.dirs[dir] != nil || slices.Contains(s.Dirs, dir) }
 	}
 	if more, err := v.ws.Survey(t.Context(), s); more || err != nil {
 		t.Fatal(more, err)
@@ -70,12 +70,12 @@ func (v *view) look(t *testing.T) []string {
 }
 
 func fresh(t *testing.T, ws *workspace.Workspace) []string {
-	return (&view{ws: ws, feed: ws.Follow()}).look(t)
+	return (&view{ws: ws, feed: ws.Subscribe()}).look(t)
 }
 
 func watched(t *testing.T, ws *workspace.Workspace) {
 	t.Helper()
-	f := ws.Follow()
+	f := ws.Subscribe()
 	f.Changes()
 	if _, err := ws.Survey(t.Context(), workspace.Survey{Limit: 100, Feed: f, Each: func(workspace.Folder) {}}); err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestAWatchedTreeIsAsAWalkFindsIt(t *testing.T) {
 func testWatchedTree(t *testing.T, seed uint64) {
 	ws, dir, _ := open(t)
 	watched(t, ws)
-	v := &view{ws: ws, feed: ws.Follow()}
+	v := &view{ws: ws, feed: ws.Subscribe()}
 	r := rand.New(rand.NewPCG(seed, 2))
 	for round := range 250 {
 		for range r.IntN(6) {
@@ -145,11 +145,11 @@ func TestEveryFeedIsToldByItself(t *testing.T) {
 	ws, dir, _ := open(t)
 	watched(t, ws)
 	put(t, dir+"/sub/f", "")
-	a, b := &view{ws: ws, feed: ws.Follow()}, &view{ws: ws, feed: ws.Follow()}
+	a, b := &view{ws: ws, feed: ws.Subscribe()}, &view{ws: ws, feed: ws.Subscribe()}
 	a.look(t)
 	b.look(t)
 	for _, v := range []*view{a, b} {
-		if c := v.feed.Changes(); c.All || len(c.Dirs)+len(c.Anew) > 0 {
+		if c := v.feed.Changes(); c.All || len(c.Dirs)+len(c.Rescan) > 0 {
 			t.Errorf("nothing happened, but %+v", c)
 		}
 	}
@@ -169,7 +169,7 @@ func TestEveryFeedIsToldByItself(t *testing.T) {
 func TestAnOverflowIsAWalk(t *testing.T) {
 	ws, dir, _ := open(t)
 	watched(t, ws)
-	v := &view{ws: ws, feed: ws.Follow()}
+	v := &view{ws: ws, feed: ws.Subscribe()}
 	v.look(t)
 	a, b := dir+"/a", dir+"/b"
 	put(t, a, "")
@@ -197,8 +197,8 @@ func TestNamed(t *testing.T) {
 	put(t, dir+"/.git/a", "")
 	put(t, dir+"/keys/k", "")
 	put(t, evil+"/a", "")
-	link(t, evil, dir+"/out")
-	n := ws.Named(secret, skip)
+	linkUnnamed(t, evil, dir+"/out")
+	n := ws.IndexNames(secret, skip)
 	check := func(want ...string) {
 		t.Helper()
 		got, whole, err := n.List(t.Context())
@@ -230,14 +230,14 @@ func TestNamedFollowsEverything(t *testing.T) {
 	ws, dir, _ := open(t)
 	match := func(rel string, isDir bool) bool { return !isDir && path.Base(rel) == "a" }
 	skip := func(string) bool { return false }
-	n := ws.Named(match, skip)
+	n := ws.IndexNames(match, skip)
 	r := rand.New(rand.NewPCG(3, 4))
 	for round := range 300 {
 		for range r.IntN(5) {
 			meddle(r, dir)
 		}
 		got, _, err := n.List(t.Context())
-		want, _, err2 := ws.Named(match, skip).List(t.Context())
+		want, _, err2 := ws.IndexNames(match, skip).List(t.Context())
 		if err != nil || err2 != nil || !slices.Equal(got, want) {
 			t.Fatalf("round %d:\n got %q %v\nwant %q %v", round, got, err, want, err2)
 		}
@@ -262,7 +262,7 @@ func TestNamedGoesByTheTimesOfDirectories(t *testing.T) {
 		ws.SetClock(func() workspace.FileTime { return workspace.FileTime{Now: real.Now + int64(by), Device: device} })
 	}
 	turn(time.Minute, real.Device) // as if all this were done a minute ago
-	n := ws.Named(match, func(string) bool { return false })
+	n := ws.IndexNames(match, func(string) bool { return false })
 	look := func(want ...string) {
 		t.Helper()
 		ws.Walks() // nothing is told from here on
@@ -301,10 +301,10 @@ func TestFileTime(t *testing.T) {
 	ws, dir, _ := open(t)
 	before := ws.FileTime()
 	put(t, dir+"/a", "")
-	v := view{ws: ws, feed: ws.Follow()}
+	v := view{ws: ws, feed: ws.Subscribe()}
 	v.look(t)
 	after := ws.FileTime()
-	if c := v.feed.Changes(); !c.All && len(c.Dirs)+len(c.Anew) > 0 {
+	if c := v.feed.Changes(); !c.All && len(c.Dirs)+len(c.Rescan) > 0 {
 		t.Errorf("it is taken for a change: %+v", c)
 	}
 	var st unix.Stat_t

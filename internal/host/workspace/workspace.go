@@ -40,39 +40,39 @@ import (
 var ErrOutside = errors.New("path outside workspace")
 
 const (
-	maxPath = 4096 // maximum length of a path in bytes
-	shown   = 256  // bytes of a refused name shown in its error
+	maxPath      = 4096 // maximum length of a path in bytes
+	maxShownName = 256  // bytes of a refused name shown in its error
 )
 
 // Workspace is a directory tree. It is safe for concurrent use.
 type Workspace struct {
-	root   *os.Root
-	dir    string // absolute, as given by the user
-	real   string // dir with all links resolved
-	leave  error  // os.Root's error for a path that leaves it
-	prefix string // what stands before its names, "" in the main tree
+	root      *os.Root
+	dir       string // absolute, as given by the user
+	real      string // dir with all links resolved
+	escapeErr error  // os.Root's error for a path that leaves it
+	prefix    string // what stands before its names, "" in the main tree
 
 	added []*Workspace // added trees, which have none themselves
 	main  *Workspace   // for an added tree, the workspace it was added to
-	watch watch        // shared by all trees; see Follow
+	watch watcher      // shared by all trees; see Follow
 
 	topDir       atomic.Pointer[os.File] // the open root, for uses of its descriptor
 	clock        func() FileTime         // replaces the file system's clock in tests
-	names        *disk.Folders           // folders with changed names; see SyncWith
-	scratch      scratchDir              // for temporary files; see KeepScratch
-	person       GitSettings
-	looked       sync.Once // guards outer
-	outer        outer
-	record       record
+	dirSyncer    *disk.DirSyncer         // folders with changed names; see SyncWith
+	scratch      scratchDir              // for temporary files; see UseScratchDir
+	gitSettings  GitSettings
+	outerOnce    sync.Once // guards outer
+	outer        outerRules
+	tracked      trackedList
 	repositories sync.Map // directories listed by a survey → whether they were the top of a repository then
 }
 
 // SyncWith adds to f every folder in which files are placed, moved or removed from now on, to be synced
 // together.
-func (w *Workspace) SyncWith(f *disk.Folders) {
-	w.names = f
+func (w *Workspace) SyncWith(f *disk.DirSyncer) {
+	w.dirSyncer = f
 	for _, a := range w.added {
-		a.names = f
+		a.dirSyncer = f
 	}
 }
 
@@ -109,7 +109,7 @@ func openTree(dir string) (*Workspace, error) {
 		return nil, fmt.Errorf("open workspace: %w", err)
 	}
 	_, leave := root.Lstat("../x")
-	return &Workspace{root: root, dir: abs, real: real, leave: errors.Unwrap(leave)}, nil
+	return &Workspace{root: root, dir: abs, real: real, escapeErr: errors.Unwrap(leave)}, nil
 }
 
 // Close closes the roots. Later operations fail.
@@ -117,7 +117,7 @@ func (w *Workspace) Close() error {
 	w.watch.mu.Lock()
 	w.watch.stop()
 	w.watch.mu.Unlock()
-	if s := w.scratch.open.Swap(nil); s != nil {
+	if s := w.scratch.root.Swap(nil); s != nil {
 		s.Close()
 	}
 	if f := w.topDir.Swap(nil); f != nil {
@@ -133,8 +133,8 @@ func (w *Workspace) Close() error {
 // Root returns the absolute path of the workspace.
 func (w *Workspace) Root() string { return w.dir }
 
-// Added returns the absolute paths of the added trees.
-func (w *Workspace) Added() (dirs []string) {
+// AddedDirs returns the absolute paths of the added trees.
+func (w *Workspace) AddedDirs() (dirs []string) {
 	for _, a := range w.added {
 		dirs = append(dirs, a.dir)
 	}
@@ -153,42 +153,42 @@ func (w *Workspace) Abs(name string) string {
 // Resolve converts a relative or absolute path into a clean name: relative to the root, or absolute in
 // an added tree. It only uses the text of the path; links are followed when the file is used.
 func (w *Workspace) Resolve(name string) (string, error) {
-	tree, rel, err := w.home(name)
+	tree, rel, err := w.findTree(name)
 	if err != nil {
 		return "", err
 	}
-	return tree.called(rel), nil
+	return tree.callerName(rel), nil
 }
 
-// home returns the tree of a path and its name there.
-func (w *Workspace) home(name string) (tree *Workspace, rel string, err error) {
+// findTree returns the tree of a path and its name there.
+func (w *Workspace) findTree(name string) (tree *Workspace, rel string, err error) {
 	switch {
 	case name == "":
 		return nil, "", errors.New("path is empty")
 	case strings.ContainsRune(name, 0):
-		return nil, "", fmt.Errorf("path contains a NUL byte: %s", quoted(name))
+		return nil, "", fmt.Errorf("path contains a NUL byte: %s", quoteName(name))
 	case len(name) > maxPath:
-		return nil, "", fmt.Errorf("path is too long (%d bytes): %s", len(name), quoted(name))
+		return nil, "", fmt.Errorf("path is too long (%d bytes): %s", len(name), quoteName(name))
 	}
 	tree, rel = w, filepath.Clean(name)
 	if abs, found := rel, false; filepath.IsAbs(abs) {
-		rel, found = w.below(abs)
+		rel, found = w.relative(abs)
 		for i := 0; !found; i++ {
 			if i == len(w.added) {
-				return nil, "", outside(name)
+				return nil, "", outsideError(name)
 			}
 			tree = w.added[i]
-			rel, found = tree.below(abs)
+			rel, found = tree.relative(abs)
 		}
 	}
 	if rel == "~" || strings.HasPrefix(rel, "~/") || !filepath.IsLocal(rel) {
-		return nil, "", outside(name)
+		return nil, "", outsideError(name)
 	}
 	return tree, filepath.ToSlash(rel), nil
 }
 
-// called returns the name of rel as used by callers.
-func (w *Workspace) called(rel string) string {
+// callerName returns the name of rel as used by callers.
+func (w *Workspace) callerName(rel string) string {
 	if w.prefix == "" {
 		return rel
 	}
@@ -198,18 +198,18 @@ func (w *Workspace) called(rel string) string {
 // Locate resolves name and follows its links, so that two names of one file give the same result.
 // Missing parts stay as written.
 func (w *Workspace) Locate(name string) (string, error) {
-	tree, rel, err := w.home(name)
+	tree, rel, err := w.findTree(name)
 	if err == nil {
-		rel, err = tree.follow(rel)
+		rel, err = tree.resolveLinks(rel)
 	}
 	if err != nil {
 		return "", err
 	}
-	return w.Resolve(tree.called(rel)) // trees may be nested
+	return w.Resolve(tree.callerName(rel)) // trees may be nested
 }
 
-// below makes an absolute path relative, if it is in the workspace.
-func (w *Workspace) below(abs string) (string, bool) {
+// relative makes an absolute path relative, if it is in the workspace.
+func (w *Workspace) relative(abs string) (string, bool) {
 	for _, dir := range []string{w.dir, w.real} {
 		rel, err := filepath.Rel(dir, abs)
 		if err == nil && filepath.IsLocal(rel) {
@@ -219,38 +219,38 @@ func (w *Workspace) below(abs string) (string, bool) {
 	return "", false
 }
 
-// follow resolves every link in rel. The operation that uses the result goes through the root handle,
+// resolveLinks resolves every link in rel. The operation that uses the result goes through the root handle,
 // which refuses links that lead out since.
-func (w *Workspace) follow(rel string) (string, error) {
-	at, err := repofile.Follow(rel, w.root.Readlink, w.below)
+func (w *Workspace) resolveLinks(rel string) (string, error) {
+	at, err := repofile.ResolveLinks(rel, w.root.Readlink, w.relative)
 	switch {
 	case errors.Is(err, repofile.ErrOutside):
-		return "", outside(w.called(rel))
+		return "", outsideError(w.callerName(rel))
 	case err != nil:
-		return "", fmt.Errorf("too many links: %s", quoted(w.called(rel)))
+		return "", fmt.Errorf("too many links: %s", quoteName(w.callerName(rel)))
 	}
 	return at, nil
 }
 
-// outside names the path in the error in a form that is safe for a terminal.
-func outside(name string) error { return fmt.Errorf("%w: %s", ErrOutside, quoted(name)) }
+// outsideError names the path in the error in a form that is safe for a terminal.
+func outsideError(name string) error { return fmt.Errorf("%w: %s", ErrOutside, quoteName(name)) }
 
-// explain rewrites an operation's error on rel without internal paths.
-func (w *Workspace) explain(rel string, err error) error {
-	rel = w.called(rel)
+// explainError rewrites an operation's error on rel without internal paths.
+func (w *Workspace) explainError(rel string, err error) error {
+	rel = w.callerName(rel)
 	switch {
 	case err == nil, errors.Is(err, ErrNotRegular):
 		return err
-	case errors.Is(err, w.leave):
-		return outside(rel)
+	case errors.Is(err, w.escapeErr):
+		return outsideError(rel)
 	case errors.Is(err, syscall.ELOOP):
-		return fmt.Errorf("too many links: %s", quoted(rel))
+		return fmt.Errorf("too many links: %s", quoteName(rel))
 	}
-	return fmt.Errorf("%s: %w", quoted(rel), plain(err))
+	return fmt.Errorf("%s: %w", quoteName(rel), plainError(err))
 }
 
-// plain removes the operation and path that package os adds to an error.
-func plain(err error) error {
+// plainError removes the operation and path that package os adds to an error.
+func plainError(err error) error {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		return p.Err
 	}
@@ -260,10 +260,10 @@ func plain(err error) error {
 	return err
 }
 
-// quoted returns an ordinary name unchanged and any other one escaped.
-func quoted(name string) string {
-	if len(name) > shown {
-		name = strings.ToValidUTF8(name[:shown], "") + "…"
+// quoteName returns an ordinary name unchanged and any other one escaped.
+func quoteName(name string) string {
+	if len(name) > maxShownName {
+		name = strings.ToValidUTF8(name[:maxShownName], "") + "…"
 	}
 	if q := strconv.Quote(name); q != `"`+name+`"` || strings.TrimSpace(name) != name {
 		return q

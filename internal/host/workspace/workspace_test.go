@@ -49,7 +49,7 @@ func get(t *testing.T, name string) string {
 	return string(b)
 }
 
-func link(t *testing.T, to, name string) {
+func linkUnnamed(t *testing.T, to, name string) {
 	t.Helper()
 	if err := os.Symlink(to, name); err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func TestErrorsShowNamesEscaped(t *testing.T) {
 func TestWorkspaceOpenedThroughLinkTakesBothNames(t *testing.T) {
 	_, dir, _ := open(t)
 	alias := filepath.Join(filepath.Dir(dir), "alias")
-	link(t, dir, alias)
+	linkUnnamed(t, dir, alias)
 	ws, err := workspace.Open(alias)
 	if err != nil {
 		t.Fatal(err)
@@ -142,19 +142,19 @@ func linked(t *testing.T) (ws *workspace.Workspace, dir, evil string) {
 	put(t, dir+"/real/file", "in")
 	put(t, dir+"/real/deep/x", "deep")
 	put(t, evil+"/file", "out")
-	link(t, "real/file", dir+"/rel")
-	link(t, dir+"/real/file", dir+"/abs")
-	link(t, dir+"/real", dir+"/absdir")
-	link(t, "../abs", dir+"/real/chain")
-	link(t, "real/deep", dir+"/deep")
-	link(t, "deep/../file", dir+"/physical") // real/file, not ./file
-	link(t, evil+"/file", dir+"/outabs")
-	link(t, "../ws-evil/file", dir+"/outrel")
-	link(t, evil, dir+"/outdir")
-	link(t, evil+"/missing", dir+"/dangling")
-	link(t, "nowhere", dir+"/pending")
-	link(t, "loop2", dir+"/loop1")
-	link(t, "loop1", dir+"/loop2")
+	linkUnnamed(t, "real/file", dir+"/rel")
+	linkUnnamed(t, dir+"/real/file", dir+"/abs")
+	linkUnnamed(t, dir+"/real", dir+"/absdir")
+	linkUnnamed(t, "../abs", dir+"/real/chain")
+	linkUnnamed(t, "real/deep", dir+"/deep")
+	linkUnnamed(t, "deep/../file", dir+"/physical") // real/file, not ./file
+	linkUnnamed(t, evil+"/file", dir+"/outabs")
+	linkUnnamed(t, "../ws-evil/file", dir+"/outrel")
+	linkUnnamed(t, evil, dir+"/outdir")
+	linkUnnamed(t, evil+"/missing", dir+"/dangling")
+	linkUnnamed(t, "nowhere", dir+"/pending")
+	linkUnnamed(t, "loop2", dir+"/loop1")
+	linkUnnamed(t, "loop1", dir+"/loop2")
 	return ws, dir, evil
 }
 

@@ -19,55 +19,55 @@ import (
 // Entry describes a worktree. It is saved before the worktree is created, so that a crash leaves no
 // unknown one.
 type Entry struct {
-	Name    string    `json:"name"`
-	Dir     string    `json:"dir"`     // directory of the worktree
-	Work    string    `json:"work"`    // the workspace inside it
-	From    string    `json:"from"`    // the workspace it was created from
-	Source  string    `json:"source"`  // the session it was forked from
-	At      uint64    `json:"at"`      // and the record
-	Session string    `json:"session"` // the session started in it
-	Made    time.Time `json:"made"`
-	Repo    string    `json:"repo,omitempty"` // the top of the repository; "" if it is a copy
-	Branch  string    `json:"branch,omitempty"`
-	Commit  string    `json:"commit,omitempty"`
-	Print   string    `json:"print,omitempty"` // of its files; "" until it was filled
+	Name        string    `json:"name"`
+	Dir         string    `json:"dir"`     // directory of the worktree
+	Workspace   string    `json:"work"`    // the workspace inside it
+	From        string    `json:"from"`    // the workspace it was created from
+	Source      string    `json:"source"`  // the session it was forked from
+	Record      uint64    `json:"at"`      // and the record
+	Session     string    `json:"session"` // the session started in it
+	Created     time.Time `json:"made"`
+	Repo        string    `json:"repo,omitempty"` // the top of the repository; "" if it is a copy
+	Branch      string    `json:"branch,omitempty"`
+	Commit      string    `json:"commit,omitempty"`
+	Fingerprint string    `json:"print,omitempty"` // of its files; "" until it was filled
 }
 
-// Book is the list of worktrees, in one of the user's folders.
-type Book struct{ Dir string }
+// Registry is the list of worktrees, in one of the user's folders.
+type Registry struct{ Dir string }
 
 const maxEntry = 64 << 10
 
-func (b Book) file(name string) string { return filepath.Join(b.Dir, name+".json") }
+func (b Registry) entryFile(name string) string { return filepath.Join(b.Dir, name+".json") }
 
-// Put saves an entry.
-func (b Book) Put(e Entry) error {
+// Save saves an entry.
+func (b Registry) Save(e Entry) error {
 	if err := os.MkdirAll(b.Dir, 0o700); err != nil {
 		return err
 	}
-	return atomicfile.Write(b.file(e.Name), append(jsonx.Must(e), '\n'), 0o600)
+	return atomicfile.Write(b.entryFile(e.Name), append(jsonx.MustMarshal(e), '\n'), 0o600)
 }
 
-// Strike removes an entry.
-func (b Book) Strike(name string) error { return os.Remove(b.file(name)) }
+// Remove removes an entry.
+func (b Registry) Remove(name string) error { return os.Remove(b.entryFile(name)) }
 
 // Find returns the entry with this name.
-func (b Book) Find(name string) (e Entry, err error) {
+func (b Registry) Find(name string) (e Entry, err error) {
 	if name == "" || strings.ContainsAny(name, "/\\\x00") {
 		return e, fs.ErrNotExist
 	}
-	text, err := repofile.Below(b.Dir).Read(name+".json", maxEntry)
+	text, err := repofile.NewRoot(b.Dir).Read(name+".json", maxEntry)
 	if err != nil {
 		return e, err
 	}
 	if err := json.Unmarshal(text, &e); err != nil || e.Name != name || !filepath.IsAbs(e.Dir) {
-		return e, fmt.Errorf("%s is damaged", b.file(name))
+		return e, fmt.Errorf("%s is damaged", b.entryFile(name))
 	}
 	return e, nil
 }
 
 // List returns the entries, newest first. The error names unreadable ones.
-func (b Book) List() (all []Entry, err error) {
+func (b Registry) List() (all []Entry, err error) {
 	files, listErr := fs.ReadDir(repofile.OwnDir(b.Dir), ".")
 	if listErr != nil && !errors.Is(listErr, fs.ErrNotExist) {
 		return nil, listErr
@@ -84,6 +84,6 @@ func (b Book) List() (all []Entry, err error) {
 		}
 		all = append(all, e)
 	}
-	slices.SortStableFunc(all, func(a, b Entry) int { return b.Made.Compare(a.Made) })
+	slices.SortStableFunc(all, func(a, b Entry) int { return b.Created.Compare(a.Created) })
 	return all, err
 }

@@ -23,32 +23,32 @@ import (
 // Files are the files of a project at one moment, by path.
 type Files map[string]event.FileState
 
-// Source returns the content of a file.
-type Source func(context.Context, event.FileState) ([]byte, error)
+// ContentSource returns the content of a file.
+type ContentSource func(context.Context, event.FileState) ([]byte, error)
 
 // Folder is a folder that coder made, and that it lays the files of a project out in. What git
 // keeps of its own there stays.
 type Folder struct {
 	*os.Root
-	Content Source
+	Content ContentSource
 }
 
 // OpenFolder opens a folder that coder made.
-func OpenFolder(dir string, content Source) (Folder, error) {
+func OpenFolder(dir string, content ContentSource) (Folder, error) {
 	root, err := os.OpenRoot(dir)
 	return Folder{root, content}, err
 }
 
-// ErrLost is the error of a content that nobody has any more.
-var ErrLost = errors.New("it was not saved")
+// ErrContentMissing is the error of a content that nobody has any more.
+var ErrContentMissing = errors.New("it was not saved")
 
 const (
-	ownerAll = 0o700
-	usual    = 0o755
+	ownerAll    = 0o700
+	defaultPerm = 0o755
 )
 
-// Clear removes what a checkout put there and is not among the files, nor spared.
-func (f Folder) Clear(files Files, spared ...string) error {
+// RemoveExtra removes what a checkout put there and is not among the files, nor spared.
+func (f Folder) RemoveExtra(files Files, spared ...string) error {
 	var dirs []string
 	err := fs.WalkDir(f.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -82,7 +82,7 @@ func (f Folder) Clear(files Files, spared ...string) error {
 // laid out.
 func (f Folder) Fill(ctx context.Context, files Files) (lost []string, err error) {
 	for name, s := range files {
-		if err := Check(name, s); err != nil {
+		if err := CheckName(name, s); err != nil {
 			return nil, err
 		}
 	}
@@ -92,10 +92,10 @@ func (f Folder) Fill(ctx context.Context, files Files) (lost []string, err error
 		if s.Hash == dirHash && s.Mode != 0 {
 			s.Mode |= ownerAll // until it is full
 		}
-		switch err := f.Put(ctx, name, s); {
+		switch err := f.WriteState(ctx, name, s); {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
-		case errors.Is(err, ErrLost):
+		case errors.Is(err, ErrContentMissing):
 			lost = append(lost, name)
 		case err != nil:
 			return nil, err
@@ -115,9 +115,9 @@ const (
 	linkHash = "link"
 )
 
-// Check refuses what git would take for a part of a repository.
-func Check(name string, s event.FileState) error {
-	if s.Hash == "" && !s.Lost {
+// CheckName refuses what git would take for a part of a repository.
+func CheckName(name string, s event.FileState) error {
+	if s.Hash == "" && !s.ContentLost {
 		return nil
 	}
 	if err := repofile.CheckLayout(name, s.Link); err != nil {
@@ -126,25 +126,25 @@ func Check(name string, s event.FileState) error {
 	return nil
 }
 
-// Put makes what stands at a name what s says.
-func (f Folder) Put(ctx context.Context, name string, s event.FileState) error {
-	if err := Check(name, s); err != nil {
+// WriteState makes what stands at a name what s says.
+func (f Folder) WriteState(ctx context.Context, name string, s event.FileState) error {
+	if err := CheckName(name, s); err != nil {
 		return err
 	}
 	info, err := f.Lstat(name)
-	if s.Hash == "" && !s.Lost {
+	if s.Hash == "" && !s.ContentLost {
 		if err != nil || repofile.CheckLayout(name, "") != nil { // what git keeps of its own stays
 			return nil
 		}
 		return f.Remove(name)
 	}
-	if err := f.MkdirAll(path.Dir(name), usual); err != nil {
+	if err := f.MkdirAll(path.Dir(name), defaultPerm); err != nil {
 		return err
 	}
 	mode := fs.FileMode(s.Mode)
 	switch {
 	case s.Hash == dirHash:
-		if err := f.MkdirAll(name, usual); err != nil || mode == 0 {
+		if err := f.MkdirAll(name, defaultPerm); err != nil || mode == 0 {
 			return err
 		}
 		return f.Chmod(name, mode)
@@ -155,19 +155,19 @@ func (f Folder) Put(ctx context.Context, name string, s event.FileState) error {
 	case mode == 0:
 		mode = 0o644
 	}
-	if f.holds(name, s) {
+	if f.hasContent(name, s) {
 		return f.Chmod(name, mode)
 	}
 	data, err := f.Content(ctx, s)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrLost, err)
+		return fmt.Errorf("%w: %w", ErrContentMissing, err)
 	}
 	// what a checkout or a command left may be a link, or read-only
 	return errors.Join(f.RemoveAll(name), f.WriteFile(name, data, 0o600), f.Chmod(name, mode))
 }
 
-// holds reports whether a checkout wrote exactly the content with this git object id.
-func (f Folder) holds(name string, s event.FileState) bool {
+// hasContent reports whether a checkout wrote exactly the content with this git object id.
+func (f Folder) hasContent(name string, s event.FileState) bool {
 	oid, ok := strings.CutPrefix(s.Hash, "git:")
 	info, err := f.Lstat(name)
 	if !ok || err != nil || !info.Mode().IsRegular() || info.Size() != s.Size {
@@ -187,8 +187,8 @@ func (f Folder) holds(name string, s event.FileState) bool {
 	return err == nil && hex.EncodeToString(sum.Sum(nil)) == oid
 }
 
-// Free returns the first of the names base, base-2, base-3 … that is unused in a folder.
-func Free(dir, base string) (string, error) {
+// UnusedName returns the first of the names base, base-2, base-3 … that is unused in a folder.
+func UnusedName(dir, base string) (string, error) {
 	for n := 1; n < 1000; n++ {
 		name := base
 		if n > 1 {

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// Print returns a fingerprint of all files below a folder, from their names, sizes, modes and times, and
+// Fingerprint returns a fingerprint of all files below a folder, from their names, sizes, modes and times, and
 // of session records there, without git's own files. It changes once a file changes or a session
 // continues.
-func Print(dir string) (string, error) {
+func Fingerprint(dir string) (string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return "", err

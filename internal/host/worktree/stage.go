@@ -9,18 +9,18 @@ import (
 	"coder/internal/host/repofile"
 )
 
-// stageAge is how old a temporary folder must be for nobody to work in it any more.
-const stageAge = 24 * time.Hour
+// maxStageAge is how old a temporary folder must be for nobody to work in it any more.
+const maxStageAge = 24 * time.Hour
 
-// Temporary makes a new folder whose name begins with prefix, and removes those that a killed
+// MakeTemp makes a new folder whose name begins with prefix, and removes those that a killed
 // program left beside it.
-func Temporary(dir, prefix string, now time.Time) (string, error) {
+func MakeTemp(dir, prefix string, now time.Time) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
 	left, _ := filepath.Glob(filepath.Join(dir, prefix+"*"))
 	for _, old := range left {
-		if info, err := os.Lstat(old); err == nil && info.IsDir() && now.Sub(info.ModTime()) > stageAge {
+		if info, err := os.Lstat(old); err == nil && info.IsDir() && now.Sub(info.ModTime()) > maxStageAge {
 			RemoveAll(old)
 		}
 	}
@@ -72,7 +72,7 @@ func CopyTree(from, to string) error {
 		if !d.Type().IsRegular() {
 			return nil
 		}
-		if text, err := repofile.Own(path, maxCopied); err == nil {
+		if text, err := repofile.ReadOwn(path, maxCopied); err == nil {
 			return os.WriteFile(target, text, info.Mode().Perm()|0o600)
 		}
 		return nil

@@ -22,41 +22,41 @@ import (
 type Tree struct {
 	Dir string
 
-	door program.Door
-	git  program.Git
+	launcher program.Launcher
+	git      program.Git
 }
 
-const maxComplaint = 2 << 10 // bytes of git's error output to show
+const maxErrorOutput = 2 << 10 // bytes of git's error output to show
 
 // protocols are those allowed for fetching a repository.
 const protocols = "file:git:http:https:ssh"
 
 // Open returns the tree of a folder with a git repository. It inspects the repository's configuration,
 // so that [Tree.Git] runs nothing from it.
-func Open(ctx context.Context, dir string, door program.Door) (*Tree, error) {
-	t := &Tree{Dir: dir, door: door}
-	return t, t.Disarm(ctx)
+func Open(ctx context.Context, dir string, door program.Launcher) (*Tree, error) {
+	t := &Tree{Dir: dir, launcher: door}
+	return t, t.InspectConfig(ctx)
 }
 
-// Disarm inspects the repository's configuration again, since commands may have changed it.
-func (t *Tree) Disarm(ctx context.Context) (err error) {
-	t.git, err = t.door.Git(ctx, t.Dir)
+// InspectConfig inspects the repository's configuration again, since commands may have changed it.
+func (t *Tree) InspectConfig(ctx context.Context) (err error) {
+	t.git, err = t.launcher.Git(ctx, t.Dir)
 	return err
 }
 
 // Git runs git in the folder and returns its output. env is added to its environment.
 func (t *Tree) Git(ctx context.Context, env []string, args ...string) (string, error) {
-	return t.Feed(ctx, env, nil, args...)
+	return t.GitWithInput(ctx, env, nil, args...)
 }
 
-// Feed is [Tree.Git] with standard input.
-func (t *Tree) Feed(ctx context.Context, env []string, in io.Reader, args ...string) (string, error) {
-	out, err := t.Pipe(ctx, env, in, args...)
+// GitWithInput is [Tree.Git] with standard input.
+func (t *Tree) GitWithInput(ctx context.Context, env []string, in io.Reader, args ...string) (string, error) {
+	out, err := t.GitRaw(ctx, env, in, args...)
 	return strings.TrimSuffix(out, "\n"), err
 }
 
-// Pipe is [Tree.Feed] that returns all bytes that git prints.
-func (t *Tree) Pipe(ctx context.Context, env []string, in io.Reader, args ...string) (string, error) {
+// GitRaw is [Tree.GitWithInput] that returns all bytes that git prints.
+func (t *Tree) GitRaw(ctx context.Context, env []string, in io.Reader, args ...string) (string, error) {
 	cmd := t.git.Command(ctx, args...)
 	cmd.Env, cmd.Stdin = append(cmd.Env, env...), in
 	return run(ctx, cmd)
@@ -68,7 +68,7 @@ func run(ctx context.Context, cmd *program.Cmd) (string, error) {
 	cmd.Env = append(cmd.Env, "GIT_AUTHOR_NAME=coder", "GIT_AUTHOR_EMAIL=coder@localhost", "GIT_COMMITTER_NAME=coder", "GIT_COMMITTER_EMAIL=coder@localhost")
 	if err := cmd.Run(); err != nil {
 		if text := strings.TrimSpace(complaint.String()); text != "" && ctx.Err() == nil {
-			return "", errors.New(sanitize.Line(strings.ReplaceAll(text, "\n", "; "), maxComplaint))
+			return "", errors.New(sanitize.Line(strings.ReplaceAll(text, "\n", "; "), maxErrorOutput))
 		}
 		return "", err
 	}
@@ -90,7 +90,7 @@ func CheckRepo(repo string) error {
 
 // Clone clones a repository into a new folder, and checks out base on a new branch. It runs nothing from
 // the repository.
-func Clone(ctx context.Context, into, repo, base, branch string, door program.Door) (t *Tree, commit string, err error) {
+func Clone(ctx context.Context, into, repo, base, branch string, door program.Launcher) (t *Tree, commit string, err error) {
 	if err := CheckRepo(repo); err != nil {
 		return nil, "", err
 	}
@@ -140,7 +140,7 @@ func (t *Tree) Add(ctx context.Context, into, branch, commit string) (*Tree, err
 	if _, err := t.Git(ctx, nil, "worktree", "add", "--quiet", "-b", branch, "--", into, commit); err != nil {
 		return nil, fmt.Errorf("create a git worktree: %w", err)
 	}
-	return Open(ctx, into, t.door)
+	return Open(ctx, into, t.launcher)
 }
 
 // Remove removes a git worktree, and its branch if it has no new commits; otherwise stays is true.

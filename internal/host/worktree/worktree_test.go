@@ -49,7 +49,7 @@ func repository(t *testing.T) (*worktree.Tree, string) {
 	git(t, dir, "init", "-q")
 	git(t, dir, "add", "-A", "-f")
 	git(t, dir, "commit", "-qm", "first")
-	tree, err := worktree.Open(t.Context(), dir, program.Outside(os.Environ(), t.TempDir()))
+	tree, err := worktree.Open(t.Context(), dir, program.NewOutside(os.Environ(), t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func fill(t *testing.T, dir string, files worktree.Files, kept keeper, spared ..
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := f.Clear(files, spared...); err != nil {
+	if err := f.RemoveExtra(files, spared...); err != nil {
 		return nil, err
 	}
 	return f.Fill(t.Context(), files)
@@ -179,7 +179,7 @@ func TestNothingOfTheRepositoryRuns(t *testing.T) {
 	}
 	git(t, dir, "config", "filter.x.smudge", "touch "+marker+"; cat")
 	write(t, filepath.Join(dir, ".git/info/attributes"), "* filter=x\n")
-	if err := tree.Disarm(t.Context()); err != nil {
+	if err := tree.InspectConfig(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	into := filepath.Join(filepath.Dir(dir), "w")
@@ -217,13 +217,13 @@ func TestFilesDoNotLeaveTheFolder(t *testing.T) {
 
 // The list survives what is damaged in it, and names it.
 func TestTheBookOfWorktrees(t *testing.T) {
-	b := worktree.Book{Dir: filepath.Join(t.TempDir(), "worktrees")}
+	b := worktree.Registry{Dir: filepath.Join(t.TempDir(), "worktrees")}
 	if all, err := b.List(); err != nil || len(all) > 0 {
 		t.Fatalf("an empty one: %v, %v", all, err)
 	}
 	for i := range 2 {
-		e := worktree.Entry{Name: fmt.Sprintf("w%d", i), Dir: "/x", Made: time.Unix(int64(i), 0)}
-		if err := b.Put(e); err != nil {
+		e := worktree.Entry{Name: fmt.Sprintf("w%d", i), Dir: "/x", Created: time.Unix(int64(i), 0)}
+		if err := b.Save(e); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -235,7 +235,7 @@ func TestTheBookOfWorktrees(t *testing.T) {
 	if _, err := b.Find("../worktrees/w1"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a path: %v", err)
 	}
-	if err := b.Strike("w1"); err != nil {
+	if err := b.Remove("w1"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.Find("w1"); !errors.Is(err, fs.ErrNotExist) {
@@ -250,7 +250,7 @@ func TestPrintTellsWhatWasChanged(t *testing.T) {
 	write(t, filepath.Join(dir, "a"), "1")
 	write(t, filepath.Join(dir, ".coder/log/s/audit.jsonl"), "1\n")
 	print := func() string {
-		p, err := worktree.Print(dir)
+		p, err := worktree.Fingerprint(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -279,7 +279,7 @@ func TestTemporaryFoldersAreSwept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	made, err := worktree.Temporary(dir, "again-", now)
+	made, err := worktree.MakeTemp(dir, "again-", now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +321,7 @@ func TestAFileIsPutInAnothersPlace(t *testing.T) {
 	}
 	defer f.Close()
 	for _, s := range []event.FileState{{Path: "a", Hash: "h"}, {Path: "l", Hash: "h", Mode: 0o600}, {Path: ".git/x"}, {Path: "none"}} {
-		if err := f.Put(t.Context(), s.Path, s); err != nil {
+		if err := f.WriteState(t.Context(), s.Path, s); err != nil {
 			t.Errorf("%s: %v", s.Path, err)
 		}
 	}
@@ -330,8 +330,8 @@ func TestAFileIsPutInAnothersPlace(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, info, err)
 		}
 	}
-	for _, s := range []event.FileState{{Path: ".git/x", Hash: "h"}, {Path: ".GIT", Hash: "dir"}, {Path: "b/.git/config", Lost: true}} {
-		if err := f.Put(t.Context(), s.Path, s); !errors.Is(err, repofile.ErrGit) {
+	for _, s := range []event.FileState{{Path: ".git/x", Hash: "h"}, {Path: ".GIT", Hash: "dir"}, {Path: "b/.git/config", ContentLost: true}} {
+		if err := f.WriteState(t.Context(), s.Path, s); !errors.Is(err, repofile.ErrGit) {
 			t.Errorf("%s is put: %v", s.Path, err)
 		}
 	}

@@ -97,7 +97,7 @@ func TestComplaints(t *testing.T) {
 	thought := chat.Message{Role: chat.Assistant, Parts: []chat.Part{
 		chat.Reasoning{Text: "hm", Field: "anthropic", Details: []byte(`[{"type":"thinking","length":2,"signature":"c2ln"}]`)}, chat.Text("So."),
 	}}
-	providertest.TestComplaint(t, "messages", 400, "messages.1.content.0: Invalid `signature` in `thinking` block", "c2ln", open, thought, chat.Say(chat.User, "go on"))
+	providertest.TestComplaint(t, "messages", 400, "messages.1.content.0: Invalid `signature` in `thinking` block", "c2ln", open, thought, chat.TextMessage(chat.User, "go on"))
 	providertest.TestComplaint(t, "messages", 400, "cache_control: Extra inputs are not permitted", "cache_control", open)
 }
 
@@ -116,6 +116,6 @@ func TestWishes(t *testing.T) {
 	wishing := providertest.Wishing(open)
 	providertest.TestComplaint(t, "messages", 400, "thinking.type.enabled is not supported for this model. Use thinking.type.adaptive and output_config.effort", "budget_tokens", wishing)
 	providertest.TestComplaint(t, "messages", 400, "temperature: Extra inputs are not permitted", `"temperature"`, func(t testing.TB, url string) provider.Provider {
-		return provider.Tuned(open(t, url), func(r *provider.Request) { providertest.Warm(r); r.Effort = "" })
+		return provider.MapRequests(open(t, url), func(r *provider.Request) { providertest.Warm(r); r.Effort = "" })
 	})
 }

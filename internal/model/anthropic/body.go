@@ -15,22 +15,22 @@ import (
 	"coder/internal/model/transport"
 )
 
-// form writes request bodies for this wire.
-type form struct{}
+// bodyWriter writes request bodies for this wire.
+type bodyWriter struct{}
 
 // head is the part of a body before the messages.
 type head = transport.Head[dialect]
 
-// usualMax is the reply limit if the request sets none: this
+// defaultMaxTokens is the reply limit if the request sets none: this
 // wire requires one, and all its models support this much.
-const usualMax = 8192
+const defaultMaxTokens = 8192
 
 // Begin writes the fixed start of a body, tools then system text,
 // with a cache breakpoint at the end of the system text.
-func (form) Begin(h head) []byte {
+func (bodyWriter) Begin(h head) []byte {
 	b := append([]byte(nil), `{"model":`...)
 	b = transport.Quote(b, h.Model)
-	most, thinks := thinking(h)
+	most, thinks := thinkingParams(h)
 	b = append(b, `,"max_tokens":`...)
 	b = strconv.AppendInt(b, int64(most), 10)
 	b = append(b, `,"stream":true`...)
@@ -44,97 +44,97 @@ func (form) Begin(h head) []byte {
 	}
 	if len(h.Tools) > 0 {
 		if h.System == "" {
-			b = append(b, breakpoint(h)...)
+			b = append(b, cacheBreakpoint(h)...)
 		}
 		b = append(b, `}]`...)
 	}
 	if h.System != "" {
 		b = append(b, `,"system":[{"type":"text","text":`...)
 		b = transport.Quote(b, h.System)
-		b = append(b, breakpoint(h)...)
+		b = append(b, cacheBreakpoint(h)...)
 		b = append(b, `}]`...)
 	}
 	return append(b, `,"messages":[`...)
 }
 
-// leastThinking is the smallest thinking budget that this wire accepts.
-const leastThinking = 1024
+// minThinkingTokens is the smallest thinking budget that this wire accepts.
+const minThinkingTokens = 1024
 
-// thinking returns the reply limit in tokens, and the members that set
+// thinkingParams returns the reply limit in tokens, and the members that set
 // the thinking effort. A thinking budget counts towards the limit.
-func thinking(h head) (most int, members string) {
-	most = cmp.Or(h.MaxTokens, usualMax)
+func thinkingParams(h head) (most int, members string) {
+	most = cmp.Or(h.MaxTokens, defaultMaxTokens)
 	budget := provider.ThinkingTokens(h.Effort)
 	switch {
-	case budget == 0 || h.Dialect.effort == asNothing:
+	case budget == 0 || h.Dialect.effort == effortNone:
 		return most, ""
-	case h.Dialect.effort == asLevel:
+	case h.Dialect.effort == effortLevel:
 		return most, `,"thinking":{"type":"adaptive"},"output_config":{"effort":"` + strings.Replace(h.Effort, "minimal", "low", 1) + `"}`
 	case h.MaxTokens == 0:
 		most += budget
 	default:
 		budget = min(budget, most/2)
 	}
-	if budget < leastThinking {
+	if budget < minThinkingTokens {
 		return most, ""
 	}
 	return most, fmt.Sprintf(`,"thinking":{"type":"enabled","budget_tokens":%d}`, budget)
 }
 
-// breakpoint marks the end of a prefix for the server to cache.
-func breakpoint(h head) string {
+// cacheBreakpoint marks the end of a prefix for the server to cache.
+func cacheBreakpoint(h head) string {
 	if h.Dialect.noCaching {
 		return ""
 	}
 	return `,"cache_control":{"type":"ephemeral"}`
 }
 
-// state is the state of a partly written list of messages. The last message has
+// bodyState is the state of a partly written list of messages. The last message has
 // this role, and its last block lacks its closing brace, so that another block
 // or a breakpoint can follow. waiting holds the calls without a result.
-type state struct {
+type bodyState struct {
 	role    role
-	waiting transport.Pending
+	pending transport.Pending
 }
 
 type role string
 
 const (
-	user      role = "user"
-	assistant role = "assistant"
+	roleUser      role = "user"
+	roleAssistant role = "assistant"
 )
 
 // End adds a result for every unanswered call and closes the last block, with a breakpoint if a user or
 // tool message ends the list, then the body.
-func (form) End(h head, s state) string {
+func (bodyWriter) End(h head, s bodyState) string {
 	if s.role == "" {
 		return `]}`
 	}
-	b := s.unanswered(nil)
-	if s.role == user {
-		b = append(b, breakpoint(h)...)
+	b := s.closeUnanswered(nil)
+	if s.role == roleUser {
+		b = append(b, cacheBreakpoint(h)...)
 	}
 	return string(append(b, `}]}]}`...))
 }
 
-// unanswered writes a "no result" result for every call without one.
-func (s *state) unanswered(b []byte) []byte {
-	for _, c := range s.waiting {
+// closeUnanswered writes a "no result" result for every call without one.
+func (s *bodyState) closeUnanswered(b []byte) []byte {
+	for _, c := range s.pending {
 		b = appendResult(b, s, c.ID, transport.NoResult, true)
 	}
-	s.waiting = nil
+	s.pending = nil
 	return b
 }
 
-// open begins a block of a message with role r, in the current
+// openBlock begins a block of a message with role r, in the current
 // message or a new one. On this wire the user speaks first.
-func (s *state) open(b []byte, r role) []byte {
+func (s *bodyState) openBlock(b []byte, r role) []byte {
 	switch {
 	case s.role == r:
 		return append(b, `},{`...)
 	case s.role != "":
 		b = append(b, `}]},`...)
-	case r == assistant:
+	case r == roleAssistant:
 		b = append(b, `{"role":"user","content":[{"type":"text","text":"(continued)"}]},`...)
 	}
 	s.role = r
@@ -145,32 +145,32 @@ func (s *state) open(b []byte, r role) []byte {
 
 // Append writes a message. On this wire roles must alternate, every call must be answered at the start
 // of the next message, and a text block must not be empty.
-func (form) Append(h head, b []byte, s state, m chat.Message) ([]byte, state) {
+func (bodyWriter) Append(h head, b []byte, s bodyState, m chat.Message) ([]byte, bodyState) {
 	if m.Role == chat.Tool {
-		for r := range chat.Select[chat.ToolResult](m) {
+		for r := range chat.PartsOf[chat.ToolResult](m) {
 			var asked bool
-			if s.waiting, _, asked = s.waiting.Without(r.CallID); asked {
+			if s.pending, _, asked = s.pending.Without(r.CallID); asked {
 				b = appendResult(b, &s, r.CallID, r.Text, r.Failed)
 			} else {
-				b = appendText(s.unanswered(b), &s, user, transport.Unasked(r))
+				b = appendText(s.closeUnanswered(b), &s, roleUser, transport.OrphanResult(r))
 			}
 		}
 		return b, s
 	}
-	b = s.unanswered(b)
+	b = s.closeUnanswered(b)
 	if m.Role == chat.Assistant {
 		return appendReply(h, b, s, m)
 	}
 	for _, p := range m.Parts {
 		switch p := p.(type) {
 		case chat.Text:
-			b = appendText(b, &s, user, string(p))
+			b = appendText(b, &s, roleUser, string(p))
 		case chat.Image:
 			kind := `"type":"image"`
 			if p.MediaType == chat.PDF {
 				kind = `"type":"document"`
 			}
-			b = append(append(s.open(b, user), kind...), `,"source":{"type":"base64","media_type":`...)
+			b = append(append(s.openBlock(b, roleUser), kind...), `,"source":{"type":"base64","media_type":`...)
 			b = append(transport.Quote(b, p.MediaType), `,"data":"`...)
 			b = append(base64.StdEncoding.AppendEncode(b, p.Data), `"}`...)
 		}
@@ -178,16 +178,16 @@ func (form) Append(h head, b []byte, s state, m chat.Message) ([]byte, state) {
 	return b, s
 }
 
-func appendText(b []byte, s *state, r role, text string) []byte {
+func appendText(b []byte, s *bodyState, r role, text string) []byte {
 	if strings.TrimSpace(text) == "" {
 		return b
 	}
-	b = append(s.open(b, r), `"type":"text","text":`...)
+	b = append(s.openBlock(b, r), `"type":"text","text":`...)
 	return transport.Quote(b, text)
 }
 
-func appendResult(b []byte, s *state, id, text string, failed bool) []byte {
-	b = append(s.open(b, user), `"type":"tool_result","tool_use_id":`...)
+func appendResult(b []byte, s *bodyState, id, text string, failed bool) []byte {
+	b = append(s.openBlock(b, roleUser), `"type":"tool_result","tool_use_id":`...)
 	b = append(transport.Quote(b, safeID(id)), `,"content":`...)
 	b = transport.Quote(b, cmp.Or(text, "(nothing)"))
 	if failed {
@@ -198,34 +198,34 @@ func appendResult(b []byte, s *state, id, text string, failed bool) []byte {
 
 // appendReply writes a model's reply with its thinking in the
 // original place: signed thinking must go back unchanged.
-func appendReply(h head, b []byte, s state, m chat.Message) ([]byte, state) {
+func appendReply(h head, b []byte, s bodyState, m chat.Message) ([]byte, bodyState) {
 	text, calls := m.Text(), m.Calls()
 	said, called := 0, 0
 	until := func(textEnd, callEnd int) {
 		if textEnd = min(textEnd, len(text)); textEnd > said {
-			b = appendText(b, &s, assistant, text[said:textEnd])
+			b = appendText(b, &s, roleAssistant, text[said:textEnd])
 			said = textEnd
 		}
 		for ; called < min(callEnd, len(calls)); called++ {
 			c := calls[called]
-			b = append(s.open(b, assistant), `"type":"tool_use","id":`...)
+			b = append(s.openBlock(b, roleAssistant), `"type":"tool_use","id":`...)
 			b = append(transport.Quote(b, safeID(c.ID)), `,"name":`...)
 			b = append(transport.Quote(b, c.Name), `,"input":`...)
 			b = append(b, transport.Args(c)...)
-			s.waiting = s.waiting.With(c)
+			s.pending = s.pending.With(c)
 		}
 	}
 	if !h.Dialect.noThinking {
-		for _, t := range thoughts(m) {
+		for _, t := range decodeThoughts(m) {
 			until(t.Text, t.Calls)
-			b = append(s.open(b, assistant), `"type":`...)
-			if b = transport.Quote(b, t.Type); t.Type == redacted {
+			b = append(s.openBlock(b, roleAssistant), `"type":`...)
+			if b = transport.Quote(b, t.Type); t.Type == redactedType {
 				b = append(b, `,"data":`...)
 				b = transport.Quote(b, t.Data)
 				continue
 			}
 			b = append(b, `,"thinking":`...)
-			b = append(transport.Quote(b, t.words), `,"signature":`...)
+			b = append(transport.Quote(b, t.text), `,"signature":`...)
 			b = transport.Quote(b, t.Signature)
 		}
 	}
@@ -236,7 +236,7 @@ func appendReply(h head, b []byte, s state, m chat.Message) ([]byte, state) {
 // thinkingField marks thinking that came over this wire.
 const thinkingField = "anthropic"
 
-const redacted = "redacted_thinking"
+const redactedType = "redacted_thinking"
 
 // thought is a block of thinking: the length of its text within the reply's reasoning, its signature,
 // and how much text and how many calls came before it.
@@ -248,13 +248,13 @@ type thought struct {
 	Text      int    `json:"text,omitzero"`
 	Calls     int    `json:"calls,omitzero"`
 
-	words string
+	text string
 }
 
-// thoughts returns a message's blocks of thinking, or none if they came
+// decodeThoughts returns a message's blocks of thinking, or none if they came
 // over another wire or were changed: this wire would reject those.
-func thoughts(m chat.Message) (ts []thought) {
-	for r := range chat.Select[chat.Reasoning](m) {
+func decodeThoughts(m chat.Message) (ts []thought) {
+	for r := range chat.PartsOf[chat.Reasoning](m) {
 		if r.Field != thinkingField || json.Unmarshal(r.Details, &ts) != nil {
 			return nil
 		}
@@ -263,12 +263,12 @@ func thoughts(m chat.Message) (ts []thought) {
 			if ts[i].Length < 0 || ts[i].Length > len(words) {
 				return nil
 			}
-			ts[i].words, words = words[:ts[i].Length], words[ts[i].Length:]
+			ts[i].text, words = words[:ts[i].Length], words[ts[i].Length:]
 		}
 		if words != "" {
 			return nil
 		}
-		return slices.DeleteFunc(ts, func(t thought) bool { return t.Type != redacted && t.Signature == "" })
+		return slices.DeleteFunc(ts, func(t thought) bool { return t.Type != redactedType && t.Signature == "" })
 	}
 	return nil
 }

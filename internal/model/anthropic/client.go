@@ -14,7 +14,7 @@ import (
 )
 
 // Client is a [provider.Provider]. It is safe for concurrent use.
-type Client = transport.Speaker[form, dialect, state]
+type Client = transport.Provider[bodyWriter, dialect, bodyState]
 
 // dialect holds what a server has rejected. The zero dialect omits nothing.
 type dialect struct {
@@ -29,38 +29,38 @@ type dialect struct {
 type effortForm uint8
 
 const (
-	asBudget effortForm = iota // a number of tokens
-	asLevel                    // a level; the model sets the amount
-	asNothing
+	effortBudget effortForm = iota // a number of tokens
+	effortLevel                    // a level; the model sets the amount
+	effortNone
 )
 
-// or returns d adjusted to what the caller knows about the model.
-func (d dialect) or(req provider.Request) dialect {
-	if req.ByLevel && d.effort == asBudget {
-		d.effort = asLevel
+// adjust returns d adjusted to what the caller knows about the model.
+func (d dialect) adjust(req provider.Request) dialect {
+	if req.ByLevel && d.effort == effortBudget {
+		d.effort = effortLevel
 	}
 	return d
 }
 
-// version is the API version in each request.
-const version = "2023-06-01"
+// apiVersion is the API version in each request.
+const apiVersion = "2023-06-01"
 
 // New returns a client of the server at a base URL, with or without /v1 and
 // /messages.
 func New(o transport.Options) *Client {
-	return transport.Speak(o, transport.Wire[form, dialect, state]{
+	return transport.NewProvider(o, transport.Wire[bodyWriter, dialect, bodyState]{
 		Name:    "anthropic",
 		Address: func(base, _ string) (*url.URL, error) { return endpoint(base, "/messages", "") },
 		List:    func(base string) (*url.URL, error) { return endpoint(base, "/models", "limit=1000") },
 
-		KeyHeader: "X-Api-Key", Header: http.Header{"Anthropic-Version": {version}},
+		KeyHeader: "X-Api-Key", Header: http.Header{"Anthropic-Version": {apiVersion}},
 		Tune: func(h *head, _ *transport.Client, req provider.Request) {
-			h.Dialect = h.Dialect.or(req)
+			h.Dialect = h.Dialect.adjust(req)
 			if t := req.Temperature; t != nil && *t > 1 {
 				h.Temperature = "1" // the maximum on this wire
 			}
 		},
-		Adapted: dialect.adapted, Decoder: newReply,
+		Adapt: dialect.adapt, Decoder: newReplyDecoder,
 	}, dialect{})
 }
 
@@ -77,14 +77,14 @@ func endpoint(base, path, query string) (*url.URL, error) {
 	return u, err
 }
 
-// adapted returns d without what the complaint is about.
-func (d dialect) adapted(req provider.Request, complaint string) dialect {
+// adapt returns d without what the complaint is about.
+func (d dialect) adapt(req provider.Request, complaint string) dialect {
 	says := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(complaint, w) })
 	}
 	switch {
-	case req.Effort != "" && d.effort != asNothing && !says("signature") && says("budget_tokens", "thinking", "output_config", "effort", "adaptive"):
-		d.effort = d.or(req).effort + 1
+	case req.Effort != "" && d.effort != effortNone && !says("signature") && says("budget_tokens", "thinking", "output_config", "effort", "adaptive"):
+		d.effort = d.adjust(req).effort + 1
 		return d
 	case req.Temperature != nil && !d.noTemperature && says("temperature"):
 		d.noTemperature = true
@@ -96,6 +96,6 @@ func (d dialect) adapted(req provider.Request, complaint string) dialect {
 }
 
 // Rebuild rewrites the body of a sent request; see [transport.Rebuild].
-func Rebuild(sent chat.Sent, msgs []chat.Message) ([]byte, bool) {
-	return transport.Rebuild[form, dialect, state](sent, msgs, dialect{}, dialect{noThinking: true}, dialect{noCaching: true}, dialect{noThinking: true, noCaching: true})
+func Rebuild(sent chat.SentRequest, msgs []chat.Message) ([]byte, bool) {
+	return transport.Rebuild[bodyWriter, dialect, bodyState](sent, msgs, dialect{}, dialect{noThinking: true}, dialect{noCaching: true}, dialect{noThinking: true, noCaching: true})
 }

@@ -10,173 +10,173 @@ import (
 	"coder/internal/model/transport"
 )
 
-// reply turns the events of one reply into deltas.
-type reply struct {
-	put func(provider.Delta)
+// replyDecoder turns the events of one reply into deltas.
+type replyDecoder struct {
+	emit func(provider.Delta)
 
-	blocks map[int]*block // by the server's index
-	order  []*block       // of thinking, in order
-	text   int            // bytes of text so far
-	calls  int
-	usage  chat.Usage
-	stop   provider.Stop // empty until the server said why it stopped
+	blocks        map[int]*block // by the server's index
+	thoughtBlocks []*block       // of thinking, in order
+	text          int            // bytes of text so far
+	calls         int
+	usage         chat.Usage
+	stop          provider.Stop // empty until the server said why it stopped
 }
 
 // block is a content block that is still arriving.
 type block struct {
 	kind    string
-	runes   jsonscan.Joiner
+	joiner  jsonscan.Joiner
 	thought thought
 	call    int // its number among the calls
 
 	signature []byte // of the thought
 }
 
-func newReply(put func(provider.Delta)) transport.Decoder {
-	return &reply{put: put, blocks: make(map[int]*block)}
+func newReplyDecoder(put func(provider.Delta)) transport.Decoder {
+	return &replyDecoder{emit: put, blocks: make(map[int]*block)}
 }
 
-// Finished reports whether the server said why it stopped.
-func (r *reply) Finished() bool { return r.stop != "" }
+// IsFinished reports whether the server said why it stopped.
+func (r *replyDecoder) IsFinished() bool { return r.stop != "" }
 
 // Decode reads one event, or a whole reply that did not come as a stream.
-func (r *reply) Decode(raw []byte) error {
+func (r *replyDecoder) Decode(raw []byte) error {
 	kind := jsonscan.String(jsonscan.Get(raw, "type"))
 	index, _ := jsonscan.Int(jsonscan.Get(raw, "index"))
 	switch kind {
 	case "message_start":
-		r.count(jsonscan.Get(jsonscan.Get(raw, "message"), "usage"))
+		r.recordUsage(jsonscan.Get(jsonscan.Get(raw, "message"), "usage"))
 	case "content_block_start":
-		r.start(index, jsonscan.Get(raw, "content_block"))
+		r.startBlock(index, jsonscan.Get(raw, "content_block"))
 	case "content_block_delta":
-		r.grow(index, jsonscan.Get(raw, "delta"))
+		r.appendDelta(index, jsonscan.Get(raw, "delta"))
 	case "content_block_stop":
-		r.close(index)
+		r.closeBlock(index)
 	case "message_delta":
-		r.count(jsonscan.Get(raw, "usage"))
-		r.finish(jsonscan.String(jsonscan.Get(jsonscan.Get(raw, "delta"), "stop_reason")))
+		r.recordUsage(jsonscan.Get(raw, "usage"))
+		r.recordStop(jsonscan.String(jsonscan.Get(jsonscan.Get(raw, "delta"), "stop_reason")))
 	case "message_stop":
 		if r.stop != "" {
 			return io.EOF
 		}
 	case "message":
-		r.count(jsonscan.Get(raw, "usage"))
+		r.recordUsage(jsonscan.Get(raw, "usage"))
 		n := 0
 		for e := jsonscan.Elements(jsonscan.Get(raw, "content")); e.Next(); n++ {
-			r.start(n, e.Val)
-			r.close(n)
+			r.startBlock(n, e.Val)
+			r.closeBlock(n)
 		}
-		r.finish(jsonscan.String(jsonscan.Get(raw, "stop_reason")))
+		r.recordStop(jsonscan.String(jsonscan.Get(raw, "stop_reason")))
 	case "error":
-		return transport.InBand(raw)
+		return transport.InBandError(raw)
 	default:
 		if !jsonscan.IsNull(jsonscan.Get(raw, "error")) {
-			return transport.InBand(raw)
+			return transport.InBandError(raw)
 		}
 	}
 	return nil
 }
 
-// start begins a block with its initial content. It skips blocks of server-side tools: coder requests none.
-func (r *reply) start(index int, raw []byte) {
+// startBlock begins a block with its initial content. It skips blocks of server-side tools: coder requests none.
+func (r *replyDecoder) startBlock(index int, raw []byte) {
 	b := &block{kind: jsonscan.String(jsonscan.Get(raw, "type"))}
 	r.blocks[index] = b
 	switch b.kind {
 	case "text":
-		r.tell(b.runes.AddString(jsonscan.Get(raw, "text")))
-	case "thinking", redacted:
+		r.emitText(b.joiner.AddString(jsonscan.Get(raw, "text")))
+	case "thinking", redactedType:
 		b.thought = thought{Type: b.kind, Text: r.text, Calls: r.calls, Data: jsonscan.String(jsonscan.Get(raw, "data"))}
 		if n := len(b.thought.Data); n > 0 {
-			r.put(provider.ReasoningDelta{Field: thinkingField, Held: n})
+			r.emit(provider.ReasoningDelta{Field: thinkingField, Held: n})
 		}
-		r.order = append(r.order, b)
-		r.ponder(b, b.runes.AddString(jsonscan.Get(raw, "thinking")))
-		r.hold(b, jsonscan.String(jsonscan.Get(raw, "signature")))
+		r.thoughtBlocks = append(r.thoughtBlocks, b)
+		r.emitThought(b, b.joiner.AddString(jsonscan.Get(raw, "thinking")))
+		r.saveSignature(b, jsonscan.String(jsonscan.Get(raw, "signature")))
 	case "tool_use":
 		b.call = r.calls
 		r.calls++
-		r.put(provider.CallDelta{Index: b.call, ID: jsonscan.String(jsonscan.Get(raw, "id")), Name: jsonscan.String(jsonscan.Get(raw, "name"))})
+		r.emit(provider.CallDelta{Index: b.call, ID: jsonscan.String(jsonscan.Get(raw, "id")), Name: jsonscan.String(jsonscan.Get(raw, "name"))})
 		if input := jsonscan.Get(raw, "input"); len(input) > len("{}") {
-			r.argue(b, string(input))
+			r.emitArgs(b, string(input))
 		}
 	}
 }
 
-func (r *reply) grow(index int, raw []byte) {
+func (r *replyDecoder) appendDelta(index int, raw []byte) {
 	b := r.blocks[index]
 	if b == nil {
 		return
 	}
 	switch jsonscan.String(jsonscan.Get(raw, "type")) {
 	case "text_delta":
-		r.tell(b.runes.AddString(jsonscan.Get(raw, "text")))
+		r.emitText(b.joiner.AddString(jsonscan.Get(raw, "text")))
 	case "thinking_delta":
-		r.ponder(b, b.runes.AddString(jsonscan.Get(raw, "thinking")))
+		r.emitThought(b, b.joiner.AddString(jsonscan.Get(raw, "thinking")))
 	case "signature_delta":
-		r.hold(b, jsonscan.String(jsonscan.Get(raw, "signature")))
+		r.saveSignature(b, jsonscan.String(jsonscan.Get(raw, "signature")))
 	case "input_json_delta":
 		if b.kind == "tool_use" {
-			r.argue(b, b.runes.AddString(jsonscan.Get(raw, "partial_json")))
+			r.emitArgs(b, b.joiner.AddString(jsonscan.Get(raw, "partial_json")))
 		}
 	}
 }
 
-// close emits what a block held back: half a rune.
-func (r *reply) close(index int) {
+// closeBlock emits what a block held back: half a rune.
+func (r *replyDecoder) closeBlock(index int) {
 	b := r.blocks[index]
 	if b == nil {
 		return
 	}
 	delete(r.blocks, index)
-	switch rest := b.runes.Flush(); b.kind {
+	switch rest := b.joiner.Flush(); b.kind {
 	case "text":
-		r.tell(rest)
+		r.emitText(rest)
 	case "thinking":
-		r.ponder(b, rest)
+		r.emitThought(b, rest)
 	case "tool_use":
-		r.argue(b, rest)
+		r.emitArgs(b, rest)
 	}
 }
 
-func (r *reply) tell(text string) {
+func (r *replyDecoder) emitText(text string) {
 	if text != "" {
 		r.text += len(text)
-		r.put(provider.TextDelta(text))
+		r.emit(provider.TextDelta(text))
 	}
 }
 
-func (r *reply) ponder(b *block, text string) {
+func (r *replyDecoder) emitThought(b *block, text string) {
 	if text != "" {
 		b.thought.Length += len(text)
-		r.put(provider.ReasoningDelta{Text: text, Field: thinkingField})
+		r.emit(provider.ReasoningDelta{Text: text, Field: thinkingField})
 	}
 }
 
-func (r *reply) argue(b *block, args string) {
+func (r *replyDecoder) emitArgs(b *block, args string) {
 	if args != "" {
-		r.put(provider.CallDelta{Index: b.call, Args: args})
+		r.emit(provider.CallDelta{Index: b.call, Args: args})
 	}
 }
 
-// hold saves a piece of b's signature for the end.
-func (r *reply) hold(b *block, signature string) {
+// saveSignature saves a piece of b's signature for the end.
+func (r *replyDecoder) saveSignature(b *block, signature string) {
 	if signature != "" {
 		b.signature = append(b.signature, signature...)
-		r.put(provider.ReasoningDelta{Field: thinkingField, Held: len(signature)})
+		r.emit(provider.ReasoningDelta{Field: thinkingField, Held: len(signature)})
 	}
 }
 
-// count records usage. The server's input count excludes cached tokens.
-func (r *reply) count(raw []byte) {
+// recordUsage records usage. The server's input count excludes cached tokens.
+func (r *replyDecoder) recordUsage(raw []byte) {
 	var in int
 	for m := jsonscan.Members(raw); m.Next(); {
-		n := int(jsonscan.Figure(m.Val))
+		n := int(jsonscan.Float(m.Val))
 		switch string(m.Key) {
 		case "input_tokens":
 			in += n
 		case "cache_creation_input_tokens":
 			in += n
-			r.usage.Written = max(r.usage.Written, n)
+			r.usage.CacheWritten = max(r.usage.CacheWritten, n)
 		case "cache_read_input_tokens":
 			in += n
 			r.usage.Cached = max(r.usage.Cached, n)
@@ -187,8 +187,8 @@ func (r *reply) count(raw []byte) {
 	r.usage.In = max(r.usage.In, in)
 }
 
-// finish records why the model stopped.
-func (r *reply) finish(reason string) {
+// recordStop records why the model stopped.
+func (r *replyDecoder) recordStop(reason string) {
 	switch reason {
 	case "":
 	case "tool_use":
@@ -203,13 +203,13 @@ func (r *reply) finish(reason string) {
 }
 
 // End finishes a complete reply.
-func (r *reply) End() error {
+func (r *replyDecoder) End() error {
 	for i := range r.blocks {
-		r.close(i)
+		r.closeBlock(i)
 	}
-	if len(r.order) > 0 {
-		ts := make([]thought, len(r.order))
-		for i, b := range r.order {
+	if len(r.thoughtBlocks) > 0 {
+		ts := make([]thought, len(r.thoughtBlocks))
+		for i, b := range r.thoughtBlocks {
 			ts[i] = b.thought
 			ts[i].Signature = string(b.signature)
 		}
@@ -217,11 +217,11 @@ func (r *reply) End() error {
 		if err != nil {
 			return err
 		}
-		r.put(provider.ReasoningDelta{Field: thinkingField, Details: details})
+		r.emit(provider.ReasoningDelta{Field: thinkingField, Details: details})
 	}
 	var usage *chat.Usage
 	if r.usage != (chat.Usage{}) {
 		usage = &r.usage
 	}
-	return transport.Finish(r.put, r.text > 0, r.calls, r.stop, usage)
+	return transport.Finish(r.emit, r.text > 0, r.calls, r.stop, usage)
 }

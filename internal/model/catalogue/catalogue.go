@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// KnownAsOf is the month the table was last checked.
-const KnownAsOf = "2026-11"
+// CheckedMonth is the month the table was last checked.
+const CheckedMonth = "2026-11"
 
 // DefaultContext is the assumed context window of an unknown model, in tokens.
 const DefaultContext = 128000
@@ -57,14 +57,14 @@ func (p Price) Cost(in, cached, written, out int) (usd float64, ok bool) {
 // rule and take precedence, and the table fills in what they leave out. An unknown model has the
 // default context and no price, and is assumed to support tool calls.
 func Lookup(name string, own ...Model) (Model, bool) {
-	mine, isMine := best(name, func(yield func(string, Model) bool) {
+	mine, isMine := longestPrefix(name, func(yield func(string, Model) bool) {
 		for _, m := range own {
 			if !yield(m.Name, m) {
 				return
 			}
 		}
 	})
-	known, isKnown := inTable(name)
+	known, isKnown := findBuiltin(name)
 	if !isKnown {
 		known = Model{Name: name, Tools: true}
 	}
@@ -95,18 +95,18 @@ func Lookup(name string, own ...Model) (Model, bool) {
 	return m, isMine || isKnown
 }
 
-// Known reports whether the table has a model.
-func Known(name string) bool {
-	_, ok := inTable(name)
+// HasModel reports whether the table has a model.
+func HasModel(name string) bool {
+	_, ok := findBuiltin(name)
 	return ok
 }
 
-// best returns the entry with the longest name that is a prefix of name.
-func best[E any](name string, list iter.Seq2[string, E]) (found E, ok bool) {
+// longestPrefix returns the entry with the longest name that is a prefix of name.
+func longestPrefix[E any](name string, list iter.Seq2[string, E]) (found E, ok bool) {
 	length := -1
-	for _, variant := range variants(normal(name)) {
+	for _, variant := range variants(normalizeName(name)) {
 		for its, one := range list {
-			if key := normal(its); len(key) > length && fits(variant, key) {
+			if key := normalizeName(its); len(key) > length && matchesKey(variant, key) {
 				found, ok, length = one, true, len(key)
 			}
 		}
@@ -114,9 +114,9 @@ func best[E any](name string, list iter.Seq2[string, E]) (found E, ok bool) {
 	return found, ok
 }
 
-// normal returns a name without spelling differences between
+// normalizeName returns a name without spelling differences between
 // providers: claude-3.5-sonnet and claude-3-5-sonnet become equal.
-func normal(name string) string {
+func normalizeName(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '.' || r == '_' {
 			return '-'
@@ -143,9 +143,9 @@ func variants(name string) []string {
 	return list
 }
 
-// fits reports whether name is key, or key with a suffix. A suffix that looks like the next part of a
+// matchesKey reports whether name is key, or key with a suffix. A suffix that looks like the next part of a
 // version number means another model: claude-opus-4-6 is not a claude-opus-4.
-func fits(name, key string) bool {
+func matchesKey(name, key string) bool {
 	rest, ok := strings.CutPrefix(name, key)
 	switch {
 	case !ok || key == "":
@@ -162,12 +162,12 @@ func fits(name, key string) bool {
 }
 
 //go:embed models.txt
-var text string
+var tableText string
 
-// rows yields the lines of the built-in table with their name
+// tableRows yields the lines of the built-in table with their name
 // prefixes. Only the requested line is parsed further.
-func rows(yield func(name, line string) bool) {
-	for line := range strings.Lines(text) {
+func tableRows(yield func(name, line string) bool) {
+	for line := range strings.Lines(tableText) {
 		name, _, ok := strings.Cut(line, "|")
 		if ok && line[0] != '#' && !yield(strings.TrimSpace(name), line) {
 			return
@@ -175,27 +175,27 @@ func rows(yield func(name, line string) bool) {
 	}
 }
 
-// inTable finds a model in the built-in table.
-func inTable(name string) (m Model, ok bool) {
-	line, ok := best(name, rows)
+// findBuiltin finds a model in the built-in table.
+func findBuiltin(name string) (m Model, ok bool) {
+	line, ok := longestPrefix(name, tableRows)
 	if !ok {
 		return m, false
 	}
-	return readRow(line), true
+	return parseRow(line), true
 }
 
-// readRow parses a line of the table.
-func readRow(line string) Model {
+// parseRow parses a line of the table.
+func parseRow(line string) Model {
 	cells := strings.Split(strings.TrimSpace(line), "|")
 	prices, can := strings.Fields(cells[3]), cells[4]
 	m := Model{
-		Name: strings.TrimSpace(cells[0]), Context: int(number(cells[1])), Output: int(number(cells[2])),
+		Name: strings.TrimSpace(cells[0]), Context: int(parseNumber(cells[1])), Output: int(parseNumber(cells[2])),
 		Price: Price{
-			In: number(prices[0]), Out: number(prices[1]), CachedIn: number(prices[2]), CacheWrite: number(prices[3]),
+			In: parseNumber(prices[0]), Out: parseNumber(prices[1]), CachedIn: parseNumber(prices[2]), CacheWrite: parseNumber(prices[3]),
 			Known: prices[0] != "-" && prices[1] != "-",
 		},
 		Vision: strings.Contains(can, "v"), Tools: strings.Contains(can, "t"), Reasoning: strings.Contains(can, "r"),
-		Refuses: words(cells[5]), Efforts: words(cells[6]),
+		Refuses: parseWords(cells[5]), Efforts: parseWords(cells[6]),
 	}
 	if t, err := strconv.ParseFloat(strings.TrimSpace(cells[7]), 64); err == nil {
 		m.Temperature = &t
@@ -203,14 +203,14 @@ func readRow(line string) Model {
 	return m
 }
 
-// number parses a figure; an unknown figure is zero.
-func number(s string) float64 {
+// parseNumber parses a figure; an unknown figure is zero.
+func parseNumber(s string) float64 {
 	n, _ := strconv.ParseFloat(strings.TrimSpace(s), 64)
 	return n
 }
 
-// words returns the words of a cell, none if the cell is unknown.
-func words(s string) []string {
+// parseWords returns the words of a cell, none if the cell is unknown.
+func parseWords(s string) []string {
 	if strings.TrimSpace(s) == "-" {
 		return nil
 	}

@@ -90,17 +90,17 @@ func TestCost(t *testing.T) {
 
 func TestTheTableIsSound(t *testing.T) {
 	lines := 0
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(tableText) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
 			lines++
 		}
 	}
 	var list []Model
-	for _, line := range rows {
+	for _, line := range tableRows {
 		if strings.Count(line, "|") != 7 {
 			t.Fatalf("cannot be read: %s", line)
 		}
-		list = append(list, readRow(line))
+		list = append(list, parseRow(line))
 	}
 	if len(list) != lines || lines < 60 {
 		t.Errorf("%d of %d lines can be read", len(list), lines)
@@ -133,7 +133,7 @@ func TestTheTableIsSound(t *testing.T) {
 			t.Errorf("%s is found as %s", m.Name, got.Name)
 		}
 	}
-	if !strings.Contains(text, KnownAsOf) {
+	if !strings.Contains(tableText, CheckedMonth) {
 		t.Error("the table and the program differ on its date")
 	}
 }
@@ -143,7 +143,7 @@ func FuzzLookup(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		if m, ok := Lookup(name); m.Context <= 0 || ok && !strings.Contains(normal(name), normal(m.Name)) {
+		if m, ok := Lookup(name); m.Context <= 0 || ok && !strings.Contains(normalizeName(name), normalizeName(m.Name)) {
 			t.Errorf("%q is %+v", name, m)
 		}
 	})

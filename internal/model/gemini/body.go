@@ -11,26 +11,26 @@ import (
 	"coder/internal/model/transport"
 )
 
-// form writes request bodies for this wire.
-type form struct{}
+// bodyWriter writes request bodies for this wire.
+type bodyWriter struct{}
 
 // head is the part of a body before the contents.
 type head = transport.Head[dialect]
 
-func (form) Begin(h head) []byte {
+func (bodyWriter) Begin(h head) []byte {
 	b := []byte(`{"generationConfig":{`)
 	if !h.Dialect.noThoughts {
 		b = append(b, `"thinkingConfig":{"includeThoughts":true`...)
 		switch {
 		case h.Effort == "" || h.Dialect.noEffort:
-		case h.Dialect.byLevel:
+		case h.Dialect.effortByLevel:
 			level := "low"
 			if provider.ThinkingTokens(h.Effort) > provider.ThinkingTokens("low") {
 				level = "high"
 			}
 			b = append(append(append(b, `,"thinkingLevel":"`...), level...), '"')
 		default:
-			b = strconv.AppendInt(append(b, `,"thinkingBudget":`...), int64(min(provider.ThinkingTokens(h.Effort), mostThinking)), 10)
+			b = strconv.AppendInt(append(b, `,"thinkingBudget":`...), int64(min(provider.ThinkingTokens(h.Effort), maxThinkingTokens)), 10)
 		}
 		b = append(b, '}')
 	}
@@ -49,8 +49,8 @@ func (form) Begin(h head) []byte {
 			b = append(transport.Quote(b, t.Name), `,"description":`...)
 			b = transport.Quote(b, t.Doc)
 			if jsonscan.IsObject(t.Schema) && !jsonscan.IsNull(jsonscan.Get(t.Schema, "properties")) {
-				if h.Dialect.oldSchemas {
-					b = append(append(b, `,"parameters":`...), oldSchema(t.Schema)...)
+				if h.Dialect.legacySchemas {
+					b = append(append(b, `,"parameters":`...), legacySchema(t.Schema)...)
 				} else {
 					b = append(append(b, `,"parametersJsonSchema":`...), t.Schema...)
 				}
@@ -66,11 +66,11 @@ func (form) Begin(h head) []byte {
 	return append(b, `,"contents":[`...)
 }
 
-// mostThinking is the largest thinking budget that every model of this wire accepts.
-const mostThinking = 24576
+// maxThinkingTokens is the largest thinking budget that every model of this wire accepts.
+const maxThinkingTokens = 24576
 
-// oldSchema reduces a schema to the few keywords that older servers know.
-func oldSchema(raw json.RawMessage) json.RawMessage {
+// legacySchema reduces a schema to the few keywords that older servers know.
+func legacySchema(raw json.RawMessage) json.RawMessage {
 	var whole any
 	if json.Unmarshal(raw, &whole) != nil {
 		return json.RawMessage(`{"type":"object"}`)
@@ -113,46 +113,46 @@ func oldSchema(raw json.RawMessage) json.RawMessage {
 	return out
 }
 
-// state is the state of partly written contents. The last content has this role and lacks its closing
+// bodyState is the state of partly written contents. The last content has this role and lacks its closing
 // brackets, so that another part can follow. waiting holds the calls without a result.
-type state struct {
+type bodyState struct {
 	role    role
-	waiting transport.Pending
+	pending transport.Pending
 }
 
 type role string
 
 const (
-	user  role = "user"
-	model role = "model"
+	roleUser  role = "user"
+	roleModel role = "model"
 )
 
 // End adds a result for every unanswered call and closes the body.
-func (form) End(_ head, s state) string {
+func (bodyWriter) End(_ head, s bodyState) string {
 	if s.role == "" {
 		return `]}`
 	}
-	return string(append(s.unanswered(nil), `]}]}`...))
+	return string(append(s.closeUnanswered(nil), `]}]}`...))
 }
 
-// unanswered writes a "no result" result for every call
+// closeUnanswered writes a "no result" result for every call
 // without one: this wire requires as many results as calls.
-func (s *state) unanswered(b []byte) []byte {
-	for _, c := range s.waiting {
+func (s *bodyState) closeUnanswered(b []byte) []byte {
+	for _, c := range s.pending {
 		b = appendResult(b, s, c.Name, transport.NoResult, true)
 	}
-	s.waiting = nil
+	s.pending = nil
 	return b
 }
 
-// open begins a part of a content with role r, in the current content or a new one.
-func (s *state) open(b []byte, r role) []byte {
+// openPart begins a part of a content with role r, in the current content or a new one.
+func (s *bodyState) openPart(b []byte, r role) []byte {
 	switch {
 	case s.role == r:
 		return append(b, ',')
 	case s.role != "":
 		b = append(b, `]},`...)
-	case r == model:
+	case r == roleModel:
 		b = append(b, `{"role":"user","parts":[{"text":"(continued)"}]},`...)
 	}
 	s.role = r
@@ -161,28 +161,28 @@ func (s *state) open(b []byte, r role) []byte {
 }
 
 // Append writes a message as its parts.
-func (form) Append(h head, b []byte, s state, m chat.Message) ([]byte, state) {
+func (bodyWriter) Append(h head, b []byte, s bodyState, m chat.Message) ([]byte, bodyState) {
 	if m.Role == chat.Tool {
-		for r := range chat.Select[chat.ToolResult](m) {
-			left, call, asked := s.waiting.Without(r.CallID)
+		for r := range chat.PartsOf[chat.ToolResult](m) {
+			left, call, asked := s.pending.Without(r.CallID)
 			if asked {
-				s.waiting, b = left, appendResult(b, &s, call.Name, r.Text, r.Failed)
+				s.pending, b = left, appendResult(b, &s, call.Name, r.Text, r.Failed)
 			} else {
-				b = appendText(s.unanswered(b), &s, user, transport.Unasked(r), "")
+				b = appendText(s.closeUnanswered(b), &s, roleUser, transport.OrphanResult(r), "")
 			}
 		}
 		return b, s
 	}
-	b = s.unanswered(b)
+	b = s.closeUnanswered(b)
 	if m.Role == chat.Assistant {
 		return appendReply(h, b, s, m)
 	}
 	for _, p := range m.Parts {
 		switch p := p.(type) {
 		case chat.Text:
-			b = appendText(b, &s, user, string(p), "")
+			b = appendText(b, &s, roleUser, string(p), "")
 		case chat.Image:
-			b = append(s.open(b, user), `{"inlineData":{"mimeType":`...)
+			b = append(s.openPart(b, roleUser), `{"inlineData":{"mimeType":`...)
 			b = append(transport.Quote(b, p.MediaType), `,"data":"`...)
 			b = append(base64.StdEncoding.AppendEncode(b, p.Data), `"}}`...)
 		}
@@ -190,19 +190,19 @@ func (form) Append(h head, b []byte, s state, m chat.Message) ([]byte, state) {
 	return b, s
 }
 
-func appendText(b []byte, s *state, r role, text, signature string) []byte {
+func appendText(b []byte, s *bodyState, r role, text, signature string) []byte {
 	if text == "" {
 		return b
 	}
-	b = transport.Quote(append(s.open(b, r), `{"text":`...), text)
+	b = transport.Quote(append(s.openPart(b, r), `{"text":`...), text)
 	if signature != "" {
 		b = transport.Quote(append(b, `,"thoughtSignature":`...), signature)
 	}
 	return append(b, '}')
 }
 
-func appendResult(b []byte, s *state, name, text string, failed bool) []byte {
-	b = append(s.open(b, user), `{"functionResponse":{"name":`...)
+func appendResult(b []byte, s *bodyState, name, text string, failed bool) []byte {
+	b = append(s.openPart(b, roleUser), `{"functionResponse":{"name":`...)
 	b = append(transport.Quote(b, name), `,"response":{`...)
 	if failed {
 		b = append(b, `"error":`...)
@@ -212,30 +212,30 @@ func appendResult(b []byte, s *state, name, text string, failed bool) []byte {
 	return append(transport.Quote(b, text), `}}}`...)
 }
 
-// unsigned is the vendor's placeholder for the signature of a call from another model.
-const unsigned = "skip_thought_signature_validator"
+// unsignedPlaceholder is the vendor's placeholder for the signature of a call from another model.
+const unsignedPlaceholder = "skip_thought_signature_validator"
 
-func appendReply(h head, b []byte, s state, m chat.Message) ([]byte, state) {
+func appendReply(h head, b []byte, s bodyState, m chat.Message) ([]byte, bodyState) {
 	var signature string
-	for r := range chat.Select[chat.Reasoning](m) {
+	for r := range chat.PartsOf[chat.Reasoning](m) {
 		if r.Field == thoughtField {
 			signature = jsonscan.String(jsonscan.Get(r.Details, "signature"))
 		}
 	}
-	b = appendText(b, &s, model, m.Text(), signature)
+	b = appendText(b, &s, roleModel, m.Text(), signature)
 	for i, c := range m.Calls() {
-		b = append(s.open(b, model), `{"functionCall":{"name":`...)
+		b = append(s.openPart(b, roleModel), `{"functionCall":{"name":`...)
 		b = append(transport.Quote(b, c.Name), `,"args":`...)
 		b = append(append(b, transport.Args(c)...), '}')
 		sign := jsonscan.String(jsonscan.Get(jsonscan.Get(c.Extra, "google"), "thought_signature"))
-		if sign == "" && i == 0 && h.Dialect.mustBeSigned {
-			sign = unsigned
+		if sign == "" && i == 0 && h.Dialect.needsSignatures {
+			sign = unsignedPlaceholder
 		}
 		if sign != "" {
 			b = transport.Quote(append(b, `,"thoughtSignature":`...), sign)
 		}
 		b = append(b, '}')
-		s.waiting = s.waiting.With(c)
+		s.pending = s.pending.With(c)
 	}
 	return b, s
 }

@@ -19,7 +19,7 @@ func TestEveryConversationIsTaken(t *testing.T) {
 			signatures[s] = true
 			return s
 		}
-		talk := talk(t, head{System: "be brief", Tools: []provider.ToolSpec{{Name: "read", Doc: "reads"}, {Name: "x", Schema: []byte(`{"type":"object"}`)}}, Dialect: dialect{mustBeSigned: true}})
+		talk := talk(t, head{System: "be brief", Tools: []provider.ToolSpec{{Name: "read", Doc: "reads"}, {Name: "x", Schema: []byte(`{"type":"object"}`)}}, Dialect: dialect{needsSignatures: true}})
 		talk.Taken = func(body []byte) error { return providertest.CheckGemini(body, signatures) }
 		talk.Think = func(turn, _ int, _ string, _ int) chat.Reasoning {
 			return chat.Reasoning{Text: "hm", Field: thoughtField, Details: fmt.Appendf(nil, `{"signature":%q}`, sign(turn))}
@@ -34,7 +34,7 @@ func TestEveryConversationIsTaken(t *testing.T) {
 
 // talk holds conversations on a head.
 func talk(t *testing.T, h head) providertest.Talk {
-	var memory transport.Memory[form, dialect, state]
+	var memory transport.BodyCache[bodyWriter, dialect, bodyState]
 	return providertest.Talk{Body: func(said []chat.Message) (string, string) {
 		open, sent, done := memory.Body(h, said)
 		defer done()
@@ -49,10 +49,10 @@ func talk(t *testing.T, h head) providertest.Talk {
 		if again, ok := Rebuild(*sent, said); !ok || string(again) != string(body) {
 			t.Errorf("it cannot be written again: %.300s", body)
 		}
-		var s state
+		var s bodyState
 		for _, m := range said {
-			_, s = form{}.Append(h, nil, s, m)
+			_, s = bodyWriter{}.Append(h, nil, s, m)
 		}
-		return string(body), form{}.End(h, s)
+		return string(body), bodyWriter{}.End(h, s)
 	}}
 }

@@ -11,29 +11,29 @@ import (
 )
 
 // Client is a [provider.Provider]. It is safe for concurrent use.
-type Client = transport.Speaker[form, dialect, state]
+type Client = transport.Provider[bodyWriter, dialect, bodyState]
 
 // dialect holds what a server wants said differently. The zero dialect is that of the newest models.
 type dialect struct {
-	oldSchemas   bool // it knows parameters, not parametersJsonSchema
-	noThoughts   bool // its model does not think
-	mustBeSigned bool // calls of other models need a placeholder signature
+	legacySchemas   bool // it knows parameters, not parametersJsonSchema
+	noThoughts      bool // its model does not think
+	needsSignatures bool // calls of other models need a placeholder signature
 
-	byLevel       bool // its model wants a level of thinking, not a budget
+	effortByLevel bool // its model wants a level of thinking, not a budget
 	noEffort      bool // its model supports neither
 	noTemperature bool // the model's temperature is fixed
 }
 
 // New returns a client of the server at a base URL, with or without a version.
 func New(o transport.Options) *Client {
-	return transport.Speak(o, transport.Wire[form, dialect, state]{
+	return transport.NewProvider(o, transport.Wire[bodyWriter, dialect, bodyState]{
 		Name: "gemini",
 		Address: func(base, model string) (*url.URL, error) {
 			return endpoint(base, "/"+strings.TrimPrefix(model, "models/")+":streamGenerateContent", "alt=sse")
 		},
 		List:      func(base string) (*url.URL, error) { return endpoint(base, "", "pageSize=1000") },
 		KeyHeader: "X-Goog-Api-Key",
-		Adapted:   dialect.adapted, Decoder: newReply,
+		Adapt:     dialect.adapt, Decoder: newReplyDecoder,
 	}, dialect{})
 }
 
@@ -51,17 +51,17 @@ func endpoint(base, below, query string) (*url.URL, error) {
 	return u, err
 }
 
-// adapted returns d changed in response to a complaint.
-func (d dialect) adapted(req provider.Request, complaint string) dialect {
+// adapt returns d changed in response to a complaint.
+func (d dialect) adapt(req provider.Request, complaint string) dialect {
 	switch {
 	case req.Effort != "" && !d.noEffort && (strings.Contains(complaint, "budget") || strings.Contains(complaint, "level")):
-		d.byLevel, d.noEffort = true, d.byLevel
+		d.effortByLevel, d.noEffort = true, d.effortByLevel
 	case req.Temperature != nil && !d.noTemperature && strings.Contains(complaint, "temperature"):
 		d.noTemperature = true
 	case strings.Contains(complaint, "parametersjsonschema"):
-		d.oldSchemas = true
+		d.legacySchemas = true
 	case strings.Contains(complaint, "thought_signature"), strings.Contains(complaint, "thoughtsignature"), strings.Contains(complaint, "thought signature"):
-		d.mustBeSigned = true
+		d.needsSignatures = true
 	case strings.Contains(complaint, "thinking"), strings.Contains(complaint, "thoughts"):
 		d.noThoughts = true
 	}
@@ -69,6 +69,6 @@ func (d dialect) adapted(req provider.Request, complaint string) dialect {
 }
 
 // Rebuild rewrites the body of a sent request; see [transport.Rebuild].
-func Rebuild(sent chat.Sent, msgs []chat.Message) ([]byte, bool) {
-	return transport.Rebuild[form, dialect, state](sent, msgs, dialect{}, dialect{mustBeSigned: true}, dialect{noThoughts: true}, dialect{mustBeSigned: true, noThoughts: true})
+func Rebuild(sent chat.SentRequest, msgs []chat.Message) ([]byte, bool) {
+	return transport.Rebuild[bodyWriter, dialect, bodyState](sent, msgs, dialect{}, dialect{needsSignatures: true}, dialect{noThoughts: true}, dialect{needsSignatures: true, noThoughts: true})
 }

@@ -86,7 +86,7 @@ func quoted(s string) string {
 
 func TestComplaints(t *testing.T) {
 	call := chat.Message{Role: chat.Assistant, Parts: []chat.Part{chat.ToolCall{ID: "a", Name: "read", Args: []byte(`{}`)}}}
-	providertest.TestComplaint(t, "gemini", 400, "Function call is missing a thought_signature in functionCall parts.", `"args":{}}}]`, open, call, chat.Answer(chat.ToolResult{CallID: "a", Text: "x"}))
+	providertest.TestComplaint(t, "gemini", 400, "Function call is missing a thought_signature in functionCall parts.", `"args":{}}}]`, open, call, chat.ToolMessage(chat.ToolResult{CallID: "a", Text: "x"}))
 	providertest.TestComplaint(t, "gemini", 400, "Unknown name 'parametersJsonSchema': Cannot find field.", "parametersJsonSchema", open)
 	providertest.TestComplaint(t, "gemini", 400, "Thinking is not enabled for this model", "thinkingConfig", open)
 }

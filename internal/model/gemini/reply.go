@@ -14,35 +14,35 @@ import (
 // thoughtField marks thinking that came over this wire.
 const thoughtField = "gemini"
 
-// reply turns the chunks of one reply into deltas.
-type reply struct {
-	put func(provider.Delta)
+// replyDecoder turns the chunks of one reply into deltas.
+type replyDecoder struct {
+	emit func(provider.Delta)
 
-	runes, thoughtRunes jsonscan.Joiner
-	signature           string // of text
-	said                bool
-	calls               int
-	usage               *chat.Usage
-	stop                provider.Stop // empty until the server said why it stopped
-	trouble             error         // a stop that is a failure
+	textJoiner, thoughtJoiner jsonscan.Joiner
+	signature                 string // of text
+	hasText                   bool
+	calls                     int
+	usage                     *chat.Usage
+	stop                      provider.Stop // empty until the server said why it stopped
+	failure                   error         // a stop that is a failure
 }
 
-func newReply(put func(provider.Delta)) transport.Decoder { return &reply{put: put} }
+func newReplyDecoder(put func(provider.Delta)) transport.Decoder { return &replyDecoder{emit: put} }
 
-// Finished reports whether the server said why it stopped.
-func (r *reply) Finished() bool { return r.stop != "" || r.trouble != nil }
+// IsFinished reports whether the server said why it stopped.
+func (r *replyDecoder) IsFinished() bool { return r.stop != "" || r.failure != nil }
 
 // Decode reads one chunk, or a whole reply that did not come as a stream.
-func (r *reply) Decode(raw []byte) error {
+func (r *replyDecoder) Decode(raw []byte) error {
 	if !jsonscan.IsNull(jsonscan.Get(raw, "error")) {
-		return transport.InBand(raw)
+		return transport.InBandError(raw)
 	}
 	if u := jsonscan.Get(raw, "usageMetadata"); !jsonscan.IsNull(u) {
-		thoughts := int(jsonscan.Figure(jsonscan.Get(u, "thoughtsTokenCount")))
+		thoughts := int(jsonscan.Float(jsonscan.Get(u, "thoughtsTokenCount")))
 		r.usage = &chat.Usage{
-			In:        int(jsonscan.Figure(jsonscan.Get(u, "promptTokenCount"))),
-			Out:       int(jsonscan.Figure(jsonscan.Get(u, "candidatesTokenCount"))) + thoughts,
-			Cached:    int(jsonscan.Figure(jsonscan.Get(u, "cachedContentTokenCount"))),
+			In:        int(jsonscan.Float(jsonscan.Get(u, "promptTokenCount"))),
+			Out:       int(jsonscan.Float(jsonscan.Get(u, "candidatesTokenCount"))) + thoughts,
+			Cached:    int(jsonscan.Float(jsonscan.Get(u, "cachedContentTokenCount"))),
 			Reasoning: thoughts,
 		}
 	}
@@ -51,7 +51,7 @@ func (r *reply) Decode(raw []byte) error {
 	}
 	if c := jsonscan.Elements(jsonscan.Get(raw, "candidates")); c.Next() { // only the first candidate counts
 		for p := jsonscan.Elements(jsonscan.Get(jsonscan.Get(c.Val, "content"), "parts")); p.Next(); {
-			r.part(p.Val)
+			r.readPart(p.Val)
 		}
 		switch reason := jsonscan.String(jsonscan.Get(c.Val, "finishReason")); reason {
 		case "", "FINISH_REASON_UNSPECIFIED":
@@ -60,7 +60,7 @@ func (r *reply) Decode(raw []byte) error {
 		case "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY":
 			r.stop = provider.StopFilter
 		case "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE":
-			r.trouble = &provider.Error{Kind: provider.ErrCutOff, Retryable: true, Err: errors.New("the provider stopped with " + reason)}
+			r.failure = &provider.Error{Kind: provider.ErrCutOff, Retryable: true, Err: errors.New("the provider stopped with " + reason)}
 		default:
 			r.stop = provider.StopEnd
 		}
@@ -68,7 +68,7 @@ func (r *reply) Decode(raw []byte) error {
 	return nil
 }
 
-func (r *reply) part(raw []byte) {
+func (r *replyDecoder) readPart(raw []byte) {
 	sign := jsonscan.String(jsonscan.Get(raw, "thoughtSignature"))
 	if call := jsonscan.Get(raw, "functionCall"); !jsonscan.IsNull(call) {
 		d := provider.CallDelta{Index: r.calls, ID: jsonscan.String(jsonscan.Get(call, "id")), Name: jsonscan.String(jsonscan.Get(call, "name"))}
@@ -81,7 +81,7 @@ func (r *reply) part(raw []byte) {
 			d.Extra, _ = json.Marshal(map[string]any{"google": map[string]string{"thought_signature": sign}})
 		}
 		r.calls++
-		r.put(d)
+		r.emit(d)
 		return
 	}
 	if sign != "" {
@@ -89,38 +89,38 @@ func (r *reply) part(raw []byte) {
 	}
 	text := jsonscan.Get(raw, "text")
 	if string(jsonscan.Get(raw, "thought")) == "true" {
-		r.ponder(r.thoughtRunes.AddString(text))
+		r.emitThought(r.thoughtJoiner.AddString(text))
 		return
 	}
-	r.tell(r.runes.AddString(text))
+	r.emitText(r.textJoiner.AddString(text))
 }
 
-func (r *reply) tell(text string) {
+func (r *replyDecoder) emitText(text string) {
 	if text != "" {
-		r.said = true
-		r.put(provider.TextDelta(text))
+		r.hasText = true
+		r.emit(provider.TextDelta(text))
 	}
 }
 
-func (r *reply) ponder(text string) {
+func (r *replyDecoder) emitThought(text string) {
 	if text != "" {
-		r.put(provider.ReasoningDelta{Text: text, Field: thoughtField})
+		r.emit(provider.ReasoningDelta{Text: text, Field: thoughtField})
 	}
 }
 
 // End finishes a complete reply.
-func (r *reply) End() error {
-	if r.trouble != nil {
-		return r.trouble
+func (r *replyDecoder) End() error {
+	if r.failure != nil {
+		return r.failure
 	}
-	r.ponder(r.thoughtRunes.Flush())
-	r.tell(r.runes.Flush())
+	r.emitThought(r.thoughtJoiner.Flush())
+	r.emitText(r.textJoiner.Flush())
 	if r.signature != "" {
 		details, err := json.Marshal(map[string]string{"signature": r.signature})
 		if err != nil {
 			return err
 		}
-		r.put(provider.ReasoningDelta{Field: thoughtField, Details: details})
+		r.emit(provider.ReasoningDelta{Field: thoughtField, Details: details})
 	}
-	return transport.Finish(r.put, r.said, r.calls, r.stop, r.usage)
+	return transport.Finish(r.emit, r.hasText, r.calls, r.stop, r.usage)
 }

@@ -1,5 +1,5 @@
 // Package jsonscan reads JSON in place: a value is a slice of its input, and only the requested members
-// are parsed. [Complete] or [Cut] checks the grammar once, as jsontext defines it; the cursors then
+// are parsed. [IsComplete] or [Cut] checks the grammar once, as jsontext defines it; the cursors then
 // trust it. Strings may hold bytes that are not UTF-8, and half a rune whose rest is in the next piece.
 package jsonscan
 
@@ -13,22 +13,22 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Deepest is the maximum nesting depth of arrays and objects.
-const Deepest = 1000
+// MaxDepth is the maximum nesting depth of arrays and objects.
+const MaxDepth = 1000
 
-// TooDeep reports whether arrays and objects in b are nested
-// deeper than [Deepest]. b may be invalid JSON otherwise.
-func TooDeep(b []byte) bool {
-	if bytes.Count(b, []byte("{"))+bytes.Count(b, []byte("[")) <= Deepest {
+// IsTooDeep reports whether arrays and objects in b are nested
+// deeper than [MaxDepth]. b may be invalid JSON otherwise.
+func IsTooDeep(b []byte) bool {
+	if bytes.Count(b, []byte("{"))+bytes.Count(b, []byte("[")) <= MaxDepth {
 		return false
 	}
 	depth := 0
 	for i := 0; i < len(b); i++ {
 		switch b[i] {
 		case '"':
-			i = closing(b, i)
+			i = closingQuote(b, i)
 		case '{', '[':
-			if depth++; depth > Deepest {
+			if depth++; depth > MaxDepth {
 				return true
 			}
 		case '}', ']':
@@ -38,37 +38,37 @@ func TooDeep(b []byte) bool {
 	return false
 }
 
-// Complete reports whether b is one JSON value and nothing else.
-func Complete(b []byte) bool {
-	return jsontext.Value(b).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) && !TooDeep(b)
+// IsComplete reports whether b is one JSON value and nothing else.
+func IsComplete(b []byte) bool {
+	return jsontext.Value(b).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) && !IsTooDeep(b)
 }
 
 // Cut splits the JSON value at the start of b from what follows it.
 func Cut(b []byte) (val, rest []byte, ok bool) {
-	end := skip(b, 0)
-	if !Complete(b[:end]) {
+	end := skipValue(b, 0)
+	if !IsComplete(b[:end]) {
 		return nil, b, false
 	}
-	return b[:end], Trim(b[end:]), true
+	return b[:end], TrimSpace(b[end:]), true
 }
 
-// Trim returns b without leading white space.
-func Trim(b []byte) []byte { return b[blank(b, 0):] }
+// TrimSpace returns b without leading white space.
+func TrimSpace(b []byte) []byte { return b[skipSpace(b, 0):] }
 
-// blank returns the index of the first byte from i on that is not white space.
-func blank(b []byte, i int) int {
+// skipSpace returns the index of the first byte from i on that is not white space.
+func skipSpace(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\r' || b[i] == '\t') {
 		i++
 	}
 	return i
 }
 
-// skip returns the index after the value that starts at i, or the end of b.
-func skip(b []byte, i int) int {
+// skipValue returns the index after the value that starts at i, or the end of b.
+func skipValue(b []byte, i int) int {
 	for depth := 0; i < len(b); i++ {
 		switch c := b[i]; {
 		case c == '"':
-			if i = closing(b, i); depth == 0 {
+			if i = closingQuote(b, i); depth == 0 {
 				return min(i+1, len(b))
 			}
 		case c == '{' || c == '[':
@@ -87,8 +87,8 @@ func skip(b []byte, i int) int {
 	return len(b)
 }
 
-// closing returns the index of the quote that ends the string at i, or the end of b.
-func closing(b []byte, i int) int {
+// closingQuote returns the index of the quote that ends the string at i, or the end of b.
+func closingQuote(b []byte, i int) int {
 	for i++; i < len(b) && b[i] != '"'; i++ {
 		if b[i] == '\\' {
 			i++
@@ -116,16 +116,16 @@ func Members(raw []byte) Object {
 
 func (o *Object) Next() bool {
 	for {
-		i := blank(o.raw, o.at)
+		i := skipSpace(o.raw, o.at)
 		if i < len(o.raw) && o.raw[i] == ',' {
-			i = blank(o.raw, i+1)
+			i = skipSpace(o.raw, i+1)
 		}
 		if i >= len(o.raw) || o.raw[i] != '"' {
 			return false
 		}
-		name := skip(o.raw, i)
-		val := blank(o.raw, blank(o.raw, name)+len(":"))
-		o.at = skip(o.raw, val)
+		name := skipValue(o.raw, i)
+		val := skipSpace(o.raw, skipSpace(o.raw, name)+len(":"))
+		o.at = skipValue(o.raw, val)
 		o.Key, o.Val = o.raw[i+1:name-1], o.raw[val:o.at]
 		if o.Nulls || !IsNull(o.Val) {
 			return true
@@ -149,14 +149,14 @@ func Elements(raw []byte) List {
 }
 
 func (l *List) Next() bool {
-	i := blank(l.raw, l.at)
+	i := skipSpace(l.raw, l.at)
 	if i < len(l.raw) && l.raw[i] == ',' {
-		i = blank(l.raw, i+1)
+		i = skipSpace(l.raw, i+1)
 	}
 	if i >= len(l.raw) || l.raw[i] == ']' {
 		return false
 	}
-	l.at = skip(l.raw, i)
+	l.at = skipValue(l.raw, i)
 	l.Val = l.raw[i:l.at]
 	return true
 }
@@ -174,7 +174,7 @@ func String(raw []byte) string {
 }
 
 // IsObject reports whether raw, which is untrusted, is one complete JSON object.
-func IsObject(raw []byte) bool { return len(raw) > 0 && raw[0] == '{' && Complete(raw) }
+func IsObject(raw []byte) bool { return len(raw) > 0 && raw[0] == '{' && IsComplete(raw) }
 
 // Get returns the member key of the object raw, or nil.
 func Get(raw []byte, key string) []byte {
@@ -192,9 +192,9 @@ func Int(raw []byte) (int, bool) {
 	return n, err == nil
 }
 
-// Figure parses a number that is neither negative nor absurdly
+// Float parses a number that is neither negative nor absurdly
 // large, which may be in quotes; anything else is 0.
-func Figure(raw []byte) float64 {
+func Float(raw []byte) float64 {
 	f, err := strconv.ParseFloat(string(bytes.Trim(raw, `"`)), 64)
 	if err != nil || !(f >= 0 && f < 1e15) {
 		return 0
@@ -218,7 +218,7 @@ func (j *Joiner) AddString(raw []byte) string {
 		return string(text)
 	}
 	all := slices.Concat(raw[:1], j.tail, text)
-	whole := len(all) - half(all)
+	whole := len(all) - partialRune(all)
 	j.tail = bytes.Clone(all[whole:])
 	return unquote(append(all[:whole], '"'))
 }
@@ -237,9 +237,9 @@ func unquote(raw []byte) string {
 	return string(text)
 }
 
-// half returns how many bytes at the end of the inside of a JSON string are the first half of a rune:
+// partialRune returns how many bytes at the end of the inside of a JSON string are the first half of a rune:
 // bytes of UTF-8, or one escape of a pair.
-func half(b []byte) int {
+func partialRune(b []byte) int {
 	if at := len(b) - len(`\ud83d`); at >= 0 && b[at] == '\\' && (b[at+1] == 'u') && (b[at+2]|0x20) == 'd' && strings.IndexByte("89abAB", b[at+3]) >= 0 {
 		if before := len(b[:at]) - len(bytes.TrimRight(b[:at], `\`)); before%2 == 0 {
 			return len(b) - at

@@ -18,16 +18,16 @@ func FuzzComplete(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if strings.Count(string(b), "[")+strings.Count(string(b), "{") > Deepest {
+		if strings.Count(string(b), "[")+strings.Count(string(b), "{") > MaxDepth {
 			return
 		}
-		if got, want := Complete(b), json.Valid(b); got != want {
+		if got, want := IsComplete(b), json.Valid(b); got != want {
 			t.Fatalf("Complete(%q) = %v, want %v", b, got, want)
 		}
-		if !Complete(b) {
+		if !IsComplete(b) {
 			return
 		}
-		b = b[blank(b, 0):]
+		b = b[skipSpace(b, 0):]
 		compareMembers(t, b)
 		compareElements(t, b)
 	})
@@ -73,7 +73,7 @@ func FuzzUnquote(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string, cut int) {
 		raw := []byte(`"` + s + `"`)
 		var want string
-		if !IsString(raw) || skip(raw, 0) != len(raw) || json.Unmarshal(raw, &want) != nil {
+		if !IsString(raw) || skipValue(raw, 0) != len(raw) || json.Unmarshal(raw, &want) != nil {
 			return
 		}
 		got := String(raw)
@@ -87,7 +87,7 @@ func FuzzUnquote(f *testing.F) {
 			return
 		}
 		a, b := []byte(`"`+s[:cut]+`"`), []byte(`"`+s[cut:]+`"`)
-		if !Complete(a) || !Complete(b) {
+		if !IsComplete(a) || !IsComplete(b) {
 			return
 		}
 		var j Joiner

@@ -40,24 +40,24 @@ type Options struct {
 type Meter struct {
 	o Options
 
-	mu      sync.Mutex // guards the fields below
-	spent   chat.Usage
-	pending Sum                        // estimates of current requests
-	prices  map[string]catalogue.Price // prices looked up so far
-	cached  map[string]float64         // cached share of a model's last request
-	clock   clock
-	silent  bool // a complete reply came without a usage figure
+	mu          sync.Mutex // guards the fields below
+	spent       chat.Usage
+	pending     Cost                       // estimates of current requests
+	prices      map[string]catalogue.Price // prices looked up so far
+	cachedShare map[string]float64         // cached share of a model's last request
+	clock       turnClock
+	missedUsage bool // a complete reply came without a usage figure
 }
 
-// Sum is a cost.
-type Sum struct {
+// Cost is a cost.
+type Cost struct {
 	USD    float64
 	Tokens int
 }
 
 // New returns a Meter at zero.
 func New(o Options) *Meter {
-	return &Meter{o: o, prices: make(map[string]catalogue.Price), cached: make(map[string]float64)}
+	return &Meter{o: o, prices: make(map[string]catalogue.Price), cachedShare: make(map[string]float64)}
 }
 
 // Add counts a record. live means that this process made it.
@@ -65,48 +65,48 @@ func (m *Meter) Add(r event.Record, live bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.clock.add(r, live)
-	model, used, ok := event.Used(r.Event)
-	if e, said := r.Event.(event.MessageAdded); said && !ok && e.Message.Role == chat.Assistant && e.Model != "" && !e.Interrupted && e.Stop != string(provider.StopLoop) {
-		m.silent = true
+	model, used, ok := event.UsageOf(r.Event)
+	if e, said := r.Event.(event.MessageAdded); said && !ok && e.Message.Role == chat.Assistant && e.Model != "" && !e.Interrupted && e.StopReason != string(provider.StopLoop) {
+		m.missedUsage = true
 	}
 	if !ok {
 		return
 	}
-	m.spent = m.spent.Add(m.priced(model, used))
+	m.spent = m.spent.Add(m.withCost(model, used))
 	if _, reply := r.Event.(event.MessageAdded); reply && used.In > 0 {
-		m.cached[model] = min(max(float64(used.Cached)/float64(used.In), 0), 1)
+		m.cachedShare[model] = min(max(float64(used.Cached)/float64(used.In), 0), 1)
 	}
 }
 
-// Silent reports whether complete replies came without usage figures.
-func (m *Meter) Silent() bool {
+// MissedUsage reports whether complete replies came without usage figures.
+func (m *Meter) MissedUsage() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.silent
+	return m.missedUsage
 }
 
 // Spent returns the usage so far and the duration of the turns.
 func (m *Meter) Spent() (chat.Usage, time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.spent, m.clock.at(m.o.Now())
+	return m.spent, m.clock.elapsedAt(m.o.Now())
 }
 
-// Priced returns u with its cost, if the provider did not report one and the model's price is known.
-func (m *Meter) Priced(model string, u chat.Usage) chat.Usage {
+// WithCost returns u with its cost, if the provider did not report one and the model's price is known.
+func (m *Meter) WithCost(model string, u chat.Usage) chat.Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.priced(model, u)
+	return m.withCost(model, u)
 }
 
-func (m *Meter) priced(model string, u chat.Usage) chat.Usage {
+func (m *Meter) withCost(model string, u chat.Usage) chat.Usage {
 	// Others can write to the records: no record may add room to a budget.
 	u.In, u.Out = max(u.In, 0), max(u.Out, 0)
 	if u.Cost > 0 {
 		return u
 	}
 	var known bool
-	u.Cost, known = m.price(model).Cost(u.In, u.Cached, u.Written, u.Out)
+	u.Cost, known = m.price(model).Cost(u.In, u.Cached, u.CacheWritten, u.Out)
 	u.Unpriced = !known
 	return u
 }
@@ -120,38 +120,38 @@ func (m *Meter) price(model string) catalogue.Price {
 	return p
 }
 
-// admit reserves budget for a request of this many tokens, until done is called.
-func (m *Meter) admit(model string, tokens int) (done func(), err error) {
+// reserve reserves budget for a request of this many tokens, until done is called.
+func (m *Meter) reserve(model string, tokens int) (done func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	next := Sum{Tokens: tokens}
+	next := Cost{Tokens: tokens}
 	if m.o.Budget.USD > 0 {
-		cached := int(m.cached[model] * float64(tokens))
+		cached := int(m.cachedShare[model] * float64(tokens))
 		var known bool
 		if next.USD, known = m.price(model).Cost(tokens, cached, 0, 0); !known {
-			return nil, UnknownPrice(model)
+			return nil, UnknownPriceError(model)
 		}
 	}
-	if err := m.exceeded(next); err != nil {
+	if err := m.checkBudget(next); err != nil {
 		return nil, err
 	}
-	m.pending = Sum{m.pending.USD + next.USD, m.pending.Tokens + next.Tokens}
+	m.pending = Cost{m.pending.USD + next.USD, m.pending.Tokens + next.Tokens}
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.pending = Sum{m.pending.USD - next.USD, m.pending.Tokens - next.Tokens}
+		m.pending = Cost{m.pending.USD - next.USD, m.pending.Tokens - next.Tokens}
 	}, nil
 }
 
-// exceeded reports which limit of the budget the next request would exceed.
-func (m *Meter) exceeded(next Sum) error {
+// checkBudget reports which limit of the budget the next request would exceed.
+func (m *Meter) checkBudget(next Cost) error {
 	b := m.o.Budget
 	used := m.spent.In + m.spent.Out
-	took := m.clock.at(m.o.Now())
+	took := m.clock.elapsedAt(m.o.Now())
 	switch {
 	case b.USD > 0 && m.spent.Cost+m.pending.USD+next.USD > b.USD:
 		return fmt.Errorf("%w: %s of %s spent, and the request would cost about %s; raise it with --max-budget-usd or runtime.budget.usd",
-			ErrBudget, Dollars(m.spent.Cost+m.pending.USD), Dollars(b.USD), Dollars(next.USD))
+			ErrBudget, FormatUSD(m.spent.Cost+m.pending.USD), FormatUSD(b.USD), FormatUSD(next.USD))
 	case b.Tokens > 0 && used+m.pending.Tokens+next.Tokens > b.Tokens:
 		return fmt.Errorf("%w: %d of %d tokens used, and the request needs about %d; raise it with runtime.budget.tokens",
 			ErrBudget, used+m.pending.Tokens, b.Tokens, next.Tokens)
@@ -161,40 +161,40 @@ func (m *Meter) exceeded(next Sum) error {
 	return nil
 }
 
-// Dollars formats an amount to a hundredth of a cent, and finer where that would show zero.
-func Dollars(amount float64) string {
+// FormatUSD formats an amount to a hundredth of a cent, and finer where that would show zero.
+func FormatUSD(amount float64) string {
 	if amount > 0 && amount < 0.0001 {
 		return fmt.Sprintf("$%.8f", amount)
 	}
 	return fmt.Sprintf("$%.4f", amount)
 }
 
-// UnknownPrice returns the error for a money budget with a model of unknown price.
-func UnknownPrice(model string) error {
+// UnknownPriceError returns the error for a money budget with a model of unknown price.
+func UnknownPriceError(model string) error {
 	return fmt.Errorf("the budget is in money, and the price of %s is unknown: set price_in and price_out under provider.model_info (in dollars per million tokens), or set the budget in tokens with runtime.budget.tokens", model)
 }
 
 // Wrap returns p with every request counted and checked against the budget. Replies then include their cost.
-func (m *Meter) Wrap(p provider.Provider) provider.Provider { return metered{p, m} }
+func (m *Meter) Wrap(p provider.Provider) provider.Provider { return meteredProvider{p, m} }
 
-type metered struct {
+type meteredProvider struct {
 	next  provider.Provider
 	meter *Meter
 }
 
-func (p metered) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
+func (p meteredProvider) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
 	return func(yield func(provider.Delta, error) bool) {
 		done := func() {}
 		if p.meter.o.Budget != (Budget{}) {
 			var err error
-			if done, err = p.meter.admit(req.Model, size(req)); err != nil {
+			if done, err = p.meter.reserve(req.Model, estimateTokens(req)); err != nil {
 				yield(nil, err)
 				return
 			}
 		}
 		defer done()
 		// A reply that broke off is estimated, unless complete replies are not counted either.
-		estimates := p.meter.o.Budget != (Budget{}) || !p.meter.Silent()
+		estimates := p.meter.o.Budget != (Budget{}) || !p.meter.MissedUsage()
 		arrived := 0 // bytes of the reply
 		for d, err := range p.next.Stream(ctx, req) {
 			if err != nil && arrived > 0 && estimates && !yield(p.estimate(req, arrived, false), nil) {
@@ -215,7 +215,7 @@ func (p metered) Stream(ctx context.Context, req provider.Request) iter.Seq2[pro
 					}
 					break
 				}
-				u := p.meter.Priced(req.Model, *d.Usage)
+				u := p.meter.WithCost(req.Model, *d.Usage)
 				d.Usage = &u
 				yield(d, nil)
 				return
@@ -228,16 +228,16 @@ func (p metered) Stream(ctx context.Context, req provider.Request) iter.Seq2[pro
 }
 
 // estimate returns the probable usage of a request without usage figures, after this many bytes of its reply.
-func (p metered) estimate(req provider.Request, arrived int, whole bool) provider.Spent {
-	u := chat.Usage{In: size(req), Out: int(float64(arrived) / bytesPerToken)}
-	return provider.Spent{Model: req.Model, Usage: p.meter.Priced(req.Model, u), Whole: whole}
+func (p meteredProvider) estimate(req provider.Request, arrived int, whole bool) provider.Spent {
+	u := chat.Usage{In: estimateTokens(req), Out: int(float64(arrived) / bytesPerToken)}
+	return provider.Spent{Model: req.Model, Usage: p.meter.WithCost(req.Model, u), Complete: whole}
 }
 
 // bytesPerToken is the ratio for a request without a better estimate.
 const bytesPerToken = 3.6
 
-// size estimates the tokens of a request.
-func size(req provider.Request) int {
+// estimateTokens estimates the tokens of a request.
+func estimateTokens(req provider.Request) int {
 	if req.Estimate > 0 {
 		return req.Estimate
 	}
@@ -250,27 +250,27 @@ func size(req provider.Request) int {
 		for _, c := range msg.Calls() {
 			n += len(c.Name) + len(c.Args)
 		}
-		for r := range chat.Select[chat.ToolResult](msg) {
+		for r := range chat.PartsOf[chat.ToolResult](msg) {
 			n += len(r.Text)
 		}
 	}
 	return int(float64(n) / bytesPerToken)
 }
 
-// clock adds up the duration of turns, without the time that questions were open.
-type clock struct {
-	took  time.Duration
-	last  time.Time       // of the previous record
-	task  string          // the current turn
-	asked map[string]bool // open questions
-	began bool            // this process has made a record
+// turnClock adds up the duration of turns, without the time that questions were open.
+type turnClock struct {
+	elapsed       time.Duration
+	last          time.Time       // of the previous record
+	task          string          // the current turn
+	openQuestions map[string]bool // open questions
+	started       bool            // this process has made a record
 }
 
-func (c *clock) add(r event.Record, live bool) {
-	if c.task != "" && len(c.asked) == 0 && (c.began || !live) { // time between two processes does not count
-		c.took += max(0, r.Time.Sub(c.last))
+func (c *turnClock) add(r event.Record, live bool) {
+	if c.task != "" && len(c.openQuestions) == 0 && (c.started || !live) { // time between two processes does not count
+		c.elapsed += max(0, r.Time.Sub(c.last))
 	}
-	c.last, c.began = r.Time, c.began || live
+	c.last, c.started = r.Time, c.started || live
 	switch e := r.Event.(type) {
 	case event.TaskCreated:
 		if e.ParentID == "" {
@@ -278,21 +278,21 @@ func (c *clock) add(r event.Record, live bool) {
 		}
 	case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
 		if r.Task == c.task {
-			c.task, c.asked = "", nil
+			c.task, c.openQuestions = "", nil
 		}
 	case event.InteractionRequested:
-		if c.asked == nil {
-			c.asked = make(map[string]bool)
+		if c.openQuestions == nil {
+			c.openQuestions = make(map[string]bool)
 		}
-		c.asked[e.ID] = true
+		c.openQuestions[e.ID] = true
 	case event.InteractionResponded:
-		delete(c.asked, e.ID)
+		delete(c.openQuestions, e.ID)
 	}
 }
 
-func (c *clock) at(now time.Time) time.Duration {
-	if c.task == "" || len(c.asked) > 0 || !c.began {
-		return c.took
+func (c *turnClock) elapsedAt(now time.Time) time.Duration {
+	if c.task == "" || len(c.openQuestions) > 0 || !c.started {
+		return c.elapsed
 	}
-	return c.took + max(0, now.Sub(c.last))
+	return c.elapsed + max(0, now.Sub(c.last))
 }

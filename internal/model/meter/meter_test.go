@@ -61,7 +61,7 @@ func TestAReplyTellsWhatItCost(t *testing.T) {
 	}{
 		{"plain", "dear", chat.Usage{In: 1e6, Out: 1e4}, 11, false},
 		{"from the cache", "dear", chat.Usage{In: 1e6, Cached: 9e5}, 1.9, false},
-		{"into the cache", "dear", chat.Usage{In: 1e6, Cached: 5e5, Written: 5e5}, 10.5, false},
+		{"into the cache", "dear", chat.Usage{In: 1e6, Cached: 5e5, CacheWritten: 5e5}, 10.5, false},
 		{"the provider says", "dear", chat.Usage{In: 1e6, Cost: 0.25}, 0.25, false},
 		{"the provider says of a model nobody knows", "new", chat.Usage{In: 1e6, Cost: 0.25}, 0.25, false},
 		{"nobody knows", "new", chat.Usage{In: 1e6}, 0, true},
@@ -176,7 +176,7 @@ func TestWhatNobodyReportsIsEstimated(t *testing.T) {
 			if tc.next.err != nil && !errors.Is(err, broke) || tc.next.err == nil && err != nil {
 				t.Error(err)
 			}
-			if tc.spent != (len(spent) == 1) || tc.spent && (spent[0].Usage.In != 1000 || spent[0].Usage.Out != 100 || !same(spent[0].Usage.Cost, 0.02) || spent[0].Whole != (tc.next.err == nil)) {
+			if tc.spent != (len(spent) == 1) || tc.spent && (spent[0].Usage.In != 1000 || spent[0].Usage.Out != 100 || !same(spent[0].Usage.Cost, 0.02) || spent[0].Complete != (tc.next.err == nil)) {
 				t.Errorf("%+v", spent)
 			}
 		})
@@ -186,14 +186,14 @@ func TestWhatNobodyReportsIsEstimated(t *testing.T) {
 // Where whole replies are not counted, one that broke off is not either: the sum would be of neither.
 func TestWhatBrokeOffAmongWhatIsNotReportedIsNotEstimated(t *testing.T) {
 	m := New(Options{Price: price, Now: time.Now})
-	m.Add(event.Record{Event: event.MessageAdded{Message: chat.Say(chat.Assistant, "whole"), Model: "dear"}}, true)
+	m.Add(event.Record{Event: event.MessageAdded{Message: chat.TextMessage(chat.Assistant, "whole"), Model: "dear"}}, true)
 	next := &replies{deltas: []provider.Delta{provider.TextDelta(strings.Repeat("a", 360))}, err: errors.New("broke")}
 	for d := range m.Wrap(next).Stream(t.Context(), provider.Request{Model: "dear", Estimate: 1000}) {
 		if _, ok := d.(provider.Spent); ok {
 			t.Errorf("%+v", d)
 		}
 	}
-	if !m.Silent() {
+	if !m.MissedUsage() {
 		t.Error("nobody hears that nothing was reported")
 	}
 }
@@ -204,22 +204,22 @@ func TestWhatWeStoppedIsEstimated(t *testing.T) {
 	next := &replies{deltas: []provider.Delta{provider.TextDelta(strings.Repeat("a", 360)), provider.Done{Stop: provider.StopLoop}}}
 	spent := 0
 	for d := range m.Wrap(next).Stream(t.Context(), provider.Request{Model: "dear", Estimate: 1000}) {
-		if s, ok := d.(provider.Spent); ok && !s.Whole {
+		if s, ok := d.(provider.Spent); ok && !s.Complete {
 			spent += s.Usage.In + s.Usage.Out
 		}
 	}
-	m.Add(event.Record{Event: event.MessageAdded{Message: chat.Say(chat.Assistant, "a"), Model: "dear", Stop: string(provider.StopLoop)}}, true)
-	if spent != 1100 || m.Silent() {
-		t.Errorf("%d tokens; silent: %t", spent, m.Silent())
+	m.Add(event.Record{Event: event.MessageAdded{Message: chat.TextMessage(chat.Assistant, "a"), Model: "dear", StopReason: string(provider.StopLoop)}}, true)
+	if spent != 1100 || m.MissedUsage() {
+		t.Errorf("%d tokens; silent: %t", spent, m.MissedUsage())
 	}
 }
 
 func TestARequestWithoutAnEstimateIsMeasured(t *testing.T) {
 	req := provider.Request{System: "12345678", Messages: []chat.Message{
-		chat.Say(chat.User, "1234567890"), chat.Answer(chat.ToolResult{Text: "123456"}),
+		chat.TextMessage(chat.User, "1234567890"), chat.ToolMessage(chat.ToolResult{Text: "123456"}),
 		{Role: chat.Assistant, Parts: []chat.Part{chat.ToolCall{Name: "f", Args: []byte("{}")}}},
 	}, Tools: []provider.ToolSpec{{Name: "f", Doc: "12345678", Schema: []byte("{}")}}}
-	if n := size(req); n != 10 {
+	if n := estimateTokens(req); n != 10 {
 		t.Error(n)
 	}
 }

@@ -7,14 +7,14 @@ import (
 	"coder/internal/model/transport"
 )
 
-// form writes request bodies for this wire.
-type form struct{}
+// bodyWriter writes request bodies for this wire.
+type bodyWriter struct{}
 
 // head is the part of a body before the messages.
 type head = transport.Head[dialect]
 
 // Begin writes the head, up to and including the system message.
-func (form) Begin(h head) []byte {
+func (bodyWriter) Begin(h head) []byte {
 	b := append([]byte(nil), `{"model":`...)
 	b = transport.Quote(b, h.Model)
 	b = append(b, `,"stream":true`...)
@@ -32,7 +32,7 @@ func (form) Begin(h head) []byte {
 	}
 	if h.MaxTokens > 0 {
 		name := `,"max_tokens":` // compatible servers know this name; a server that rejects it says so
-		if h.Dialect.completionTokens {
+		if h.Dialect.wantsMaxCompletion {
 			name = `,"max_completion_tokens":`
 		}
 		b = append(b, name...)
@@ -49,17 +49,17 @@ func (form) Begin(h head) []byte {
 	}
 	b = append(b, `,"messages":[`...)
 	if h.System != "" {
-		b = appendMessage(b, chat.Say(chat.System, h.System), h.Dialect)
+		b = appendMessage(b, chat.TextMessage(chat.System, h.System), h.Dialect)
 	}
 	return b
 }
 
 // Append writes a message in the form of the chat completions
 // wire, which does not depend on earlier messages.
-func (form) Append(h head, b []byte, s struct{}, m chat.Message) ([]byte, struct{}) {
+func (bodyWriter) Append(h head, b []byte, s struct{}, m chat.Message) ([]byte, struct{}) {
 	return appendMessage(b, m, h.Dialect), s
 }
 
-func (form) End(head, struct{}) string { return tail }
+func (bodyWriter) End(head, struct{}) string { return bodyTail }
 
-const tail = `]}`
+const bodyTail = `]}`

@@ -16,7 +16,7 @@ import (
 	"coder/testkit/faultserver"
 )
 
-type memory = transport.Memory[form, dialect, struct{}]
+type memory = transport.BodyCache[bodyWriter, dialect, struct{}]
 
 // everything is a conversation with every kind of part.
 func everything() []chat.Message {
@@ -27,11 +27,11 @@ func everything() []chat.Message {
 			chat.ToolCall{ID: "a", Name: "read", Args: []byte(`{"path":"x"}`), Extra: []byte(`{"google":{"thought_signature":"z"}}`)},
 			chat.ToolCall{ID: "b", Name: "read", Args: []byte(`{}`), Broken: `{"path": x`},
 		}},
-		chat.Answer(chat.ToolResult{CallID: "a", Name: "read", Text: "content"}),
-		chat.Answer(chat.ToolResult{CallID: "b", Name: "read", Text: "not JSON", Failed: true}),
+		chat.ToolMessage(chat.ToolResult{CallID: "a", Name: "read", Text: "content"}),
+		chat.ToolMessage(chat.ToolResult{CallID: "b", Name: "read", Text: "not JSON", Failed: true}),
 		{Role: chat.Assistant, Parts: []chat.Part{chat.Reasoning{Text: "other", Field: "signed-elsewhere", Details: []byte(`{"x":1}`)}, chat.Text("one "), chat.Text("two")}},
 		{Role: chat.Assistant, Parts: []chat.Part{chat.Reasoning{Text: "only thought", Field: "reasoning_content"}}},
-		chat.Say(chat.User, ""),
+		chat.TextMessage(chat.User, ""),
 	}
 }
 
@@ -81,7 +81,7 @@ func TestBody(t *testing.T) {
 			`{"model":"m","stream":true,"stream_options":{"include_usage":true},"max_tokens":7` + toolsAsSent +
 				`,"messages":[{"role":"system","content":"be brief"},` + everythingAsSent + `]}`},
 		{"nothing", head{Model: "m"}, nil, `{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[]}`},
-		{"another dialect", head{Model: "m", MaxTokens: 7, Dialect: dialect{noStreamOptions: true, completionTokens: true, noReasoning: true, noExtra: true}}, everything()[1:2],
+		{"another dialect", head{Model: "m", MaxTokens: 7, Dialect: dialect{noStreamOptions: true, wantsMaxCompletion: true, noReasoning: true, noExtra: true}}, everything()[1:2],
 			`{"model":"m","stream":true,"max_completion_tokens":7,"messages":[{"role":"assistant","content":null,` +
 				`"tool_calls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"path\":\"x\"}"}},` +
 				`{"id":"b","type":"function","function":{"name":"read","arguments":"{}"}}]}]}`},
@@ -101,11 +101,11 @@ func talkOf(n int) []chat.Message {
 	for i := range n {
 		switch i % 3 {
 		case 0:
-			ms = append(ms, chat.Say(chat.User, fmt.Sprint("question ", i, strings.Repeat(" and more", 50))))
+			ms = append(ms, chat.TextMessage(chat.User, fmt.Sprint("question ", i, strings.Repeat(" and more", 50))))
 		case 1:
 			ms = append(ms, chat.Message{Role: chat.Assistant, Parts: []chat.Part{chat.ToolCall{ID: fmt.Sprint("c", i), Name: "read", Args: []byte(`{"path":"a.txt"}`)}}})
 		case 2:
-			ms = append(ms, chat.Answer(chat.ToolResult{CallID: fmt.Sprint("c", i-1), Text: strings.Repeat("line\n", 200)}))
+			ms = append(ms, chat.ToolMessage(chat.ToolResult{CallID: fmt.Sprint("c", i-1), Text: strings.Repeat("line\n", 200)}))
 		}
 	}
 	return ms
@@ -124,7 +124,7 @@ func TestLongerBodiesBeginLikeShorterOnes(t *testing.T) {
 		if fresh := text(t, new(memory), h, msgs[:n+1]); now != fresh {
 			t.Fatalf("body of %d messages differs from one made afresh", n+1)
 		}
-		before = strings.TrimSuffix(now, tail)
+		before = strings.TrimSuffix(now, bodyTail)
 	}
 }
 
@@ -136,8 +136,8 @@ func TestOnlyNewMessagesAreEncoded(t *testing.T) {
 	for i := range msgs {
 		msgs[i].Parts[0] = chat.Text("changed")
 	}
-	msgs = append(msgs, chat.Say(chat.User, "new"))
-	want := strings.TrimSuffix(first, tail) + `,{"role":"user","content":"new"}` + tail
+	msgs = append(msgs, chat.TextMessage(chat.User, "new"))
+	want := strings.TrimSuffix(first, bodyTail) + `,{"role":"user","content":"new"}` + bodyTail
 	if got := text(t, &k, head{Model: "m"}, msgs); got != want {
 		t.Error("old messages were encoded again")
 	}
@@ -151,7 +151,7 @@ func TestOtherHeadsAndTalksAreToldApart(t *testing.T) {
 		{Model: "m", Tools: []provider.ToolSpec{{Name: "a"}}}, {Model: "m", Tools: []provider.ToolSpec{{Name: "a", Doc: "d"}}},
 		{Model: "m", Tools: []provider.ToolSpec{{Name: "a", Schema: []byte(`{}`)}}},
 	}
-	compacted := append([]chat.Message{msgs[0], chat.Say(chat.User, "summary")}, msgs[6:]...)
+	compacted := append([]chat.Message{msgs[0], chat.TextMessage(chat.User, "summary")}, msgs[6:]...)
 	for range 3 {
 		for _, h := range heads {
 			for _, talk := range [][]chat.Message{msgs, msgs[:4], compacted, talkOf(9), msgs[3:]} {
@@ -173,8 +173,8 @@ func TestBytesUnderWayStay(t *testing.T) {
 	second, _, doneSecond := k.Body(head{Model: "m"}, msgs)
 	doneFirst()
 	for range 3 {
-		text(t, &k, head{Model: "m"}, append(msgs[:5:5], chat.Say(chat.User, strings.Repeat("other ", 1000))))
-		text(t, &k, head{Model: "m"}, append(msgs[:9:9], chat.Say(chat.User, strings.Repeat("longer ", 1000))))
+		text(t, &k, head{Model: "m"}, append(msgs[:5:5], chat.TextMessage(chat.User, strings.Repeat("other ", 1000))))
+		text(t, &k, head{Model: "m"}, append(msgs[:9:9], chat.TextMessage(chat.User, strings.Repeat("longer ", 1000))))
 	}
 	doneSecond()
 	for _, open := range []func() (io.ReadCloser, error){first, second} {
@@ -195,7 +195,7 @@ func TestConcurrentConversations(t *testing.T) {
 		all.Go(func() {
 			req := provider.Request{Model: fmt.Sprint("m", i%3), Messages: start[:len(start):len(start)]}
 			for n := range 8 {
-				req.Messages = append(req.Messages, chat.Say(chat.User, fmt.Sprint("talk ", i, " step ", n)))
+				req.Messages = append(req.Messages, chat.TextMessage(chat.User, fmt.Sprint("talk ", i, " step ", n)))
 				if _, err := provider.Collect(c.Stream(t.Context(), req), func(provider.Delta) error { return nil }); err != nil {
 					t.Error(err)
 				}
@@ -228,7 +228,7 @@ func FuzzQuotedMessage(f *testing.F) {
 			chat.ToolCall{ID: id, Name: text, Args: []byte(args), Extra: []byte(raw)},
 			chat.Image{MediaType: id, Data: []byte(raw)},
 		}}, dialect{})
-		b = appendMessage(b, chat.Answer(chat.ToolResult{CallID: id, Text: text}), dialect{})
+		b = appendMessage(b, chat.ToolMessage(chat.ToolResult{CallID: id, Text: text}), dialect{})
 		if !json.Valid(append(b, ']')) {
 			t.Errorf("not JSON: %s", b)
 		}
@@ -246,7 +246,7 @@ func BenchmarkStep(b *testing.B) {
 			done()
 			b.ReportAllocs()
 			for b.Loop() {
-				msgs = append(msgs, chat.Say(chat.User, "go on"))
+				msgs = append(msgs, chat.TextMessage(chat.User, "go on"))
 				_, _, done := k.Body(h, msgs)
 				done()
 			}

@@ -103,7 +103,7 @@ func rows() map[string]row {
 		"http-400":          {kind: provider.ErrBadRequest, status: 400, says: []string{"Invalid value for 'temperature'"}},
 		"http-401":          {kind: provider.ErrAuth, status: 401, says: []string{"Incorrect API key provided: Bearer [key]"}},
 		"http-403":          {kind: provider.ErrAuth, status: 403, says: []string{"territory not supported"}},
-		"http-404-model":    {kind: provider.ErrNoModel, status: 404, says: []string{"`nope` does not exist"}},
+		"http-404-model":    {kind: provider.ErrUnknownModel, status: 404, says: []string{"`nope` does not exist"}},
 		"http-404-page":     {kind: provider.ErrNotAnAPI, status: 404, says: []string{"127.0.0.1:", "404 page not found"}},
 		"http-error-string": {kind: provider.ErrBadRequest, status: 400, says: []string{"something is wrong with this request"}},
 		"http-error-empty":  {kind: provider.ErrBadRequest, status: 400, says: []string{"Bad Request"}},
@@ -227,7 +227,7 @@ func checkReply(t *testing.T, r provider.Reply, want row) {
 	if got := callList(r); got != want.calls {
 		t.Errorf("calls are\n%s, want\n%s", got, want.calls)
 	}
-	for c := range chat.Select[chat.ToolCall](r.Message) {
+	for c := range chat.PartsOf[chat.ToolCall](r.Message) {
 		if c.Broken != want.broken {
 			t.Errorf("broken is %q, want %q", c.Broken, want.broken)
 		}
@@ -283,9 +283,9 @@ func question() provider.Request {
 	return provider.Request{
 		Model: "m", System: "be brief", MaxTokens: 1000,
 		Messages: []chat.Message{
-			chat.Say(chat.User, "hello"),
+			chat.TextMessage(chat.User, "hello"),
 			{Role: chat.Assistant, Parts: []chat.Part{chat.Reasoning{Text: "hm", Field: "reasoning_content"}, chat.Text("hi")}},
-			chat.Say(chat.User, "what is the answer?"),
+			chat.TextMessage(chat.User, "what is the answer?"),
 		},
 		Tools: []provider.ToolSpec{{Name: "read", Doc: "reads a file", Schema: []byte(`{"type":"object"}`)}},
 	}
@@ -314,7 +314,7 @@ func TestExtraContentGoesBack(t *testing.T) {
 		t.Fatal(o.err)
 	}
 	req := question()
-	req.Messages = append(req.Messages, o.reply.Message, chat.Answer(chat.ToolResult{CallID: "call_a", Text: "42"}))
+	req.Messages = append(req.Messages, o.reply.Message, chat.ToolMessage(chat.ToolResult{CallID: "call_a", Text: "42"}))
 	if _, err := provider.Collect(c.Stream(t.Context(), req), func(provider.Delta) error { return nil }); err != nil {
 		t.Fatal(err)
 	}

@@ -14,19 +14,19 @@ import (
 
 // dialect holds what a server has rejected. The zero dialect omits nothing.
 type dialect struct {
-	noStreamOptions  bool // rejects stream_options
-	completionTokens bool // wants max_completion_tokens instead of max_tokens
-	noReasoning      bool // rejects thinking in earlier messages
-	noExtra          bool // rejects extra_content
-	noEffort         bool // rejects reasoning_effort, or this level
-	noTemperature    bool // the model's temperature is fixed
-	progress         bool // reports prefill progress on request
+	noStreamOptions    bool // rejects stream_options
+	wantsMaxCompletion bool // wants max_completion_tokens instead of max_tokens
+	noReasoning        bool // rejects thinking in earlier messages
+	noExtra            bool // rejects extra_content
+	noEffort           bool // rejects reasoning_effort, or this level
+	noTemperature      bool // the model's temperature is fixed
+	progress           bool // reports prefill progress on request
 }
 
 // appendMessage appends m in the form of the chat completions wire.
 func appendMessage(b []byte, m chat.Message, d dialect) []byte {
 	if m.Role == chat.Tool { // a tool message answers exactly one call
-		for r := range chat.Select[chat.ToolResult](m) {
+		for r := range chat.PartsOf[chat.ToolResult](m) {
 			b = append(transport.Comma(b), `{"role":"tool","tool_call_id":`...)
 			b = transport.Quote(b, r.CallID)
 			b = append(b, `,"content":`...)
@@ -103,7 +103,7 @@ func appendParts(b []byte, m chat.Message) []byte {
 func appendReasoning(b []byte, m chat.Message) []byte {
 	var text, field string
 	var details json.RawMessage
-	for r := range chat.Select[chat.Reasoning](m) {
+	for r := range chat.PartsOf[chat.Reasoning](m) {
 		switch r.Field {
 		case "reasoning_content", "reasoning", "reasoning_text", "thinking":
 			text, field = text+r.Text, r.Field
@@ -119,15 +119,15 @@ func appendReasoning(b []byte, m chat.Message) []byte {
 		b = append(b, `,"`+field+`":`...)
 		b = transport.Quote(b, text)
 	}
-	if len(details) > 0 && details[0] == '[' && jsonscan.Complete(details) {
+	if len(details) > 0 && details[0] == '[' && jsonscan.IsComplete(details) {
 		b = append(b, `,"reasoning_details":`...)
 		b = append(b, details...)
 	}
 	return b
 }
 
-// adapted returns d without what the complaint, in lower case, is about.
-func (d dialect) adapted(req provider.Request, complaint string) dialect {
+// adapt returns d without what the complaint, in lower case, is about.
+func (d dialect) adapt(req provider.Request, complaint string) dialect {
 	names := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(complaint, w) })
 	}
@@ -135,7 +135,7 @@ func (d dialect) adapted(req provider.Request, complaint string) dialect {
 		d.noStreamOptions = true
 	}
 	if names("max_completion_tokens") {
-		d.completionTokens = true
+		d.wantsMaxCompletion = true
 	}
 	if names("reasoning_content", "reasoning_details", "reasoning_text", "'reasoning'", `"reasoning"`) &&
 		names("unsupported", "not supported", "unknown", "unrecognized", "unexpected", "not permitted", "extra ", "additional", "not allowed") {

@@ -189,7 +189,7 @@ func TestALongPrefill(t *testing.T) {
 				defer srv.Close()
 				c := New(transport.Options{BaseURL: "http://bigbox/v1", IdleTimeout: idle, RoundTripper: &http.Transport{DialContext: net.Dial}})
 				defer c.CloseIdle()
-				req := provider.Request{Model: "m", Messages: []chat.Message{chat.Say(chat.User, strings.Repeat("long ", tc.length/5))}, Estimate: tc.length}
+				req := provider.Request{Model: "m", Messages: []chat.Message{chat.TextMessage(chat.User, strings.Repeat("long ", tc.length/5))}, Estimate: tc.length}
 				var read []int
 				if tc.server != "" { // it has said what it is
 					if _, err := c.Client.Get(t.Context(), &url.URL{Scheme: "http", Host: "bigbox"}, nil); err != nil {
@@ -197,8 +197,8 @@ func TestALongPrefill(t *testing.T) {
 					}
 				}
 				r, err := provider.Collect(c.Stream(t.Context(), req), func(d provider.Delta) error {
-					if w, ok := d.(provider.Waiting); ok && w.Of == 7000 && (len(read) == 0 || read[len(read)-1] != w.Read) {
-						read = append(read, w.Read)
+					if w, ok := d.(provider.Waiting); ok && w.TotalTokens == 7000 && (len(read) == 0 || read[len(read)-1] != w.ReadTokens) {
+						read = append(read, w.ReadTokens)
 					}
 					return nil
 				})

@@ -13,20 +13,20 @@ import (
 const (
 	thinkOpen  = "<think>"
 	thinkClose = "</think>"
-	white      = " \t\r\n"
+	whiteSpace = " \t\r\n"
 )
 
-// opening separates thinking from the answer for servers that send both as one text: a reply that
+// thinkSplitter separates thinking from the answer for servers that send both as one text: a reply that
 // begins with <think> is thinking up to </think>. The tags mean nothing anywhere else.
-type opening struct {
-	state place
-	held  string // undecided text: a tag may be cut in two
+type thinkSplitter struct {
+	state   splitState
+	pending string // undecided text: a tag may be cut in two
 }
 
-type place uint8
+type splitState uint8
 
 const (
-	atStart place = iota
+	atStart splitState = iota
 	inThought
 	afterThought
 	inAnswer
@@ -34,15 +34,15 @@ const (
 
 // split adds the next piece of text and returns which part of the text so far, including text held
 // back, is thinking and which is the answer.
-func (o *opening) split(s string) (thought, answer string) {
+func (o *thinkSplitter) split(s string) (thought, answer string) {
 	if o.state == inAnswer {
 		return "", s
 	}
-	s, o.held = o.held+s, ""
+	s, o.pending = o.pending+s, ""
 	if o.state == atStart {
-		trimmed := strings.TrimLeft(s, white)
+		trimmed := strings.TrimLeft(s, whiteSpace)
 		if strings.HasPrefix(thinkOpen, trimmed) && trimmed != thinkOpen {
-			o.held = s
+			o.pending = s
 			return "", ""
 		}
 		rest, tagged := strings.CutPrefix(trimmed, thinkOpen)
@@ -55,13 +55,13 @@ func (o *opening) split(s string) (thought, answer string) {
 	if o.state == inThought {
 		before, after, closed := strings.Cut(s, thinkClose)
 		if !closed {
-			keep := partial(s, thinkClose)
-			o.held = s[len(s)-keep:]
+			keep := partialTag(s, thinkClose)
+			o.pending = s[len(s)-keep:]
 			return s[:len(s)-keep], ""
 		}
 		thought, s, o.state = before, after, afterThought
 	}
-	s = strings.TrimLeft(s, white)
+	s = strings.TrimLeft(s, whiteSpace)
 	if s != "" {
 		o.state = inAnswer
 	}
@@ -69,17 +69,17 @@ func (o *opening) split(s string) (thought, answer string) {
 }
 
 // flush returns the text held back once no more text comes.
-func (o *opening) flush() (thought, answer string) {
-	held := o.held
-	o.held = ""
+func (o *thinkSplitter) flush() (thought, answer string) {
+	held := o.pending
+	o.pending = ""
 	if o.state == inThought {
 		return held, ""
 	}
 	return "", held
 }
 
-// partial returns how many bytes at the end of s may be the start of tag.
-func partial(s, tag string) int {
+// partialTag returns how many bytes at the end of s may be the start of tag.
+func partialTag(s, tag string) int {
 	for n := min(len(s), len(tag)-1); n > 0; n-- {
 		if strings.HasSuffix(s, tag[:n]) {
 			return n
@@ -88,20 +88,20 @@ func partial(s, tag string) int {
 	return 0
 }
 
-// details merges reasoning_details. A block's text comes in many entries; the server wants back one
+// reasoningDetails merges reasoning_details. A block's text comes in many entries; the server wants back one
 // entry per block, with every member it sent, known or not. Encrypted blocks always come whole.
-type details []block
+type reasoningDetails []detailEntry
 
-// block is one entry: its members as raw JSON, in order of arrival.
-type block []field
+// detailEntry is one entry: its members as raw JSON, in order of arrival.
+type detailEntry []jsonMember
 
-type field struct {
+type jsonMember struct {
 	key string
 	val []byte
 }
 
 // get returns the member called key, or nil if it is absent or null.
-func (b block) get(key string) []byte {
+func (b detailEntry) get(key string) []byte {
 	for _, f := range b {
 		if f.key == key && !jsonscan.IsNull(f.val) {
 			return f.val
@@ -112,12 +112,12 @@ func (b block) get(key string) []byte {
 
 // add merges the entries of one delta and returns their texts, as
 // JSON strings, and the number of bytes by which d grew.
-func (d *details) add(raw []byte) (texts [][]byte, grown int) {
+func (d *reasoningDetails) add(raw []byte) (texts [][]byte, grown int) {
 	for e := jsonscan.Elements(raw); e.Next(); {
-		var b block
+		var b detailEntry
 		m := jsonscan.Members(e.Val)
 		for m.Nulls = true; m.Next(); {
-			b = append(b, field{string(m.Key), bytes.Clone(m.Val)})
+			b = append(b, jsonMember{string(m.Key), bytes.Clone(m.Val)})
 		}
 		if len(b) == 0 {
 			continue
@@ -148,7 +148,7 @@ func (d *details) add(raw []byte) (texts [][]byte, grown int) {
 }
 
 // size returns the size of b in bytes.
-func (b block) size() (n int) {
+func (b detailEntry) size() (n int) {
 	for _, f := range b {
 		n += len(f.key) + len(f.val)
 	}
@@ -156,9 +156,9 @@ func (b block) size() (n int) {
 }
 
 // merge appends text to text; any other member of more replaces the old one.
-func (b *block) merge(more block) {
+func (b *detailEntry) merge(more detailEntry) {
 	for _, f := range more {
-		i := slices.IndexFunc(*b, func(have field) bool { return have.key == f.key })
+		i := slices.IndexFunc(*b, func(have jsonMember) bool { return have.key == f.key })
 		switch {
 		case i < 0:
 			*b = append(*b, f)
@@ -172,7 +172,7 @@ func (b *block) merge(more block) {
 }
 
 // json returns the entries as one array, or nil if there are none.
-func (d details) json() json.RawMessage {
+func (d reasoningDetails) json() json.RawMessage {
 	if len(d) == 0 {
 		return nil
 	}

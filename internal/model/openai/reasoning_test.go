@@ -19,7 +19,7 @@ func TestOpening(t *testing.T) {
 		{"", "", ""},
 	} {
 		for size := 1; size <= len(tc.in)+1; size++ {
-			var o opening
+			var o thinkSplitter
 			var thought, answer string
 			for rest := tc.in; rest != ""; {
 				n := min(size, len(rest))

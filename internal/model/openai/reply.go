@@ -12,44 +12,44 @@ import (
 	"coder/internal/model/transport"
 )
 
-// reply turns the chunks of one reply into deltas.
-type reply struct {
-	put func(provider.Delta)
+// replyDecoder turns the chunks of one reply into deltas.
+type replyDecoder struct {
+	emit func(provider.Delta)
 
-	runes, thoughtRunes jsonscan.Joiner
-	opening             opening
-	details             details
-	calls               calls
-	field               string // the field of the thinking
-	hasText             bool   // the text is more than white space
-	started             bool   // a choice had content
-	text, callsFrom     origin // the choices that supply text and calls
-	usage               *chat.Usage
-	stop                provider.Stop // empty until the server said why it stopped
-	failure             error         // a stop that is a failure
+	textJoiner, thoughtJoiner jsonscan.Joiner
+	splitter                  thinkSplitter
+	details                   reasoningDetails
+	calls                     callCollector
+	thoughtField              string // the field of the thinking
+	hasText                   bool   // the text is more than white space
+	started                   bool   // a choice had content
+	textFrom, callsFrom       origin // the choices that supply text and calls
+	usage                     *chat.Usage
+	stop                      provider.Stop // empty until the server said why it stopped
+	failure                   error         // a stop that is a failure
 }
 
-func newReply(put func(provider.Delta)) transport.Decoder { return &reply{put: put} }
+func newReplyDecoder(put func(provider.Delta)) transport.Decoder { return &replyDecoder{emit: put} }
 
-// Finished reports whether the server said why it stopped.
-func (r *reply) Finished() bool { return r.stop != "" || r.failure != nil }
+// IsFinished reports whether the server said why it stopped.
+func (r *replyDecoder) IsFinished() bool { return r.stop != "" || r.failure != nil }
 
 // Decode reads one chunk, or a whole reply that did not come as a
 // stream. Its error is the failure that the server reports.
-func (r *reply) Decode(raw []byte) error {
+func (r *replyDecoder) Decode(raw []byte) error {
 	var choices, bad, object, message, code []byte
 	for m := jsonscan.Members(raw); m.Next(); {
 		switch string(m.Key) {
 		case "choices":
 			choices = m.Val
 		case "usage":
-			r.count(m.Val)
+			r.recordUsage(m.Val)
 		case "x_groq":
-			r.count(jsonscan.Get(m.Val, "usage"))
+			r.recordUsage(jsonscan.Get(m.Val, "usage"))
 		case "prompt_progress":
-			figure := func(name string) int { return int(jsonscan.Figure(jsonscan.Get(m.Val, name))) }
+			figure := func(name string) int { return int(jsonscan.Float(jsonscan.Get(m.Val, name))) }
 			if of := figure("total"); of > 0 && !r.started {
-				r.put(provider.Waiting{Read: min(figure("processed"), of), Of: of, Waited: time.Duration(figure("time_ms")) * time.Millisecond})
+				r.emit(provider.Waiting{ReadTokens: min(figure("processed"), of), TotalTokens: of, Elapsed: time.Duration(figure("time_ms")) * time.Millisecond})
 			}
 		case "error":
 			bad = m.Val
@@ -61,24 +61,24 @@ func (r *reply) Decode(raw []byte) error {
 			code = m.Val
 		}
 	}
-	bare := choices == nil && jsonscan.IsString(message) && (!noError(code) || string(object) == `"error"`)
-	if !noError(bad) || bare {
-		return transport.InBand(raw)
+	bare := choices == nil && jsonscan.IsString(message) && (!isNoError(code) || string(object) == `"error"`)
+	if !isNoError(bad) || bare {
+		return transport.InBandError(raw)
 	}
 	several := 0
 	for c := jsonscan.Elements(choices); c.Next(); {
 		several++
 	}
 	for c := jsonscan.Elements(choices); c.Next(); {
-		if err := r.choice(c.Val, several > 1); err != nil {
+		if err := r.readChoice(c.Val, several > 1); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// noError reports whether the value of an error member means no error.
-func noError(raw []byte) bool {
+// isNoError reports whether the value of an error member means no error.
+func isNoError(raw []byte) bool {
 	switch string(raw) {
 	case "", "null", "false", "{}", `""`, "[]", "0":
 		return true
@@ -89,17 +89,17 @@ func noError(raw []byte) bool {
 // origin is the choice that supplies a kind of content, counted from 1; 0 if there is none yet.
 type origin int
 
-// is reports whether choice n supplies this kind of content. coder requests one answer, but some
+// isChoice reports whether choice n supplies this kind of content. coder requests one answer, but some
 // servers number its parts like several answers. If there are several, the first counts.
-func (s *origin) is(n int) bool {
+func (s *origin) isChoice(n int) bool {
 	if *s == 0 {
 		*s = origin(n + 1)
 	}
 	return *s == origin(n+1)
 }
 
-// choice reads one choice; if several come together, only the first.
-func (r *reply) choice(raw []byte, several bool) error {
+// readChoice reads one choice; if several come together, only the first.
+func (r *replyDecoder) readChoice(raw []byte, several bool) error {
 	var delta, message, finish, bad []byte
 	index := 0
 	for m := jsonscan.Members(raw); m.Next(); {
@@ -115,7 +115,7 @@ func (r *reply) choice(raw []byte, several bool) error {
 		case "finish_reason":
 			finish = m.Val
 		case "usage":
-			r.count(m.Val)
+			r.recordUsage(m.Val)
 		case "error":
 			bad = m.Val
 		}
@@ -123,25 +123,25 @@ func (r *reply) choice(raw []byte, several bool) error {
 	switch {
 	case several && index != 0:
 		return nil
-	case !noError(bad):
-		return transport.InBand(raw)
+	case !isNoError(bad):
+		return transport.InBandError(raw)
 	}
 	switch {
 	case delta != nil:
-		r.delta(delta, index, false)
+		r.readDelta(delta, index, false)
 	case message != nil && !r.started:
-		r.delta(message, index, true)
+		r.readDelta(message, index, true)
 	}
 	if jsonscan.IsString(finish) {
-		r.finish(jsonscan.String(finish))
+		r.recordStop(jsonscan.String(finish))
 	}
 	return nil
 }
 
-// delta reads a choice's content. In a whole message every call is complete in itself.
-func (r *reply) delta(raw []byte, index int, whole bool) {
+// readDelta reads a choice's content. In a whole message every call is complete in itself.
+func (r *replyDecoder) readDelta(raw []byte, index int, whole bool) {
 	var content, refusal, calls, function []byte
-	var t thinking
+	var t thinkingDelta
 	for m := jsonscan.Members(raw); m.Next(); {
 		switch string(m.Key) {
 		case "content":
@@ -150,7 +150,7 @@ func (r *reply) delta(raw []byte, index int, whole bool) {
 			refusal = m.Val
 		case "reasoning_content", "reasoning", "reasoning_text", "thinking":
 			// Of two names for the same text, the name used before takes precedence.
-			if jsonscan.IsString(m.Val) && len(m.Val) > 2 && (t.text == nil || string(m.Key) == r.field) {
+			if jsonscan.IsString(m.Val) && len(m.Val) > 2 && (t.text == nil || string(m.Key) == r.thoughtField) {
 				t.field, t.text = string(m.Key), m.Val
 			}
 		case "reasoning_details":
@@ -164,43 +164,43 @@ func (r *reply) delta(raw []byte, index int, whole bool) {
 	// The text of details counts only if no other field has it.
 	texts, grown := r.details.add(t.details)
 	if grown > 0 {
-		r.put(provider.ReasoningDelta{Field: cmp.Or(r.field, detailsField), Held: grown})
+		r.emit(provider.ReasoningDelta{Field: cmp.Or(r.thoughtField, detailsField), Held: grown})
 	}
 	switch {
 	case t.text != nil:
-		r.field = t.field
-		r.emitThought(r.thoughtRunes.AddString(t.text), t.field)
-	case r.field == "":
+		r.thoughtField = t.field
+		r.emitThought(r.thoughtJoiner.AddString(t.text), t.field)
+	case r.thoughtField == "":
 		for _, text := range texts {
-			r.emitThought(r.thoughtRunes.AddString(text), detailsField)
+			r.emitThought(r.thoughtJoiner.AddString(text), detailsField)
 		}
 	}
-	if some(content) && r.text.is(index) {
-		r.content(content)
+	if isNonEmpty(content) && r.textFrom.isChoice(index) {
+		r.readContent(content)
 	}
-	if some(refusal) && r.text.is(index) {
+	if isNonEmpty(refusal) && r.textFrom.isChoice(index) {
 		r.addText(refusal)
 	}
-	if (len(calls) > len("[]") || function != nil) && !r.callsFrom.is(index) {
+	if (len(calls) > len("[]") || function != nil) && !r.callsFrom.isChoice(index) {
 		return
 	}
 	n := 0
 	for c := jsonscan.Elements(calls); c.Next(); n++ {
 		p := readPiece(c.Val)
 		if whole {
-			p.index, p.indexed = n, true
+			p.index, p.hasIndex = n, true
 		}
-		r.call(p, n)
+		r.emitCall(p, n)
 	}
 	if function != nil {
-		p := piece{index: legacyIndex, indexed: true}
+		p := callPiece{index: legacyIndex, hasIndex: true}
 		p.readFunction(function)
-		r.call(p, 0)
+		r.emitCall(p, 0)
 	}
 }
 
-// some reports whether a value is non-empty.
-func some(raw []byte) bool {
+// isNonEmpty reports whether a value is non-empty.
+func isNonEmpty(raw []byte) bool {
 	switch string(raw) {
 	case "", "null", `""`, "[]":
 		return false
@@ -211,8 +211,8 @@ func some(raw []byte) bool {
 // legacyIndex separates a call in the old function_call form from the other calls.
 const legacyIndex = -1
 
-// content reads text, which may be a string or a list of parts.
-func (r *reply) content(raw []byte) {
+// readContent reads text, which may be a string or a list of parts.
+func (r *replyDecoder) readContent(raw []byte) {
 	if jsonscan.IsString(raw) {
 		r.addText(raw)
 		return
@@ -227,9 +227,9 @@ func (r *reply) content(raw []byte) {
 			case "text", "refusal":
 				r.addText(m.Val)
 			case "thinking": // a text, or a list of texts
-				r.emitThought(r.thoughtRunes.AddString(m.Val), "")
+				r.emitThought(r.thoughtJoiner.AddString(m.Val), "")
 				for e := jsonscan.Elements(m.Val); e.Next(); {
-					r.emitThought(r.thoughtRunes.AddString(jsonscan.Get(e.Val, "text")), "")
+					r.emitThought(r.thoughtJoiner.AddString(jsonscan.Get(e.Val, "text")), "")
 				}
 			}
 		}
@@ -237,26 +237,26 @@ func (r *reply) content(raw []byte) {
 }
 
 // addText passes on text of the answer.
-func (r *reply) addText(raw []byte) {
+func (r *replyDecoder) addText(raw []byte) {
 	if !jsonscan.IsString(raw) || len(raw) == 2 {
 		return
 	}
-	thought, text := r.opening.split(r.runes.AddString(raw))
+	thought, text := r.splitter.split(r.textJoiner.AddString(raw))
 	r.emitThought(thought, "")
 	r.emitText(text)
 }
 
-func (r *reply) emitText(text string) {
+func (r *replyDecoder) emitText(text string) {
 	if text == "" {
 		return
 	}
 	r.started = true
-	r.hasText = r.hasText || strings.Trim(text, white) != ""
-	r.put(provider.TextDelta(text))
+	r.hasText = r.hasText || strings.Trim(text, whiteSpace) != ""
+	r.emit(provider.TextDelta(text))
 }
 
-// thinking is the thinking in one delta. Some servers send the same text under two names; only one counts.
-type thinking struct {
+// thinkingDelta is the thinking in one delta. Some servers send the same text under two names; only one counts.
+type thinkingDelta struct {
 	field   string
 	text    []byte
 	details []byte
@@ -265,38 +265,38 @@ type thinking struct {
 // detailsField marks thinking that came only in reasoning_details.
 const detailsField = "reasoning_details"
 
-func (r *reply) emitThought(text, field string) {
+func (r *replyDecoder) emitThought(text, field string) {
 	if text == "" {
 		return
 	}
 	r.started = true
-	if r.opening.state == atStart {
-		r.opening.state = inAnswer // the server separates thinking from text itself
-		_, held := r.opening.flush()
+	if r.splitter.state == atStart {
+		r.splitter.state = inAnswer // the server separates thinking from text itself
+		_, held := r.splitter.flush()
 		r.emitText(held)
 	}
-	r.put(provider.ReasoningDelta{Text: text, Field: field})
+	r.emit(provider.ReasoningDelta{Text: text, Field: field})
 }
 
-// call passes on the n'th piece of a tool call in a delta, after any text held back.
-func (r *reply) call(p piece, n int) {
+// emitCall passes on the n'th piece of a tool call in a delta, after any text held back.
+func (r *replyDecoder) emitCall(p callPiece, n int) {
 	d, ok := r.calls.add(p, n)
 	r.started = r.started || len(r.calls.list) > 0
 	if ok {
 		r.flush()
-		r.put(d)
+		r.emit(d)
 	}
 }
 
 // flush emits the text held back.
-func (r *reply) flush() {
-	thought, text := r.opening.flush()
+func (r *replyDecoder) flush() {
+	thought, text := r.splitter.flush()
 	r.emitThought(thought, "")
 	r.emitText(text)
 }
 
-// finish records why the model stopped. Some servers report it twice; a sign of a cut-off takes precedence.
-func (r *reply) finish(reason string) {
+// recordStop records why the model stopped. Some servers report it twice; a sign of a cut-off takes precedence.
+func (r *replyDecoder) recordStop(reason string) {
 	switch strings.ToLower(reason) {
 	case "":
 		return
@@ -314,24 +314,24 @@ func (r *reply) finish(reason string) {
 	}
 }
 
-// count records usage; the last non-empty report counts.
-func (r *reply) count(raw []byte) {
+// recordUsage records usage; the last non-empty report counts.
+func (r *replyDecoder) recordUsage(raw []byte) {
 	var u chat.Usage
 	for m := jsonscan.Members(raw); m.Next(); {
 		switch string(m.Key) {
 		case "prompt_tokens", "input_tokens":
-			u.In = int(jsonscan.Figure(m.Val))
+			u.In = int(jsonscan.Float(m.Val))
 		case "completion_tokens", "output_tokens":
-			u.Out = int(jsonscan.Figure(m.Val))
+			u.Out = int(jsonscan.Float(m.Val))
 		case "prompt_cache_hit_tokens", "cached_tokens":
-			u.Cached = max(u.Cached, int(jsonscan.Figure(m.Val)))
+			u.Cached = max(u.Cached, int(jsonscan.Float(m.Val)))
 		case "prompt_tokens_details", "input_tokens_details":
-			u.Cached = max(u.Cached, int(jsonscan.Figure(jsonscan.Get(m.Val, "cached_tokens"))))
-			u.Written = max(u.Written, int(jsonscan.Figure(jsonscan.Get(m.Val, "cache_write_tokens"))))
+			u.Cached = max(u.Cached, int(jsonscan.Float(jsonscan.Get(m.Val, "cached_tokens"))))
+			u.CacheWritten = max(u.CacheWritten, int(jsonscan.Float(jsonscan.Get(m.Val, "cache_write_tokens"))))
 		case "completion_tokens_details", "output_tokens_details":
-			u.Reasoning = int(jsonscan.Figure(jsonscan.Get(m.Val, "reasoning_tokens")))
+			u.Reasoning = int(jsonscan.Float(jsonscan.Get(m.Val, "reasoning_tokens")))
 		case "cost":
-			u.Cost = jsonscan.Figure(m.Val)
+			u.Cost = jsonscan.Float(m.Val)
 		}
 	}
 	if u.In != 0 || u.Out != 0 {
@@ -340,26 +340,26 @@ func (r *reply) count(raw []byte) {
 }
 
 // End finishes a complete reply. It returns an error if the reply is empty.
-func (r *reply) End() error {
+func (r *replyDecoder) End() error {
 	if r.failure != nil {
 		return r.failure
 	}
-	r.emitThought(r.thoughtRunes.Flush(), r.field)
-	thought, text := r.opening.split(r.runes.Flush())
+	r.emitThought(r.thoughtJoiner.Flush(), r.thoughtField)
+	thought, text := r.splitter.split(r.textJoiner.Flush())
 	r.emitThought(thought, "")
 	r.emitText(text)
 	r.flush()
 	for i, k := range r.calls.list {
-		d := provider.CallDelta{Index: i, Args: k.runes.Flush()}
-		if !k.told {
-			k.told, d.ID, d.Name = true, k.id, k.name
+		d := provider.CallDelta{Index: i, Args: k.joiner.Flush()}
+		if !k.announced {
+			k.announced, d.ID, d.Name = true, k.id, k.name
 		}
 		if d.ID != "" || d.Name != "" || d.Args != "" {
-			r.put(d)
+			r.emit(d)
 		}
 	}
 	if d := r.details.json(); d != nil {
-		r.put(provider.ReasoningDelta{Field: cmp.Or(r.field, detailsField), Details: d})
+		r.emit(provider.ReasoningDelta{Field: cmp.Or(r.thoughtField, detailsField), Details: d})
 	}
-	return transport.Finish(r.put, r.hasText, len(r.calls.list), r.stop, r.usage)
+	return transport.Finish(r.emit, r.hasText, len(r.calls.list), r.stop, r.usage)
 }

@@ -13,7 +13,7 @@ import (
 // summary puts a reply in one line: thoughts, text, calls, stop.
 func summary(r provider.Reply) string {
 	var b strings.Builder
-	for p := range chat.Select[chat.Reasoning](r.Message) {
+	for p := range chat.PartsOf[chat.Reasoning](r.Message) {
 		fmt.Fprintf(&b, "(%s:%s%s) ", p.Field, p.Text, p.Details)
 	}
 	fmt.Fprintf(&b, "%q", r.Message.Text())

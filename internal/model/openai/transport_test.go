@@ -24,7 +24,7 @@ import (
 const secret = "sk-secret-0123456789"
 
 func hello() provider.Request {
-	return provider.Request{Model: "m", Messages: []chat.Message{chat.Say(chat.User, "hello")}}
+	return provider.Request{Model: "m", Messages: []chat.Message{chat.TextMessage(chat.User, "hello")}}
 }
 
 // collect asks c once.
@@ -168,7 +168,7 @@ func TestBaseURL(t *testing.T) {
 		"http://h/v1/chat/completions/":      "http://h/v1/chat/completions",
 		" https://h/d/x?api-version=2024-06": "https://h/d/x/chat/completions?api-version=2024-06",
 	} {
-		if u, err := transport.Endpoint(base, completions); err != nil || u.String() != want {
+		if u, err := transport.Endpoint(base, completionsPath); err != nil || u.String() != want {
 			t.Errorf("endpoint(%q) = %v, %v, want %s", base, u, err, want)
 		}
 	}

@@ -19,7 +19,7 @@ type Reply struct {
 	Stop    Stop
 	Usage   *chat.Usage
 	Model   string // the model that replied, if not the requested one
-	Sent    *chat.Sent
+	Sent    *chat.SentRequest
 }
 
 // Collect folds a stream into a Reply and passes each delta to watch.
@@ -28,25 +28,25 @@ type Reply struct {
 // If the stream fails, the Reply holds the text and reasoning so far,
 // and no tool call: a call in an incomplete message never runs.
 func Collect(deltas iter.Seq2[Delta, error], watch func(Delta) error) (Reply, error) {
-	var f folder
+	var f replyBuilder
 	for d, err := range deltas {
 		if err != nil {
-			return f.half(), err
+			return f.partial(), err
 		}
 		if err := watch(d); err != nil {
-			return f.half(), err
+			return f.partial(), err
 		}
 		f.add(d)
 	}
 	if !f.done {
-		return f.half(), &Error{Kind: ErrCutOff, Retryable: true, Err: errors.New("the stream ended early")}
+		return f.partial(), &Error{Kind: ErrCutOff, Retryable: true, Err: errors.New("the stream ended early")}
 	}
-	return f.whole(), nil
+	return f.complete(), nil
 }
 
-// folder builds a reply. Builders gather the pieces of a field, so
+// replyBuilder builds a reply. Builders gather the pieces of a field, so
 // that many small deltas cost no more than their bytes.
-type folder struct {
+type replyBuilder struct {
 	text, thought strings.Builder
 	field         string
 	details       json.RawMessage
@@ -61,7 +61,7 @@ type call struct {
 	extra    json.RawMessage
 }
 
-func (f *folder) add(d Delta) {
+func (f *replyBuilder) add(d Delta) {
 	switch d := d.(type) {
 	case TextDelta:
 		f.text.WriteString(string(d))
@@ -85,14 +85,14 @@ func (f *folder) add(d Delta) {
 			c.extra = d.Extra
 		}
 	case Restart:
-		*f = folder{}
+		*f = replyBuilder{}
 	case Done:
 		f.end, f.done = d, true
 	}
 }
 
-// half returns the received part of an incomplete reply.
-func (f *folder) half() Reply {
+// partial returns the received part of an incomplete reply.
+func (f *replyBuilder) partial() Reply {
 	m := chat.Message{Role: chat.Assistant}
 	if f.thought.Len() > 0 || f.details != nil {
 		m.Parts = append(m.Parts, chat.Reasoning{Text: f.thought.String(), Field: f.field, Details: f.details})
@@ -103,8 +103,8 @@ func (f *folder) half() Reply {
 	return Reply{Message: m}
 }
 
-func (f *folder) whole() Reply {
-	r := f.half()
+func (f *replyBuilder) complete() Reply {
+	r := f.partial()
 	r.Stop, r.Usage, r.Model, r.Sent = f.end.Stop, f.end.Usage, f.end.Model, f.end.Sent
 	if r.Stop == StopFilter {
 		return r
@@ -117,8 +117,8 @@ func (f *folder) whole() Reply {
 		}
 		taken[id] = true
 		tc := chat.ToolCall{ID: id, Name: c.name, Extra: c.extra}
-		tc.Args, tc.Broken = arguments(c.args.Bytes())
-		if r.Stop.Cut() && i == len(f.calls)-1 {
+		tc.Args, tc.Broken = parseArguments(c.args.Bytes())
+		if r.Stop.IsTruncated() && i == len(f.calls)-1 {
 			// It may be cut off even if it looks complete: some servers close what the model left open.
 			tc.Args, tc.Broken = json.RawMessage("{}"), cmp.Or(string(bytes.TrimSpace(c.args.Bytes())), "{")
 		}
@@ -127,13 +127,13 @@ func (f *folder) whole() Reply {
 	return r
 }
 
-// arguments interprets the arguments of a model's call: empty and null mean none,
+// parseArguments interprets the arguments of a model's call: empty and null mean none,
 // an object is used as is, a string holding an object is that object. Some servers
 // begin every call with an empty object and send the real one then.
-func arguments(raw []byte) (args json.RawMessage, broken string) {
+func parseArguments(raw []byte) (args json.RawMessage, broken string) {
 	raw = bytes.TrimSpace(raw)
 	if rest, ok := bytes.CutPrefix(raw, []byte(`{}`)); ok && bytes.HasPrefix(bytes.TrimSpace(rest), []byte(`{"`)) && json.Valid(rest) {
-		return arguments(rest)
+		return parseArguments(rest)
 	}
 	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) || bytes.Equal(raw, []byte(`""`)) {
 		return json.RawMessage("{}"), ""
@@ -141,10 +141,10 @@ func arguments(raw []byte) (args json.RawMessage, broken string) {
 	if raw[0] == '"' {
 		var s string
 		if json.Unmarshal(raw, &s) == nil {
-			return arguments([]byte(s))
+			return parseArguments([]byte(s))
 		}
 	}
-	if raw[0] != '{' || jsonscan.TooDeep(raw) || !json.Valid(raw) {
+	if raw[0] != '{' || jsonscan.IsTooDeep(raw) || !json.Valid(raw) {
 		return json.RawMessage("{}"), string(raw)
 	}
 	return json.RawMessage(raw), ""

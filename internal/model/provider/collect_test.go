@@ -68,7 +68,7 @@ func TestCollect(t *testing.T) {
 			chat.ToolCall{ID: "10", Name: "f", Args: []byte("{}"), Broken: `{}{"x":`},
 		}},
 		{"restart", []provider.Delta{
-			provider.TextDelta("old"), provider.ReasoningDelta{Text: "old", Field: "f"}, call(0, "a", "f", "{"), provider.Restart{Attempt: 2, Of: 3}, provider.TextDelta("new"), done,
+			provider.TextDelta("old"), provider.ReasoningDelta{Text: "old", Field: "f"}, call(0, "a", "f", "{"), provider.Restart{Attempt: 2, MaxAttempts: 3}, provider.TextDelta("new"), done,
 		}, []chat.Part{chat.Text("new")}},
 	} {
 		seen := 0

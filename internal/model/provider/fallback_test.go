@@ -25,7 +25,7 @@ func (h house) Stream(_ context.Context, req provider.Request) iter.Seq2[provide
 }
 
 func TestAnotherModelIsTriedWhereOneCannotBeHad(t *testing.T) {
-	gone := &provider.Error{Kind: provider.ErrNoModel}
+	gone := &provider.Error{Kind: provider.ErrUnknownModel}
 	busy := &provider.Error{Kind: provider.ErrOverloaded}
 	tests := []struct {
 		name   string

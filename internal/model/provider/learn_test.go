@@ -35,25 +35,25 @@ func hello(provider.Request) ([]provider.Delta, error) {
 
 // windows remembers what was found out, like a program does.
 type windows struct {
-	beside provider.Beside
+	beside provider.Background
 	kept   map[string]int
 	asked  int
 	by     string
 }
 
 // lookup asks as ask does, once for each model.
-func (w *windows) lookup(ask func(context.Context, string) int) provider.Lookup {
+func (w *windows) lookup(ask func(context.Context, string) int) provider.WindowLookup {
 	w.kept = make(map[string]int)
-	return provider.Lookup{
-		Due:  func(model string, _ int) bool { _, has := w.kept[model]; return !has },
-		Ask:  func(ctx context.Context, model string) int { w.asked++; return ask(ctx, model) },
-		Keep: func(model string, n int) { w.kept[model] = n },
-		Replied: func(_, by string) bool {
+	return provider.WindowLookup{
+		IsDue: func(model string, _ int) bool { _, has := w.kept[model]; return !has },
+		Ask:   func(ctx context.Context, model string) int { w.asked++; return ask(ctx, model) },
+		Save:  func(model string, n int) { w.kept[model] = n },
+		RecordReply: func(_, by string) bool {
 			was := w.by
 			w.by = by
 			return was != "" && was != by
 		},
-		Beside: &w.beside,
+		Background: &w.beside,
 	}
 }
 
@@ -70,7 +70,7 @@ func deltas(ctx context.Context, p provider.Provider, model string) (all []provi
 func TestAServerIsAskedOnceBesideTheReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w windows
-		p := provider.Learn(replies(hello), w.lookup(func(_ context.Context, model string) int {
+		p := provider.LearnWindows(replies(hello), w.lookup(func(_ context.Context, model string) int {
 			time.Sleep(time.Second) // the reply does not wait
 			return map[string]int{"small": 4096}[model]
 		}))
@@ -105,7 +105,7 @@ func TestARequestThatCannotFitIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sent := 0
 		var w windows
-		p := provider.Learn(replies(func(r provider.Request) ([]provider.Delta, error) { sent++; return hello(r) }),
+		p := provider.LearnWindows(replies(func(r provider.Request) ([]provider.Delta, error) { sent++; return hello(r) }),
 			w.lookup(func(context.Context, string) int { return 4096 }))
 		defer w.beside.Close()
 		_, _ = deltas(t.Context(), p, "m")
@@ -127,7 +127,7 @@ func TestASilentServerIsNotWaitedForAtTheEnd(t *testing.T) {
 		var w windows
 		ended := 0
 		ask := func(ctx context.Context, _ string) int { <-ctx.Done(); ended++; return 0 }
-		p := provider.Learn(replies(hello), w.lookup(ask))
+		p := provider.LearnWindows(replies(hello), w.lookup(ask))
 		for i, model := range []string{"m", "m", "another"} { // a session after the end of another asks, too
 			if got, err := deltas(t.Context(), p, model); err != nil || len(got) != 2 {
 				t.Errorf("%v %v", got, err)
@@ -159,7 +159,7 @@ func TestAComplaintAsksAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var w windows
-				p := provider.Learn(replies(tt.reply), w.lookup(func(context.Context, string) int { return 4096 }))
+				p := provider.LearnWindows(replies(tt.reply), w.lookup(func(context.Context, string) int { return 4096 }))
 				defer w.beside.Close()
 				w.kept["m"] = 8192
 				for range 6 {
@@ -186,7 +186,7 @@ func TestAnAnswerDoesNotReplaceARefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w windows
 		reply := hello
-		p := provider.Learn(replies(func(r provider.Request) ([]provider.Delta, error) { return reply(r) }),
+		p := provider.LearnWindows(replies(func(r provider.Request) ([]provider.Delta, error) { return reply(r) }),
 			w.lookup(func(context.Context, string) int { time.Sleep(time.Second); return 131072 }))
 		_, _ = deltas(t.Context(), p, "m")
 		reply = refusal(1024)
@@ -203,7 +203,7 @@ func TestAnotherModelAtTheAddressIsAskedAbout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w windows
 		by := "a"
-		p := provider.Learn(replies(func(provider.Request) ([]provider.Delta, error) {
+		p := provider.LearnWindows(replies(func(provider.Request) ([]provider.Delta, error) {
 			return []provider.Delta{provider.Done{Stop: provider.StopEnd, Model: by}}, nil
 		}), w.lookup(func(context.Context, string) int { return 4096 }))
 		defer w.beside.Close()
@@ -221,8 +221,8 @@ func TestAnotherModelAtTheAddressIsAskedAbout(t *testing.T) {
 func TestASlowModelIsAskedAboutWhenItReplies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w windows
-		p := provider.Learn(replies(func(provider.Request) ([]provider.Delta, error) {
-			return []provider.Delta{provider.Waiting{Waited: time.Minute}}, errors.New("gone")
+		p := provider.LearnWindows(replies(func(provider.Request) ([]provider.Delta, error) {
+			return []provider.Delta{provider.Waiting{Elapsed: time.Minute}}, errors.New("gone")
 		}), w.lookup(func(context.Context, string) int { return 4096 }))
 		defer w.beside.Close()
 		_, _ = deltas(t.Context(), p, "m")

@@ -50,7 +50,7 @@ func ThinkingTokens(effort string) int {
 
 // Prompt returns a request with one message and no tools.
 func Prompt(model, words string) Request {
-	return Request{Model: model, Messages: []chat.Message{chat.Say(chat.User, words)}}
+	return Request{Model: model, Messages: []chat.Message{chat.TextMessage(chat.User, words)}}
 }
 
 // ToolSpec describes a tool to the model.
@@ -87,24 +87,24 @@ type (
 
 	// Restart voids all earlier deltas: the request is sent again, as attempt number Attempt of Of, after Wait.
 	Restart struct {
-		Attempt, Of int
-		Wait        time.Duration
-		Err         error
+		Attempt, MaxAttempts int
+		Wait                 time.Duration
+		Err                  error
 	}
 
 	// Waiting reports that no part of the reply has come yet, and for how long.
 	Waiting struct {
-		Waited   time.Duration
-		Loading  bool // the server has to load the model first
-		Read, Of int  // how much of the request the model has read, in tokens; zero if unknown
+		Elapsed                 time.Duration
+		Loading                 bool // the server has to load the model first
+		ReadTokens, TotalTokens int  // how much of the request the model has read, in tokens; zero if unknown
 	}
 
 	// Spent is an estimate of usage that Done does not report: of an incomplete
 	// attempt or, under a budget, of a reply without a usage figure.
 	Spent struct {
-		Model string
-		Usage chat.Usage
-		Whole bool // the reply arrived
+		Model    string
+		Usage    chat.Usage
+		Complete bool // the reply arrived
 	}
 
 	// Window is the server's own context window in tokens, for a request
@@ -114,9 +114,9 @@ type (
 	// Done ends a complete reply.
 	Done struct {
 		Stop  Stop
-		Usage *chat.Usage // nil if the provider did not say
-		Model string      // the model that replied, if not the requested one
-		Sent  *chat.Sent  // the request as sent; nil if the provider did not say
+		Usage *chat.Usage       // nil if the provider did not say
+		Model string            // the model that replied, if not the requested one
+		Sent  *chat.SentRequest // the request as sent; nil if the provider did not say
 	}
 )
 
@@ -142,15 +142,15 @@ const (
 	StopSize   Stop = "size"   // it exceeded [LongestReply]; coder stopped reading
 )
 
-// LongestReply is the maximum size of a reply in bytes: text, thinking and the arguments of calls together.
-const LongestReply = 16 << 20
+// MaxReplyBytes is the maximum size of a reply in bytes: text, thinking and the arguments of calls together.
+const MaxReplyBytes = 16 << 20
 
-// LongestArguments is the part of [LongestReply] that arguments may fill:
+// MaxArgumentBytes is the part of [MaxReplyBytes] that arguments may fill:
 // they are stored, read, shown and recorded once more than text.
-const LongestArguments = LongestReply / argWeight
+const MaxArgumentBytes = MaxReplyBytes / argWeight
 
-// Cut reports whether the last call of a reply with this stop may be incomplete.
-func (s Stop) Cut() bool { return s == StopLength || s == StopSize }
+// IsTruncated reports whether the last call of a reply with this stop may be incomplete.
+func (s Stop) IsTruncated() bool { return s == StopLength || s == StopSize }
 
 // Failures a caller may want to act on. Test with errors.Is.
 var (
@@ -158,7 +158,7 @@ var (
 	ErrRateLimited    = errors.New("rate limited")
 	ErrQuota          = errors.New("quota exceeded")
 	ErrAuth           = errors.New("not authorized")
-	ErrNoModel        = errors.New("no such model")
+	ErrUnknownModel   = errors.New("no such model")
 	ErrOverloaded     = errors.New("provider overloaded")
 	ErrLoading        = errors.New("the model is loading")
 	ErrUnreachable    = errors.New("cannot reach the provider")
@@ -169,13 +169,13 @@ var (
 	ErrNoImages       = errors.New("the model does not accept images")
 )
 
-// codes are short stable names of the failures above, for records and other programs.
-var codes = []struct {
+// errorCodes are short stable names of the failures above, for records and other programs.
+var errorCodes = []struct {
 	is   error
 	code string
 }{
 	{ErrContextTooLong, "context_length_exceeded"},
-	{ErrNoModel, "model_not_found"},
+	{ErrUnknownModel, "model_not_found"},
 	{ErrAuth, "unauthorized"},
 	{ErrQuota, "quota_exceeded"},
 	{ErrRateLimited, "rate_limited"},
@@ -192,7 +192,7 @@ var codes = []struct {
 // Code returns the name of the failure err, "provider_error" if
 // it has no name, or "" if err is not a provider's failure.
 func Code(err error) string {
-	for _, c := range codes {
+	for _, c := range errorCodes {
 		if errors.Is(err, c.is) {
 			return c.code
 		}

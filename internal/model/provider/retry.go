@@ -14,31 +14,31 @@ import (
 
 // Backoff configures retries. Zero fields mean the defaults.
 type Backoff struct {
-	Retries int                                              // attempts after the first
-	First   time.Duration                                    // wait before the first retry; doubles each time
-	Most    time.Duration                                    // longest wait that coder chooses
-	Obey    time.Duration                                    // longest wait that a provider may ask for
-	Jitter  func() float64                                   // in [0,1); nil means none
-	Sleep   func(ctx context.Context, d time.Duration) error // nil means real time
+	Retries       int                                              // attempts after the first
+	FirstWait     time.Duration                                    // wait before the first retry; doubles each time
+	MaxWait       time.Duration                                    // longest wait that coder chooses
+	MaxServerWait time.Duration                                    // longest wait that a provider may ask for
+	Jitter        func() float64                                   // in [0,1); nil means none
+	Sleep         func(ctx context.Context, d time.Duration) error // nil means real time
 }
 
 const (
-	firstWait = 500 * time.Millisecond
-	mostWait  = 20 * time.Second
-	obeyWait  = 60 * time.Second
+	defaultFirstWait     = 500 * time.Millisecond
+	defaultMaxWait       = 20 * time.Second
+	defaultMaxServerWait = 60 * time.Second
 
 	// While a server loads its model, coder asks it again at this interval, up to this limit.
-	loadingPause = 2 * time.Second
-	loadingMost  = 10 * time.Minute
+	loadingInterval = 2 * time.Second
+	loadingTimeout  = 10 * time.Minute
 )
 
 // Retry wraps p and retries failures that may pass. The sequence announces each new attempt with a [Restart].
 // If a provider asks for a longer wait than b.Obey, the request fails at once. A server that is loading its
 // model is waited for; that is not an attempt, and the sequence reports it with [Waiting].
 func Retry(p Provider, b Backoff) Provider {
-	b.First = cmp.Or(max(b.First, 0), firstWait)
-	b.Most = cmp.Or(max(b.Most, 0), mostWait)
-	b.Obey = cmp.Or(max(b.Obey, 0), obeyWait)
+	b.FirstWait = cmp.Or(max(b.FirstWait, 0), defaultFirstWait)
+	b.MaxWait = cmp.Or(max(b.MaxWait, 0), defaultMaxWait)
+	b.MaxServerWait = cmp.Or(max(b.MaxServerWait, 0), defaultMaxServerWait)
 	if b.Sleep == nil {
 		b.Sleep = clock.Sleep
 	}
@@ -46,39 +46,39 @@ func Retry(p Provider, b Backoff) Provider {
 }
 
 type retrier struct {
-	next Provider
-	b    Backoff
+	next    Provider
+	backoff Backoff
 }
 
 func (r retrier) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
 		var loading time.Duration
 		for attempt := 1; ; attempt++ {
-			failure, goOn := r.once(ctx, req, yield)
+			failure, goOn := r.tryOnce(ctx, req, yield)
 			if !goOn {
 				return
 			}
-			if errors.Is(failure, ErrLoading) && loading < loadingMost {
-				if !yield(Waiting{Waited: loading, Loading: true}, nil) {
+			if errors.Is(failure, ErrLoading) && loading < loadingTimeout {
+				if !yield(Waiting{Elapsed: loading, Loading: true}, nil) {
 					return
 				}
-				if err := r.b.Sleep(ctx, loadingPause); err != nil {
+				if err := r.backoff.Sleep(ctx, loadingInterval); err != nil {
 					yield(nil, err)
 					return
 				}
-				loading += loadingPause
+				loading += loadingInterval
 				attempt--
 				continue
 			}
-			wait, again := r.wait(failure, attempt)
+			wait, again := r.retryDelay(failure, attempt)
 			if !again {
 				yield(nil, failure)
 				return
 			}
-			if !yield(Restart{Attempt: attempt + 1, Of: r.b.Retries + 1, Wait: wait, Err: failure}, nil) {
+			if !yield(Restart{Attempt: attempt + 1, MaxAttempts: r.backoff.Retries + 1, Wait: wait, Err: failure}, nil) {
 				return
 			}
-			if err := r.b.Sleep(ctx, wait); err != nil {
+			if err := r.backoff.Sleep(ctx, wait); err != nil {
 				yield(nil, err)
 				return
 			}
@@ -86,9 +86,9 @@ func (r retrier) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error
 	}
 }
 
-// once passes on one attempt. goOn is false when the sequence is
+// tryOnce passes on one attempt. goOn is false when the sequence is
 // over: the reply is complete, the consumer left, or ctx ended.
-func (r retrier) once(ctx context.Context, req Request, yield func(Delta, error) bool) (failure error, goOn bool) {
+func (r retrier) tryOnce(ctx context.Context, req Request, yield func(Delta, error) bool) (failure error, goOn bool) {
 	for d, err := range r.next.Stream(ctx, req) {
 		if err != nil {
 			if ctx.Err() != nil {
@@ -107,21 +107,21 @@ func (r retrier) once(ctx context.Context, req Request, yield func(Delta, error)
 	return &Error{Kind: ErrCutOff, Retryable: true, Err: errors.New("the stream ended early")}, true
 }
 
-// wait decides whether to try again after failure, and how long to wait.
-func (r retrier) wait(failure error, attempt int) (time.Duration, bool) {
+// retryDelay decides whether to try again after failure, and how long to wait.
+func (r retrier) retryDelay(failure error, attempt int) (time.Duration, bool) {
 	e, ok := errors.AsType[*Error](failure)
-	if attempt > r.b.Retries || !ok || !e.Retryable || errors.Is(failure, ErrLoading) {
+	if attempt > r.backoff.Retries || !ok || !e.Retryable || errors.Is(failure, ErrLoading) {
 		return 0, false
 	}
 	if e.RetryAfter > 0 {
-		return e.RetryAfter, e.RetryAfter <= r.b.Obey
+		return e.RetryAfter, e.RetryAfter <= r.backoff.MaxServerWait
 	}
-	d := r.b.Most
+	d := r.backoff.MaxWait
 	if shift := attempt - 1; shift < 16 {
-		d = min(r.b.First<<shift, r.b.Most)
+		d = min(r.backoff.FirstWait<<shift, r.backoff.MaxWait)
 	}
-	if r.b.Jitter != nil {
-		d = d/2 + time.Duration(r.b.Jitter()*float64(d/2))
+	if r.backoff.Jitter != nil {
+		d = d/2 + time.Duration(r.backoff.Jitter()*float64(d/2))
 	}
 	return d, true
 }
@@ -149,7 +149,7 @@ func (f fallback) Stream(ctx context.Context, req Request) iter.Seq2[Delta, erro
 			if i > 0 && model == asked {
 				continue
 			}
-			if i > 0 && !yield(Restart{Attempt: i + 1, Of: len(f.models) + 1, Err: fmt.Errorf("%w; trying %s instead", failure, model)}, nil) {
+			if i > 0 && !yield(Restart{Attempt: i + 1, MaxAttempts: len(f.models) + 1, Err: fmt.Errorf("%w; trying %s instead", failure, model)}, nil) {
 				return
 			}
 			req.Model = model
@@ -162,11 +162,11 @@ func (f fallback) Stream(ctx context.Context, req Request) iter.Seq2[Delta, erro
 				return yield(d, err)
 			}
 			var goOn bool
-			if failure, goOn = (retrier{next: f.next}).once(ctx, req, signed); !goOn {
+			if failure, goOn = (retrier{next: f.next}).tryOnce(ctx, req, signed); !goOn {
 				return
 			}
 			e, ok := errors.AsType[*Error](failure)
-			if !(ok && e.Status >= 500) && !slices.ContainsFunc(passing, func(kind error) bool { return errors.Is(failure, kind) }) {
+			if !(ok && e.Status >= 500) && !slices.ContainsFunc(fallbackErrors, func(kind error) bool { return errors.Is(failure, kind) }) {
 				break
 			}
 		}
@@ -174,5 +174,5 @@ func (f fallback) Stream(ctx context.Context, req Request) iter.Seq2[Delta, erro
 	}
 }
 
-// passing are failures of one model that another may not have.
-var passing = []error{ErrNoModel, ErrOverloaded, ErrLoading, ErrRateLimited, ErrUnreachable, ErrCutOff}
+// fallbackErrors are failures of one model that another may not have.
+var fallbackErrors = []error{ErrUnknownModel, ErrOverloaded, ErrLoading, ErrRateLimited, ErrUnreachable, ErrCutOff}

@@ -39,7 +39,7 @@ func (f *failing) Stream(ctx context.Context, _ provider.Request) iter.Seq2[prov
 	}
 }
 
-func passing(wait time.Duration) error {
+func fallbackErrors(wait time.Duration) error {
 	return &provider.Error{Kind: provider.ErrRateLimited, Retryable: true, RetryAfter: wait, Err: errors.New("slow down")}
 }
 
@@ -54,17 +54,17 @@ func TestRetry(t *testing.T) {
 		text     string
 	}{
 		{"no failure", nil, provider.Backoff{Retries: 3}, nil, nil, "try 1"},
-		{"waits double", []error{passing(0), passing(0), passing(0)}, provider.Backoff{Retries: 3, First: time.Second}, []time.Duration{1e9, 2e9, 4e9}, nil, "try 4"},
-		{"waits have a limit", []error{passing(0), passing(0), passing(0)}, provider.Backoff{Retries: 3, First: time.Second, Most: 2 * time.Second}, []time.Duration{1e9, 2e9, 2e9}, nil, "try 4"},
-		{"by default", []error{passing(0), passing(0)}, provider.Backoff{Retries: 3}, []time.Duration{5e8, 1e9}, nil, "try 3"},
-		{"jitter", []error{passing(0), passing(0)}, provider.Backoff{Retries: 3, First: time.Second, Jitter: func() float64 { return 0.5 }}, []time.Duration{75e7, 15e8}, nil, "try 3"},
-		{"the provider says how long", []error{passing(7 * time.Second), passing(0)}, provider.Backoff{Retries: 3, First: time.Second}, []time.Duration{7e9, 2e9}, nil, "try 3"},
-		{"too long", []error{passing(time.Hour)}, provider.Backoff{Retries: 3}, nil, provider.ErrRateLimited, "try 1"},
-		{"too often", []error{passing(0), passing(0), passing(0)}, provider.Backoff{Retries: 2, First: time.Second}, []time.Duration{1e9, 2e9}, provider.ErrRateLimited, "try 3"},
-		{"no retries", []error{passing(0)}, provider.Backoff{}, nil, provider.ErrRateLimited, "try 1"},
+		{"waits double", []error{fallbackErrors(0), fallbackErrors(0), fallbackErrors(0)}, provider.Backoff{Retries: 3, FirstWait: time.Second}, []time.Duration{1e9, 2e9, 4e9}, nil, "try 4"},
+		{"waits have a limit", []error{fallbackErrors(0), fallbackErrors(0), fallbackErrors(0)}, provider.Backoff{Retries: 3, FirstWait: time.Second, MaxWait: 2 * time.Second}, []time.Duration{1e9, 2e9, 2e9}, nil, "try 4"},
+		{"by default", []error{fallbackErrors(0), fallbackErrors(0)}, provider.Backoff{Retries: 3}, []time.Duration{5e8, 1e9}, nil, "try 3"},
+		{"jitter", []error{fallbackErrors(0), fallbackErrors(0)}, provider.Backoff{Retries: 3, FirstWait: time.Second, Jitter: func() float64 { return 0.5 }}, []time.Duration{75e7, 15e8}, nil, "try 3"},
+		{"the provider says how long", []error{fallbackErrors(7 * time.Second), fallbackErrors(0)}, provider.Backoff{Retries: 3, FirstWait: time.Second}, []time.Duration{7e9, 2e9}, nil, "try 3"},
+		{"too long", []error{fallbackErrors(time.Hour)}, provider.Backoff{Retries: 3}, nil, provider.ErrRateLimited, "try 1"},
+		{"too often", []error{fallbackErrors(0), fallbackErrors(0), fallbackErrors(0)}, provider.Backoff{Retries: 2, FirstWait: time.Second}, []time.Duration{1e9, 2e9}, provider.ErrRateLimited, "try 3"},
+		{"no retries", []error{fallbackErrors(0)}, provider.Backoff{}, nil, provider.ErrRateLimited, "try 1"},
 		{"a failure that lasts", []error{lasting}, provider.Backoff{Retries: 3}, nil, provider.ErrAuth, "try 1"},
-		{"a stream that just ends", []error{nil}, provider.Backoff{Retries: 3, First: time.Second}, []time.Duration{1e9}, nil, "try 2"},
-		{"many failures", repeat(passing(0), 30), provider.Backoff{Retries: 30, First: time.Hour, Most: time.Hour}, repeat(time.Hour, 30), nil, "try 31"},
+		{"a stream that just ends", []error{nil}, provider.Backoff{Retries: 3, FirstWait: time.Second}, []time.Duration{1e9}, nil, "try 2"},
+		{"many failures", repeat(fallbackErrors(0), 30), provider.Backoff{Retries: 30, FirstWait: time.Hour, MaxWait: time.Hour}, repeat(time.Hour, 30), nil, "try 31"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestRetry(t *testing.T) {
 				r, err := provider.Collect(provider.Retry(&failing{failures: tc.failures}, tc.b).Stream(t.Context(), provider.Request{}), func(d provider.Delta) error {
 					if again, ok := d.(provider.Restart); ok {
 						waits = append(waits, again.Wait)
-						if again.Attempt != len(waits)+1 || again.Of != tc.b.Retries+1 || again.Err == nil {
+						if again.Attempt != len(waits)+1 || again.MaxAttempts != tc.b.Retries+1 || again.Err == nil {
 							t.Errorf("restart %+v", again)
 						}
 					}
@@ -106,8 +106,8 @@ func TestRetryStopsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		f := &failing{failures: repeat(passing(0), 30)}
-		_, err := provider.Collect(provider.Retry(f, provider.Backoff{Retries: 30, First: 2 * time.Second, Most: 2 * time.Second}).Stream(ctx, provider.Request{}), unwatched)
+		f := &failing{failures: repeat(fallbackErrors(0), 30)}
+		_, err := provider.Collect(provider.Retry(f, provider.Backoff{Retries: 30, FirstWait: 2 * time.Second, MaxWait: 2 * time.Second}).Stream(ctx, provider.Request{}), unwatched)
 		if err != context.DeadlineExceeded || f.asked != 2 {
 			t.Errorf("%v after %d attempts", err, f.asked)
 		}
@@ -115,7 +115,7 @@ func TestRetryStopsWithTheContext(t *testing.T) {
 }
 
 func TestRetryStopsWhenNobodyListens(t *testing.T) {
-	f := &failing{failures: repeat(passing(0), 30)}
+	f := &failing{failures: repeat(fallbackErrors(0), 30)}
 	for d := range provider.Retry(f, provider.Backoff{Retries: 30}).Stream(t.Context(), provider.Request{}) {
 		if _, again := d.(provider.Restart); again {
 			break
@@ -137,17 +137,17 @@ func TestAServerThatLoadsItsModelIsWaitedFor(t *testing.T) {
 		err      error
 	}{
 		{"for a minute", repeat(error(loading), 30), time.Minute, nil},
-		{"then busy", append(repeat(error(loading), 5), passing(0)), 11 * time.Second, nil},
-		{"busy, then loading", append([]error{passing(0)}, repeat(error(loading), 5)...), 11 * time.Second, nil},
+		{"then busy", append(repeat(error(loading), 5), fallbackErrors(0)), 11 * time.Second, nil},
+		{"busy, then loading", append([]error{fallbackErrors(0)}, repeat(error(loading), 5)...), 11 * time.Second, nil},
 		{"for ever", repeat(error(loading), 1000), 10 * time.Minute, provider.ErrLoading},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
 				var told time.Duration
-				_, err := provider.Collect(provider.Retry(&failing{failures: tc.failures}, provider.Backoff{Retries: 1, First: time.Second}).Stream(t.Context(), provider.Request{}), func(d provider.Delta) error {
+				_, err := provider.Collect(provider.Retry(&failing{failures: tc.failures}, provider.Backoff{Retries: 1, FirstWait: time.Second}).Stream(t.Context(), provider.Request{}), func(d provider.Delta) error {
 					if w, ok := d.(provider.Waiting); ok {
-						if !w.Loading || w.Waited != told {
+						if !w.Loading || w.Elapsed != told {
 							t.Errorf("told %+v, want %v", w, told)
 						}
 						told += 2 * time.Second

@@ -12,34 +12,34 @@ import (
 	"coder/internal/core/chat"
 )
 
-// Blind tracks the models that rejected images in this process. The zero value is ready for use.
-type Blind struct {
-	mu     sync.Mutex // guards the fields below
-	models map[string]bool
-	bare   map[*chat.Part]chat.Message // messages without images, by the original's first part
+// ImageRefusals tracks the models that rejected images in this process. The zero value is ready for use.
+type ImageRefusals struct {
+	mu       sync.Mutex // guards the fields below
+	models   map[string]bool
+	stripped map[*chat.Part]chat.Message // messages without images, by the original's first part
 }
 
-// Is reports whether a model rejected images.
-func (b *Blind) Is(model string) bool {
+// HasRefused reports whether a model rejected images.
+func (b *ImageRefusals) HasRefused(model string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.models[model]
 }
 
-func (b *Blind) learn(model string) {
+func (b *ImageRefusals) record(model string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.models == nil {
-		b.models, b.bare = make(map[string]bool), make(map[*chat.Part]chat.Message)
+		b.models, b.stripped = make(map[string]bool), make(map[*chat.Part]chat.Message)
 	}
 	b.models[model] = true
 }
 
-// pictureGone replaces an image for a model without vision.
-const pictureGone = chat.Text("[an image was here; this model does not accept images]")
+// imagePlaceholder replaces an image for a model without vision.
+const imagePlaceholder = chat.Text("[an image was here; this model does not accept images]")
 
-// without returns messages without their images. The same message always gives the same result.
-func (b *Blind) without(messages []chat.Message) []chat.Message {
+// stripImages returns messages without their images. The same message always gives the same result.
+func (b *ImageRefusals) stripImages(messages []chat.Message) []chat.Message {
 	if !slices.ContainsFunc(messages, hasImage) {
 		return messages
 	}
@@ -50,15 +50,15 @@ func (b *Blind) without(messages []chat.Message) []chat.Message {
 		if !hasImage(m) {
 			continue
 		}
-		bare, known := b.bare[&m.Parts[0]]
+		bare, known := b.stripped[&m.Parts[0]]
 		if !known {
 			bare = chat.Message{Role: m.Role, Parts: slices.Clone(m.Parts)}
 			for j, p := range bare.Parts {
 				if _, ok := p.(chat.Image); ok {
-					bare.Parts[j] = pictureGone
+					bare.Parts[j] = imagePlaceholder
 				}
 			}
-			b.bare[&m.Parts[0]] = bare
+			b.stripped[&m.Parts[0]] = bare
 		}
 		messages[i] = bare
 	}
@@ -69,31 +69,31 @@ func hasImage(m chat.Message) bool {
 	return slices.ContainsFunc(m.Parts, func(p chat.Part) bool { _, ok := p.(chat.Image); return ok })
 }
 
-// Sight wraps p for models that may not support images. A model that rejects an
+// ImageFallback wraps p for models that may not support images. A model that rejects an
 // image gets no more images. If the images are older than the model's last reply,
 // Sight resends the request without them; otherwise the error is [ErrNoImages].
-func Sight(p Provider, blind *Blind) Provider { return sight{p, blind} }
+func ImageFallback(p Provider, blind *ImageRefusals) Provider { return imageFallback{p, blind} }
 
-type sight struct {
-	next  Provider
-	blind *Blind
+type imageFallback struct {
+	next     Provider
+	refusals *ImageRefusals
 }
 
-func (s sight) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
+func (s imageFallback) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
-		if s.blind.Is(req.Model) {
-			req.Messages = s.blind.without(req.Messages)
+		if s.refusals.HasRefused(req.Model) {
+			req.Messages = s.refusals.stripImages(req.Messages)
 		}
 		for d, err := range s.next.Stream(ctx, req) {
 			e, ok := errors.AsType[*Error](err)
-			if !ok || !refusesImages(e) || !slices.ContainsFunc(req.Messages, hasImage) {
+			if !ok || !isImageRefusal(e) || !slices.ContainsFunc(req.Messages, hasImage) {
 				if !yield(d, err) {
 					return
 				}
 				continue
 			}
-			s.blind.learn(req.Model)
-			if !newImage(req.Messages) {
+			s.refusals.record(req.Model)
+			if !hasNewImage(req.Messages) {
 				for d, err := range s.Stream(ctx, req) {
 					if !yield(d, err) {
 						return
@@ -107,8 +107,8 @@ func (s sight) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] 
 	}
 }
 
-// newImage reports whether an image is newer than the model's last reply.
-func newImage(messages []chat.Message) bool {
+// hasNewImage reports whether an image is newer than the model's last reply.
+func hasNewImage(messages []chat.Message) bool {
 	for _, m := range slices.Backward(messages) {
 		if m.Role == chat.Assistant {
 			return false
@@ -120,25 +120,25 @@ func newImage(messages []chat.Message) bool {
 	return false
 }
 
-// refusesImages reports whether a server says that a model
+// isImageRefusal reports whether a server says that a model
 // supports no images, rather than that an image is invalid.
-func refusesImages(e *Error) bool {
+func isImageRefusal(e *Error) bool {
 	if e.Kind == ErrNoImages {
 		return true
 	}
 	if e.Err == nil || e.Status < 400 || e.Retryable && e.Status != 500 || errors.Is(e, ErrAuth) || errors.Is(e, ErrRateLimited) {
 		return false
 	}
-	p, text := imageWords(), strings.ToLower(e.Err.Error())
+	p, text := imageErrorPatterns(), strings.ToLower(e.Err.Error())
 	return p.refusal.MatchString(text) && !p.flaw.MatchString(text)
 }
 
-type imageWordings struct{ refusal, flaw *regexp.Regexp }
+type imagePatterns struct{ refusal, flaw *regexp.Regexp }
 
-// imageWords matches the words of vendors, in lower case.
-var imageWords = sync.OnceValue(func() imageWordings {
+// imageErrorPatterns matches the words of vendors, in lower case.
+var imageErrorPatterns = sync.OnceValue(func() imagePatterns {
 	const image = "(images?|image[_ ]urls?|input_image|image[_ ]inputs?|vision|multi-?modal\\w*|pictures?|pdfs?|documents?|input_file)\\b"
-	return imageWordings{
+	return imagePatterns{
 		refusal: regexp.MustCompile(strings.Join([]string{
 			`(not|n't|n’t|no)( currently)? (support|accept|allow|take)\w*[^.]{0,40}\b` + image,
 			`\b` + image + `[^.]{0,60}(not (currently )?(supported|enabled|allowed|available|accepted)|unsupported|only supported by)`,

@@ -37,31 +37,31 @@ func TestAModelThatRefusesPicturesIsNotSentThemAgain(t *testing.T) {
 		server := replies(func(r provider.Request) ([]provider.Delta, error) {
 			sent = append(sent, r.Messages)
 			for _, m := range r.Messages {
-				for range chat.Select[chat.Image](m) {
+				for range chat.PartsOf[chat.Image](m) {
 					return nil, &provider.Error{Kind: provider.ErrBadRequest, Status: 400, Err: errors.New(words)}
 				}
 			}
 			return hello(r)
 		})
-		var blind provider.Blind
-		p := provider.Sight(server, &blind)
+		var blind provider.ImageRefusals
+		p := provider.ImageFallback(server, &blind)
 		ask := func(messages ...chat.Message) error {
 			_, err := provider.Collect(p.Stream(t.Context(), provider.Request{Model: "m", Messages: messages}), unwatched)
 			return err
 		}
-		if err := ask(shown); errors.Is(err, provider.ErrNoImages) != refuses || blind.Is("m") != refuses || err == nil {
+		if err := ask(shown); errors.Is(err, provider.ErrNoImages) != refuses || blind.HasRefused("m") != refuses || err == nil {
 			t.Errorf("%q: %v", words, err)
 		}
 		if !refuses {
 			continue
 		}
-		if err := ask(shown, chat.Say(chat.User, "again")); err != nil {
+		if err := ask(shown, chat.TextMessage(chat.User, "again")); err != nil {
 			t.Errorf("%q: the next request: %v", words, err)
 		}
-		if err := ask(shown, chat.Say(chat.User, "and again")); err != nil || !chat.Same(sent[1][0], sent[2][0]) {
+		if err := ask(shown, chat.TextMessage(chat.User, "and again")); err != nil || !chat.IsSame(sent[1][0], sent[2][0]) {
 			t.Errorf("%q: the message without its picture is another one each time, or %v", words, err)
 		}
-		if blind.Is("other") {
+		if blind.HasRefused("other") {
 			t.Error("another model counts as blind")
 		}
 	}
@@ -70,13 +70,13 @@ func TestAModelThatRefusesPicturesIsNotSentThemAgain(t *testing.T) {
 func TestAnOldPictureDoesNotKeepARequestFromBeingSent(t *testing.T) {
 	shown := chat.Message{Role: chat.User, Parts: []chat.Part{chat.Image{MediaType: "image/png"}}}
 	asked := 0
-	p := provider.Sight(replies(func(r provider.Request) ([]provider.Delta, error) {
+	p := provider.ImageFallback(replies(func(r provider.Request) ([]provider.Delta, error) {
 		if asked++; asked == 1 {
 			return nil, &provider.Error{Status: 400, Err: errors.New("no images are supported: images are not supported")}
 		}
 		return hello(r)
-	}), new(provider.Blind))
-	r, err := provider.Collect(p.Stream(t.Context(), provider.Request{Messages: []chat.Message{shown, chat.Say(chat.Assistant, "I see"), chat.Say(chat.User, "go on")}}), unwatched)
+	}), new(provider.ImageRefusals))
+	r, err := provider.Collect(p.Stream(t.Context(), provider.Request{Messages: []chat.Message{shown, chat.TextMessage(chat.Assistant, "I see"), chat.TextMessage(chat.User, "go on")}}), unwatched)
 	if err != nil || r.Message.Text() != "hi" || asked != 2 {
 		t.Errorf("%q, %v, asked %d times", r.Message.Text(), err, asked)
 	}

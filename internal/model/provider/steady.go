@@ -7,23 +7,23 @@ import (
 	"coder/internal/core/clip"
 )
 
-// Steady wraps p and stops a reply that certainly only repeats itself, as small models sometimes do, with
-// [StopLoop], and a reply that reaches [LongestReply] with [StopSize]. It then abandons the request.
-func Steady(p Provider) Provider { return steady{p} }
+// GuardReply wraps p and stops a reply that certainly only repeats itself, as small models sometimes do, with
+// [StopLoop], and a reply that reaches [MaxReplyBytes] with [StopSize]. It then abandons the request.
+func GuardReply(p Provider) Provider { return replyGuard{p} }
 
-type steady struct{ next Provider }
+type replyGuard struct{ next Provider }
 
-func (s steady) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
+func (s replyGuard) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
-		var text, thought echo
-		room := LongestReply
+		var text, thought loopDetector
+		room := MaxReplyBytes
 		for d, err := range s.next.Stream(ctx, req) {
 			if _, again := d.(Restart); again {
-				text, thought, room = echo{}, echo{}, LongestReply
+				text, thought, room = loopDetector{}, loopDetector{}, MaxReplyBytes
 			}
 			fits := true
 			if err == nil {
-				d, fits = within(d, &room)
+				d, fits = consumeRoom(d, &room)
 			}
 			if d != nil || err != nil {
 				if !yield(d, err) {
@@ -41,7 +41,7 @@ func (s steady) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error]
 			case !fits:
 				yield(Done{Stop: StopSize}, nil)
 				return
-			case text.endless || thought.endless:
+			case text.isLoop || thought.isLoop:
 				yield(Done{Stop: StopLoop}, nil)
 				return
 			}
@@ -56,9 +56,9 @@ const (
 	argWeight = 4
 )
 
-// within subtracts the size of d from the remaining room. It
+// consumeRoom subtracts the size of d from the remaining room. It
 // cuts d to what fits, or to nothing if d cannot be cut.
-func within(d Delta, room *int) (left Delta, fits bool) {
+func consumeRoom(d Delta, room *int) (left Delta, fits bool) {
 	switch p := d.(type) {
 	case TextDelta:
 		p = TextDelta(clip.Head(string(p), *room))
@@ -69,7 +69,7 @@ func within(d Delta, room *int) (left Delta, fits bool) {
 		}
 	case ReasoningDelta:
 		*room -= len(p.Text) + p.Held
-		if p.Text = clip.Head(p.Text, max(0, len(p.Text)+min(0, *room))); len(p.Details) > LongestReply {
+		if p.Text = clip.Head(p.Text, max(0, len(p.Text)+min(0, *room))); len(p.Details) > MaxReplyBytes {
 			p.Details = nil
 		}
 		left = p
@@ -91,38 +91,38 @@ func within(d Delta, room *int) (left Delta, fits bool) {
 	return left, *room >= 0
 }
 
-// These bounds make repetition certain: a passage of at most longestPassage
-// bytes, leastEchoes times in a row, leastEcho bytes in total.
+// These bounds make repetition certain: a passage of at most maxPassage
+// bytes, minEchoes times in a row, minEchoBytes bytes in total.
 const (
-	longestPassage = 1 << 10
-	leastEchoes    = 8
-	leastEcho      = 4 << 10
-	echoStep       = 512 // bytes between two checks
+	maxPassage   = 1 << 10
+	minEchoes    = 8
+	minEchoBytes = 4 << 10
+	echoInterval = 512 // bytes between two checks
 )
 
-// echo detects a text that only repeats itself.
-type echo struct {
-	tail    []byte
-	fresh   int // bytes since the last check
-	endless bool
+// loopDetector detects a text that only repeats itself.
+type loopDetector struct {
+	tail      []byte
+	unchecked int // bytes since the last check
+	isLoop    bool
 }
 
-func (e *echo) add(text string) {
+func (e *loopDetector) add(text string) {
 	e.tail = append(e.tail, text...)
-	if e.fresh += len(text); e.fresh < echoStep {
+	if e.unchecked += len(text); e.unchecked < echoInterval {
 		return
 	}
-	e.fresh = 0
-	if over := len(e.tail) - leastEchoes*longestPassage; over > 0 {
+	e.unchecked = 0
+	if over := len(e.tail) - minEchoes*maxPassage; over > 0 {
 		e.tail = append(e.tail[:0], e.tail[over:]...)
 	}
-	for passage := 1; passage <= longestPassage && !e.endless; passage++ {
-		e.endless = e.repeats(passage, max(leastEcho, leastEchoes*passage))
+	for passage := 1; passage <= maxPassage && !e.isLoop; passage++ {
+		e.isLoop = e.isRepeating(passage, max(minEchoBytes, minEchoes*passage))
 	}
 }
 
-// repeats reports whether the last n bytes are one passage repeated.
-func (e *echo) repeats(passage, n int) bool {
+// isRepeating reports whether the last n bytes are one passage repeated.
+func (e *loopDetector) isRepeating(passage, n int) bool {
 	if n > len(e.tail) {
 		return false
 	}

@@ -48,7 +48,7 @@ func TestAReplyThatOnlyRepeatsItselfIsEnded(t *testing.T) {
 	} {
 		for _, size := range []int{1, 7, 600} {
 			e.size, e.heard = size, new(int)
-			r, err := provider.Collect(provider.Steady(e).Stream(t.Context(), provider.Request{}), unwatched)
+			r, err := provider.Collect(provider.GuardReply(e).Stream(t.Context(), provider.Request{}), unwatched)
 			if err != nil || r.Stop != provider.StopLoop || *e.heard > 10<<10 {
 				t.Errorf("%s by %d: stop %q after %d bytes, %v", name, size, r.Stop, *e.heard, err)
 			}
@@ -69,7 +69,7 @@ func TestAReplyThatGoesOnIsNotEnded(t *testing.T) {
 		"seven times": strings.Repeat(strings.Repeat("x", 999)+"\n", 7), "a table": strings.Repeat("| a | b |\n", 300),
 	} {
 		whole := stream(nil, provider.TextDelta(text), provider.Done{Stop: provider.StopEnd})
-		r, err := provider.Collect(provider.Steady(seq(whole)).Stream(t.Context(), provider.Request{}), unwatched)
+		r, err := provider.Collect(provider.GuardReply(seq(whole)).Stream(t.Context(), provider.Request{}), unwatched)
 		if err != nil || r.Stop != provider.StopEnd || r.Message.Text() != text {
 			t.Errorf("%s: stop %q, %v", name, r.Stop, err)
 		}
@@ -95,17 +95,17 @@ func TestAReplyHasABound(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		next  func(i int) provider.Delta
-		text  int // bytes that are taken; 0 means LongestReply, -1 any
+		text  int // bytes that are taken; 0 means MaxReplyBytes, -1 any
 		calls int
 	}{
 		"text":      {next: func(i int) provider.Delta { return provider.TextDelta(fmt.Sprint(i, piece)) }},
 		"thinking":  {next: func(i int) provider.Delta { return provider.ReasoningDelta{Text: fmt.Sprint(i, piece), Field: "f"} }},
 		"signature": {next: func(int) provider.Delta { return provider.ReasoningDelta{Held: mib} }, text: -1},
-		"arguments": {next: func(i int) provider.Delta { return provider.CallDelta{Index: 0, Args: fmt.Sprint(i, piece)} }, text: provider.LongestArguments, calls: 1},
+		"arguments": {next: func(i int) provider.Delta { return provider.CallDelta{Index: 0, Args: fmt.Sprint(i, piece)} }, text: provider.MaxArgumentBytes, calls: 1},
 		"all of them": {next: func(i int) provider.Delta {
 			return []provider.Delta{provider.TextDelta(fmt.Sprint(i, piece)), provider.ReasoningDelta{Text: fmt.Sprint(i, piece)}, args(i/3, mib)}[i%3]
 		}, text: 8*mib + 64<<10, calls: 2},
-		"calls": {next: func(i int) provider.Delta { return args(i, 1) }, text: -1, calls: provider.LongestReply / (4<<10 + 4*12 + 9)},
+		"calls": {next: func(i int) provider.Delta { return args(i, 1) }, text: -1, calls: provider.MaxReplyBytes / (4<<10 + 4*12 + 9)},
 		"runes": {next: func(i int) provider.Delta {
 			return provider.TextDelta(strings.Repeat(string(rune(0x4E00+i)), 1<<15) + "a")
 		}},
@@ -116,7 +116,7 @@ func TestAReplyHasABound(t *testing.T) {
 				for ; asked < 100_000 && yield(tc.next(asked), nil); asked++ {
 				}
 			})
-			r, err := provider.Collect(provider.Steady(endless).Stream(t.Context(), provider.Request{}), unwatched)
+			r, err := provider.Collect(provider.GuardReply(endless).Stream(t.Context(), provider.Request{}), unwatched)
 			if err != nil || r.Stop != provider.StopSize || asked > 5_000 {
 				t.Fatalf("stop %q after %d pieces, %v", r.Stop, asked, err)
 			}
@@ -124,7 +124,7 @@ func TestAReplyHasABound(t *testing.T) {
 			for _, c := range r.Message.Calls() {
 				size += max(len(c.Args), len(c.Broken))
 			}
-			most := cmp.Or(tc.text, provider.LongestReply)
+			most := cmp.Or(tc.text, provider.MaxReplyBytes)
 			if tc.text >= 0 && (size > most || size < most-64<<10) || !utf8.ValidString(r.Message.Text()) {
 				t.Errorf("%d bytes were taken", size)
 			}
@@ -140,9 +140,9 @@ func TestAReplyHasABound(t *testing.T) {
 }
 
 func TestAReplyThatIsAskedForAgainHasItsOwnBound(t *testing.T) {
-	half := provider.TextDelta(strings.Repeat(strings.Repeat("-", 1500)+"\n", provider.LongestReply/1501*2/3))
-	again := stream(nil, half, provider.Restart{Attempt: 2, Of: 2}, half, provider.Done{Stop: provider.StopEnd})
-	r, err := provider.Collect(provider.Steady(seq(again)).Stream(t.Context(), provider.Request{}), unwatched)
+	half := provider.TextDelta(strings.Repeat(strings.Repeat("-", 1500)+"\n", provider.MaxReplyBytes/1501*2/3))
+	again := stream(nil, half, provider.Restart{Attempt: 2, MaxAttempts: 2}, half, provider.Done{Stop: provider.StopEnd})
+	r, err := provider.Collect(provider.GuardReply(seq(again)).Stream(t.Context(), provider.Request{}), unwatched)
 	if err != nil || r.Stop == provider.StopSize {
 		t.Errorf("stop %q, %v", r.Stop, err)
 	}

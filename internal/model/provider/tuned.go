@@ -5,15 +5,15 @@ import (
 	"iter"
 )
 
-// Tuned returns p with every request changed by tune before it is sent.
-func Tuned(p Provider, tune func(*Request)) Provider { return tuned{p, tune} }
+// MapRequests returns p with every request changed by tune before it is sent.
+func MapRequests(p Provider, tune func(*Request)) Provider { return requestMapper{p, tune} }
 
-type tuned struct {
-	next Provider
-	tune func(*Request)
+type requestMapper struct {
+	next   Provider
+	change func(*Request)
 }
 
-func (t tuned) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
-	t.tune(&req)
+func (t requestMapper) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
+	t.change(&req)
 	return t.next.Stream(ctx, req)
 }

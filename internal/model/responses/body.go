@@ -13,13 +13,13 @@ import (
 	"coder/internal/model/transport"
 )
 
-// form writes request bodies for this wire.
-type form struct{}
+// bodyWriter writes request bodies for this wire.
+type bodyWriter struct{}
 
 // head is the part of a body before the input.
 type head = transport.Head[dialect]
 
-func (form) Begin(h head) []byte {
+func (bodyWriter) Begin(h head) []byte {
 	b := append([]byte(nil), `{"model":`...)
 	b = transport.Quote(b, h.Model)
 	b = append(b, `,"stream":true`...)
@@ -55,15 +55,17 @@ func (form) Begin(h head) []byte {
 	return append(b, `,"input":[`...)
 }
 
-// state holds the calls without a result.
-type state = transport.Pending
+// openCalls holds the calls without a result.
+type openCalls = transport.Pending
 
 // End adds a result for every unanswered call: this wire rejects a call without a result.
-func (form) End(_ head, s state) string { return string(append(unanswered(nil, s), `]}`...)) }
+func (bodyWriter) End(_ head, s openCalls) string {
+	return string(append(appendUnanswered(nil, s), `]}`...))
+}
 
-// unanswered writes a "no result" result for every call
+// appendUnanswered writes a "no result" result for every call
 // without one. The call comes before it, so a comma is due.
-func unanswered(b []byte, s state) []byte {
+func appendUnanswered(b []byte, s openCalls) []byte {
 	for _, c := range s {
 		b = appendResult(append(b, ','), c.ID, transport.NoResult)
 	}
@@ -71,22 +73,22 @@ func unanswered(b []byte, s state) []byte {
 }
 
 // Append writes a message as its items.
-func (form) Append(h head, b []byte, s state, m chat.Message) ([]byte, state) {
+func (bodyWriter) Append(h head, b []byte, s openCalls, m chat.Message) ([]byte, openCalls) {
 	switch m.Role {
 	case chat.Tool:
-		for r := range chat.Select[chat.ToolResult](m) {
+		for r := range chat.PartsOf[chat.ToolResult](m) {
 			var asked bool
 			if s, _, asked = s.Without(r.CallID); asked {
 				b = appendResult(transport.Comma(b), r.CallID, r.Text)
 			} else {
-				b = appendSaid(b, "user", "input_text", transport.Unasked(r))
+				b = appendText(b, "user", "input_text", transport.OrphanResult(r))
 			}
 		}
 		return b, s
 	case chat.Assistant:
-		return appendReply(h, unanswered(b, s), m)
+		return appendReply(h, appendUnanswered(b, s), m)
 	}
-	b = unanswered(b, s)
+	b = appendUnanswered(b, s)
 	open := false
 	part := func(kind string) {
 		if !open {
@@ -117,7 +119,7 @@ func (form) Append(h head, b []byte, s state, m chat.Message) ([]byte, state) {
 	return b, nil
 }
 
-func appendSaid(b []byte, role, kind, text string) []byte {
+func appendText(b []byte, role, kind, text string) []byte {
 	b = append(transport.Comma(b), `{"type":"message","role":"`...)
 	b = append(append(b, role...), `","content":[{"type":"`...)
 	b = append(append(b, kind...), `","text":`...)
@@ -126,31 +128,31 @@ func appendSaid(b []byte, role, kind, text string) []byte {
 
 func appendResult(b []byte, id, text string) []byte {
 	b = append(b, `{"type":"function_call_output","call_id":`...)
-	b = append(transport.Quote(b, shortID(id)), `,"output":`...)
+	b = append(transport.Quote(b, shortenID(id)), `,"output":`...)
 	return append(transport.Quote(b, text), '}')
 }
 
 // appendReply writes a model's reply with its reasoning in the
 // original place: a reasoning item must precede the item it led to.
-func appendReply(h head, b []byte, m chat.Message) (_ []byte, s state) {
+func appendReply(h head, b []byte, m chat.Message) (_ []byte, s openCalls) {
 	text, calls := m.Text(), m.Calls()
 	said, called := 0, 0
 	until := func(textEnd, callEnd int) {
 		if textEnd = min(textEnd, len(text)); textEnd > said {
-			b = appendSaid(b, "assistant", "output_text", text[said:textEnd])
+			b = appendText(b, "assistant", "output_text", text[said:textEnd])
 			said = textEnd
 		}
 		for ; called < min(callEnd, len(calls)); called++ {
 			c := calls[called]
 			b = append(transport.Comma(b), `{"type":"function_call","call_id":`...)
-			b = append(transport.Quote(b, shortID(c.ID)), `,"name":`...)
+			b = append(transport.Quote(b, shortenID(c.ID)), `,"name":`...)
 			b = append(transport.Quote(b, c.Name), `,"arguments":`...)
 			b = append(transport.Quote(b, string(transport.Args(c))), '}')
 			s = s.With(c)
 		}
 	}
 	if !h.Dialect.noReasoning {
-		for _, t := range thoughts(m) {
+		for _, t := range decodeThoughts(m) {
 			until(t.Text, t.Calls)
 			if said < len(text) || called < len(calls) { // it led to something
 				b = append(transport.Comma(b), t.Item...)
@@ -171,10 +173,10 @@ type thought struct {
 	Calls int             `json:"calls,omitzero"`
 }
 
-// thoughts returns a message's reasoning items that can go back, or none if they came over another
+// decodeThoughts returns a message's reasoning items that can go back, or none if they came over another
 // wire. An item is useless without its content or a server that stores it.
-func thoughts(m chat.Message) (ts []thought) {
-	for r := range chat.Select[chat.Reasoning](m) {
+func decodeThoughts(m chat.Message) (ts []thought) {
+	for r := range chat.PartsOf[chat.Reasoning](m) {
 		if r.Field != reasoningField || json.Unmarshal(r.Details, &ts) != nil {
 			return nil
 		}
@@ -185,11 +187,11 @@ func thoughts(m chat.Message) (ts []thought) {
 	return nil
 }
 
-// longestID is the maximum length of an id on this wire.
-const longestID = 64
+// maxIDLength is the maximum length of an id on this wire.
+const maxIDLength = 64
 
-func shortID(id string) string {
-	if len(id) <= longestID && id != "" {
+func shortenID(id string) string {
+	if len(id) <= maxIDLength && id != "" {
 		return id
 	}
 	sum := fnv.New64a()

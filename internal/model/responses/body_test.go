@@ -38,7 +38,7 @@ func TestEveryConversationIsTaken(t *testing.T) {
 
 // talk holds conversations on a head.
 func talk(t *testing.T, h head) providertest.Talk {
-	var memory transport.Memory[form, dialect, state]
+	var memory transport.BodyCache[bodyWriter, dialect, openCalls]
 	return providertest.Talk{Body: func(said []chat.Message) (string, string) {
 		open, sent, done := memory.Body(h, said)
 		defer done()
@@ -53,10 +53,10 @@ func talk(t *testing.T, h head) providertest.Talk {
 		if again, ok := Rebuild(*sent, said); !ok || string(again) != string(body) {
 			t.Errorf("it cannot be written again: %.300s", body)
 		}
-		var s state
+		var s openCalls
 		for _, m := range said {
-			_, s = form{}.Append(h, nil, s, m)
+			_, s = bodyWriter{}.Append(h, nil, s, m)
 		}
-		return string(body), form{}.End(h, s)
+		return string(body), bodyWriter{}.End(h, s)
 	}}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // Client is a [provider.Provider]. It is safe for concurrent use.
-type Client = transport.Speaker[form, dialect, state]
+type Client = transport.Provider[bodyWriter, dialect, openCalls]
 
 // dialect holds what a server has rejected. The zero dialect omits nothing.
 type dialect struct {
@@ -24,23 +24,23 @@ type dialect struct {
 	noTemperature bool // the model's temperature is fixed
 }
 
-const path = "/responses"
+const responsesPath = "/responses"
 
 // New returns a client of a server. The base URL ends before or with /responses.
 func New(o transport.Options) *Client {
-	return transport.Speak(o, transport.Wire[form, dialect, state]{
+	return transport.NewProvider(o, transport.Wire[bodyWriter, dialect, openCalls]{
 		Name:    "responses",
-		Address: func(base, _ string) (*url.URL, error) { return transport.Endpoint(base, path) },
+		Address: func(base, _ string) (*url.URL, error) { return transport.Endpoint(base, responsesPath) },
 		List: func(base string) (*url.URL, error) {
-			return transport.Endpoint(strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(base), "/"), path), "/models")
+			return transport.Endpoint(strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(base), "/"), responsesPath), "/models")
 		},
 		KeyHeader: "Authorization", KeyPrefix: "Bearer ",
-		Adapted: dialect.adapted, Decoder: newReply,
+		Adapt: dialect.adapt, Decoder: newReplyDecoder,
 	}, dialect{})
 }
 
-// adapted returns d without what the complaint is about.
-func (d dialect) adapted(req provider.Request, complaint string) dialect {
+// adapt returns d without what the complaint is about.
+func (d dialect) adapt(req provider.Request, complaint string) dialect {
 	switch {
 	case req.Effort != "" && !d.noEffort && strings.Contains(complaint, "effort"):
 		d.noEffort = true
@@ -58,6 +58,6 @@ func (d dialect) adapted(req provider.Request, complaint string) dialect {
 }
 
 // Rebuild rewrites the body of a sent request; see [transport.Rebuild].
-func Rebuild(sent chat.Sent, msgs []chat.Message) ([]byte, bool) {
-	return transport.Rebuild[form, dialect, state](sent, msgs, dialect{}, dialect{noReasoning: true})
+func Rebuild(sent chat.SentRequest, msgs []chat.Message) ([]byte, bool) {
+	return transport.Rebuild[bodyWriter, dialect, openCalls](sent, msgs, dialect{}, dialect{noReasoning: true})
 }

@@ -92,7 +92,7 @@ func TestComplaints(t *testing.T) {
 	thought := chat.Message{Role: chat.Assistant, Parts: []chat.Part{
 		chat.Reasoning{Field: "responses", Details: []byte(`[{"item":{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"c2ln"}}]`)}, chat.Text("So."),
 	}}
-	providertest.TestComplaint(t, "responses", 404, "Item with id 'rs_1' not found.", "rs_1", open, thought, chat.Say(chat.User, "go on"))
+	providertest.TestComplaint(t, "responses", 404, "Item with id 'rs_1' not found.", "rs_1", open, thought, chat.TextMessage(chat.User, "go on"))
 	providertest.TestComplaint(t, "responses", 400, "Encrypted content is not supported with this model.", "reasoning.encrypted_content", open)
 	providertest.TestComplaint(t, "responses", 400, "Unknown parameter: 'store'.", "store", open)
 }

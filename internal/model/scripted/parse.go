@@ -25,73 +25,73 @@ func Parse(text string) (Script, error) {
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.TrimPrefix(text, "\ufeff"))
 	p := parser{lines: strings.Split(strings.TrimSuffix(text, "\n"), "\n")}
 	for p.next < len(p.lines) {
-		if err := p.line(); err != nil {
-			return nil, fmt.Errorf("script line %d: %w", p.at, err)
+		if err := p.parseLine(); err != nil {
+			return nil, fmt.Errorf("script line %d: %w", p.errLine, err)
 		}
 	}
-	if err := p.close(); err != nil {
-		return nil, fmt.Errorf("script line %d: %w", p.at, err)
+	if err := p.closeReply(); err != nil {
+		return nil, fmt.Errorf("script line %d: %w", p.errLine, err)
 	}
 	return p.script, nil
 }
 
 type parser struct {
-	lines  []string
-	next   int // index of the line to read next
-	at     int // number, from 1, of the line errors are about
-	script Script
-	reply  Reply
-	open   bool    // reply has a verb
-	before []Reply // the alternatives before the open reply, the first choice first
+	lines        []string
+	next         int // index of the line to read next
+	errLine      int // number, from 1, of the line errors are about
+	script       Script
+	reply        Reply
+	hasVerb      bool    // reply has a verb
+	alternatives []Reply // the alternatives before the open reply, the first choice first
 }
 
-// line reads one line and its block.
-func (p *parser) line() error {
+// parseLine reads one line and its block.
+func (p *parser) parseLine() error {
 	line := p.lines[p.next]
 	p.next++
-	p.at = p.next
+	p.errLine = p.next
 	trimmed := strings.TrimSpace(line)
 	switch {
 	case trimmed == "" || trimmed[0] == '#':
 		return nil
 	case trimmed == separator:
-		return p.close()
+		return p.closeReply()
 	}
-	if !p.open {
-		p.open, p.reply = true, Reply{Line: p.at}
+	if !p.hasVerb {
+		p.hasVerb, p.reply = true, Reply{Line: p.errLine}
 	}
 	verb, rest := strings.TrimLeft(line, " \t"), ""
 	if i := strings.IndexAny(verb, " \t"); i >= 0 {
 		verb, rest = verb[:i], verb[i+1:]
 	}
-	return p.verb(verb, rest)
+	return p.parseVerb(verb, rest)
 }
 
-// close ends the open reply; there may be none between two separators.
-func (p *parser) close() error {
-	if !p.open {
+// closeReply ends the open reply; there may be none between two separators.
+func (p *parser) closeReply() error {
+	if !p.hasVerb {
 		return nil
 	}
-	if len(p.before) > 0 && p.reply.silent() {
-		p.at = p.reply.Line
+	if len(p.alternatives) > 0 && p.reply.isEmpty() {
+		p.errLine = p.reply.Line
 		return errors.New("no reply follows else")
 	}
-	p.open = false
-	for _, r := range slices.Backward(p.before) { // chain the reply to its alternatives
+	p.hasVerb = false
+	for _, r := range slices.Backward(p.alternatives) { // chain the reply to its alternatives
 		other := p.reply
 		r.Else = &other
 		p.reply = r
 	}
-	p.before = nil
+	p.alternatives = nil
 	n := len(p.script)
-	endless := slices.ContainsFunc(p.script, func(r Reply) bool { return r.Repeat == Forever && r.To == p.reply.To })
-	if !p.reply.silent() && endless {
-		p.at = p.reply.Line
+	endless := slices.ContainsFunc(p.script, func(r Reply) bool { return r.Repeat == Forever && r.Conversation == p.reply.Conversation })
+	if !p.reply.isEmpty() && endless {
+		p.errLine = p.reply.Line
 		return errors.New("never reached: the reply before it repeats forever")
 	}
-	if p.reply.silent() { // nothing but a repeat, which applies to the reply before
+	if p.reply.isEmpty() { // nothing but a repeat, which applies to the reply before
 		if n == 0 || p.script[n-1].Repeat != 0 {
-			p.at = p.reply.Line
+			p.errLine = p.reply.Line
 			return errors.New("nothing to repeat")
 		}
 		p.script[n-1].Repeat = p.reply.Repeat
@@ -101,7 +101,7 @@ func (p *parser) close() error {
 	return nil
 }
 
-func (p *parser) verb(verb, rest string) error {
+func (p *parser) parseVerb(verb, rest string) error {
 	trimmed := strings.TrimSpace(rest)
 	switch verb {
 	case "else":
@@ -111,21 +111,21 @@ func (p *parser) verb(verb, rest string) error {
 		case len(p.reply.Want) == 0:
 			return errors.New("never reached: no want comes before this else")
 		}
-		p.before, p.reply = append(p.before, p.reply), Reply{Line: p.at}
+		p.alternatives, p.reply = append(p.alternatives, p.reply), Reply{Line: p.errLine}
 		return nil
 	case "to":
-		text, err := p.text(rest)
-		if p.reply.To != "" || text == "" || len(p.before) > 0 {
+		text, err := p.parseText(rest)
+		if p.reply.Conversation != "" || text == "" || len(p.alternatives) > 0 {
 			return errors.New("to appears once, before else, and gives the text a conversation begins with")
 		}
-		p.reply.To = text
+		p.reply.Conversation = text
 		return err
 	case "want":
-		text, err := p.text(rest)
+		text, err := p.parseText(rest)
 		p.reply.Want = append(p.reply.Want, text)
 		return err
 	case "usage":
-		return p.usage(strings.Fields(rest))
+		return p.parseUsage(strings.Fields(rest))
 	case "stop":
 		if p.reply.Stop != "" {
 			return errors.New("stop is set twice")
@@ -138,7 +138,7 @@ func (p *parser) verb(verb, rest string) error {
 	case "repeat":
 		n, err := strconv.Atoi(trimmed)
 		switch {
-		case len(p.before) > 0:
+		case len(p.alternatives) > 0:
 			return errors.New("repeat belongs before else: it applies to both")
 		case p.reply.Repeat != 0:
 			return errors.New("repeat is set twice")
@@ -150,7 +150,7 @@ func (p *parser) verb(verb, rest string) error {
 		p.reply.Repeat = n
 		return nil
 	}
-	step, err := p.step(verb, rest)
+	step, err := p.parseStep(verb, rest)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (p *parser) verb(verb, rest string) error {
 	return nil
 }
 
-func (p *parser) usage(fields []string) error {
+func (p *parser) parseUsage(fields []string) error {
 	if p.reply.Usage != nil {
 		return errors.New("usage is set twice")
 	}
@@ -183,16 +183,16 @@ func (p *parser) usage(fields []string) error {
 	return nil
 }
 
-func (p *parser) step(verb, rest string) (Step, error) {
+func (p *parser) parseStep(verb, rest string) (Step, error) {
 	switch verb {
 	case "say":
-		text, err := p.text(rest)
+		text, err := p.parseText(rest)
 		return Say(text), err
 	case "reason":
-		text, err := p.text(rest)
+		text, err := p.parseText(rest)
 		return Reason(text), err
 	case "call":
-		return p.call(rest)
+		return p.parseCall(rest)
 	case "wait":
 		rest = strings.TrimSpace(rest)
 		d, err := time.ParseDuration(rest)
@@ -212,8 +212,8 @@ func (p *parser) step(verb, rest string) (Step, error) {
 	return nil, fmt.Errorf("unknown verb %q; a line starts with say, reason, call, usage, stop, wait, cut, fail, to, want, else or repeat", verb)
 }
 
-// blockMark returns the word that ends the block opened by rest, or "".
-func blockMark(rest string) string {
+// blockEnd returns the word that ends the block opened by rest, or "".
+func blockEnd(rest string) string {
 	mark, ok := strings.CutPrefix(rest, "<<")
 	if !ok || strings.ContainsFunc(mark, func(r rune) bool {
 		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
@@ -223,9 +223,9 @@ func blockMark(rest string) string {
 	return mark
 }
 
-// text returns rest itself, or verbatim the block of lines that it opens.
-func (p *parser) text(rest string) (string, error) {
-	mark := blockMark(strings.TrimSpace(rest))
+// parseText returns rest itself, or verbatim the block of lines that it opens.
+func (p *parser) parseText(rest string) (string, error) {
+	mark := blockEnd(strings.TrimSpace(rest))
 	if mark == "" {
 		return rest, nil
 	}
@@ -238,17 +238,17 @@ func (p *parser) text(rest string) (string, error) {
 	return strings.Join(block, "\n"), nil
 }
 
-// call reads NAME [id=ID] [ARGS].
-func (p *parser) call(rest string) (Step, error) {
-	name, rest := word(rest)
-	if name == "" || name[0] == '{' || blockMark(name) != "" {
+// parseCall reads NAME [id=ID] [ARGS].
+func (p *parser) parseCall(rest string) (Step, error) {
+	name, rest := cutWord(rest)
+	if name == "" || name[0] == '{' || blockEnd(name) != "" {
 		return nil, errors.New("call needs a tool name")
 	}
 	c := Call{Name: name}
-	if w, after := word(rest); strings.HasPrefix(w, "id=") {
+	if w, after := cutWord(rest); strings.HasPrefix(w, "id=") {
 		c.ID, c.HasID, rest = strings.TrimPrefix(w, "id="), true, after
 	}
-	args, err := p.text(strings.TrimSpace(rest))
+	args, err := p.parseText(strings.TrimSpace(rest))
 	c.Args = cmp.Or(args, "{}")
 	return c, err
 }
@@ -256,11 +256,11 @@ func (p *parser) call(rest string) (Step, error) {
 // parseFail reads KIND [after=DURATION] [TEXT].
 func parseFail(rest string) (Step, error) {
 	f := Fail{}
-	f.Kind, rest = word(rest)
-	if _, err := failure(f.Kind); err != nil {
+	f.Kind, rest = cutWord(rest)
+	if _, err := findFailure(f.Kind); err != nil {
 		return nil, err
 	}
-	if w, after := word(rest); strings.HasPrefix(w, "after=") {
+	if w, after := cutWord(rest); strings.HasPrefix(w, "after=") {
 		d, err := time.ParseDuration(strings.TrimPrefix(w, "after="))
 		if err != nil || d <= 0 {
 			return nil, fmt.Errorf("fail: %q is not a duration such as after=2s", w)
@@ -271,8 +271,8 @@ func parseFail(rest string) (Step, error) {
 	return f, nil
 }
 
-// word splits off the first word of s.
-func word(s string) (first, rest string) {
+// cutWord splits off the first word of s.
+func cutWord(s string) (first, rest string) {
 	s = strings.TrimSpace(s)
 	if i := strings.IndexAny(s, " \t"); i >= 0 {
 		return s[:i], strings.TrimSpace(s[i:])

@@ -14,34 +14,34 @@ import (
 
 // player streams one reply. Its methods report whether the stream continues.
 type player struct {
-	ctx   context.Context
-	opt   Options
-	asked int // the number of the request, counted from 1
-	yield func(provider.Delta, error) bool
+	ctx           context.Context
+	opt           Options
+	requestNumber int // the number of the request, counted from 1
+	yield         func(provider.Delta, error) bool
 
-	said, reasoned bool
-	calls          int
+	hasText, hasReasoning bool
+	calls                 int
 }
 
-func (p *player) step(s Step) bool {
+func (p *player) playStep(s Step) bool {
 	switch s := s.(type) {
 	case Say:
-		text := joined(&p.said, string(s))
-		return p.pieces(text, func(t string) provider.Delta { return provider.TextDelta(t) })
+		text := joinText(&p.hasText, string(s))
+		return p.sendPieces(text, func(t string) provider.Delta { return provider.TextDelta(t) })
 	case Reason:
-		text := joined(&p.reasoned, string(s))
-		return p.pieces(text, func(t string) provider.Delta { return provider.ReasoningDelta{Text: t} })
+		text := joinText(&p.hasReasoning, string(s))
+		return p.sendPieces(text, func(t string) provider.Delta { return provider.ReasoningDelta{Text: t} })
 	case Call:
 		index := p.calls
 		p.calls++
 		if !s.HasID {
-			s.ID = fmt.Sprintf("call_%d_%d", p.asked, p.calls)
+			s.ID = fmt.Sprintf("call_%d_%d", p.requestNumber, p.calls)
 		}
 		if !p.send(provider.CallDelta{Index: index, ID: s.ID, Name: s.Name}) {
 			return false
 		}
 		for args := s.Args; args != ""; {
-			n := min(argBytes, len(args))
+			n := min(argFragmentSize, len(args))
 			for n < len(args) && !utf8.RuneStart(args[n]) {
 				n++
 			}
@@ -59,7 +59,7 @@ func (p *player) step(s Step) bool {
 	case Cut:
 		return p.fail(&provider.Error{Kind: provider.ErrCutOff, Retryable: s.Retry, Err: errors.New("cut by the script")})
 	case Fail:
-		e, err := failure(s.Kind)
+		e, err := findFailure(s.Kind)
 		if err != nil {
 			return p.fail(fmt.Errorf("script: %w", err))
 		}
@@ -69,8 +69,8 @@ func (p *player) step(s Step) bool {
 	panic(fmt.Sprintf("unreachable: a Step is never a %T", s))
 }
 
-// joined puts a newline before text that is not the first of its kind.
-func joined(begun *bool, text string) string {
+// joinText puts a newline before text that is not the first of its kind.
+func joinText(begun *bool, text string) string {
 	if *begun {
 		return "\n" + text
 	}
@@ -78,7 +78,7 @@ func joined(begun *bool, text string) string {
 	return text
 }
 
-func (p *player) pieces(text string, delta func(string) provider.Delta) bool {
+func (p *player) sendPieces(text string, delta func(string) provider.Delta) bool {
 	for _, t := range p.opt.Pieces(text) {
 		if !p.send(delta(t)) {
 			return false
@@ -87,8 +87,8 @@ func (p *player) pieces(text string, delta func(string) provider.Delta) bool {
 	return true
 }
 
-// argBytes is the size of a fragment of a call's arguments.
-const argBytes = 24
+// argFragmentSize is the size of a fragment of a call's arguments.
+const argFragmentSize = 24
 
 func (p *player) send(d provider.Delta) bool {
 	if p.ctx.Err() != nil {
@@ -106,15 +106,15 @@ func (p *player) fail(err error) bool {
 	return false
 }
 
-// failures are the provider errors for words and HTTP statuses.
-var failures = map[string]provider.Error{
+// providerErrors are the provider errors for words and HTTP statuses.
+var providerErrors = map[string]provider.Error{
 	"auth":        {Kind: provider.ErrAuth, Status: 401},
 	"rate":        {Kind: provider.ErrRateLimited, Status: 429, Retryable: true},
 	"overload":    {Kind: provider.ErrOverloaded, Status: 529, Retryable: true},
 	"loading":     {Kind: provider.ErrLoading, Status: 503, Retryable: true},
 	"context":     {Kind: provider.ErrContextTooLong, Status: 400},
 	"quota":       {Kind: provider.ErrQuota, Status: 429},
-	"model":       {Kind: provider.ErrNoModel, Status: 404},
+	"model":       {Kind: provider.ErrUnknownModel, Status: 404},
 	"tools":       {Kind: provider.ErrNoTools, Status: 400},
 	"images":      {Kind: provider.ErrNoImages, Status: 400},
 	"bad":         {Kind: provider.ErrBadRequest, Status: 400},
@@ -122,7 +122,7 @@ var failures = map[string]provider.Error{
 	"401":         {Kind: provider.ErrAuth, Status: 401},
 	"402":         {Kind: provider.ErrQuota, Status: 402},
 	"403":         {Kind: provider.ErrAuth, Status: 403},
-	"404":         {Kind: provider.ErrNoModel, Status: 404},
+	"404":         {Kind: provider.ErrUnknownModel, Status: 404},
 	"408":         {Status: 408, Retryable: true},
 	"409":         {Status: 409, Retryable: true},
 	"413":         {Kind: provider.ErrContextTooLong, Status: 413},
@@ -132,14 +132,14 @@ var failures = map[string]provider.Error{
 	"529":         {Kind: provider.ErrOverloaded, Status: 529, Retryable: true},
 }
 
-// failure returns the provider error for kind.
-func failure(kind string) (provider.Error, error) {
+// findFailure returns the provider error for kind.
+func findFailure(kind string) (provider.Error, error) {
 	status, err := strconv.Atoi(kind)
 	name := kind
 	if err == nil {
 		name = strconv.Itoa(status)
 	}
-	if e, ok := failures[name]; ok {
+	if e, ok := providerErrors[name]; ok {
 		return e, nil
 	}
 	e := provider.Error{Status: status, Retryable: status >= 500}

@@ -15,14 +15,14 @@ const Forever = -1
 
 // Reply is one answer of the model. The zero Reply is empty and ends normally.
 type Reply struct {
-	To     string        // text in the first message of its conversations; "" means any other
-	Steps  []Step        // the stream, in order
-	Want   []string      // texts that the request must contain
-	Else   *Reply        // the reply if it does not contain them; nil means failure
-	Usage  *chat.Usage   // nil if the model does not report it
-	Stop   provider.Stop // "" means by content: tools after a call, else end
-	Repeat int           // how often to play it; 0 means once
-	Line   int           // its line in the parsed text
+	Conversation string        // text in the first message of its conversations; "" means any other
+	Steps        []Step        // the stream, in order
+	Want         []string      // texts that the request must contain
+	Else         *Reply        // the reply if it does not contain them; nil means failure
+	Usage        *chat.Usage   // nil if the model does not report it
+	Stop         provider.Stop // "" means by content: tools after a call, else end
+	Repeat       int           // how often to play it; 0 means once
+	Line         int           // its line in the parsed text
 }
 
 // A Step is one of [Say], [Reason], [Call], [Wait], [Cut] or [Fail].
@@ -78,7 +78,7 @@ func (r Reply) stop() provider.Stop {
 	return provider.StopEnd
 }
 
-// silent reports whether r has no content of its own.
-func (r Reply) silent() bool {
-	return len(r.Steps)+len(r.Want) == 0 && r.Usage == nil && r.Stop == "" && r.To == ""
+// isEmpty reports whether r has no content of its own.
+func (r Reply) isEmpty() bool {
+	return len(r.Steps)+len(r.Want) == 0 && r.Usage == nil && r.Stop == "" && r.Conversation == ""
 }

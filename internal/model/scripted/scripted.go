@@ -68,9 +68,9 @@ type Provider struct {
 	script Script
 	opt    Options
 
-	mu   sync.Mutex // guards the fields below
-	seen []provider.Request
-	to   map[string]int // number of requests by conversation
+	mu            sync.Mutex // guards the fields below
+	requests      []provider.Request
+	requestCounts map[string]int // number of requests by conversation
 }
 
 // New returns a provider that plays s from the start.
@@ -79,16 +79,16 @@ func New(s Script, opt Options) *Provider {
 		opt.Sleep = clock.Sleep
 	}
 	if opt.Pieces == nil {
-		opt.Pieces = words
+		opt.Pieces = splitWords
 	}
 	return &Provider{script: s, opt: opt}
 }
 
-// Seen returns the requests so far, in the order they came.
-func (p *Provider) Seen() []provider.Request {
+// Requests returns the requests so far, in the order they came.
+func (p *Provider) Requests() []provider.Request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Clone(p.seen)
+	return slices.Clone(p.requests)
 }
 
 // Stream plays the next reply. A request whose context has already
@@ -99,14 +99,14 @@ func (p *Provider) Stream(ctx context.Context, req provider.Request) iter.Seq2[p
 			yield(nil, err)
 			return
 		}
-		asked, r, err := p.answer(req)
+		asked, r, err := p.nextReply(req)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		pl := player{ctx: ctx, opt: p.opt, asked: asked, yield: yield}
+		pl := player{ctx: ctx, opt: p.opt, requestNumber: asked, yield: yield}
 		for _, s := range r.Steps {
-			if !pl.step(s) {
+			if !pl.playStep(s) {
 				return
 			}
 		}
@@ -114,28 +114,28 @@ func (p *Provider) Stream(ctx context.Context, req provider.Request) iter.Seq2[p
 	}
 }
 
-// answer saves a copy of req and returns the number of requests and the reply to req: the next of its
+// nextReply saves a copy of req and returns the number of requests and the reply to req: the next of its
 // conversation, or the first alternative that fits.
-func (p *Provider) answer(req provider.Request) (asked int, r Reply, err error) {
+func (p *Provider) nextReply(req provider.Request) (asked int, r Reply, err error) {
 	to := "" // the conversation whose replies it gets
 	if len(req.Messages) > 0 {
 		first := req.Messages[0].Text()
-		if i := slices.IndexFunc(p.script, func(r Reply) bool { return r.To != "" && strings.Contains(first, r.To) }); i >= 0 {
-			to = p.script[i].To
+		if i := slices.IndexFunc(p.script, func(r Reply) bool { return r.Conversation != "" && strings.Contains(first, r.Conversation) }); i >= 0 {
+			to = p.script[i].Conversation
 		}
 	}
 	req.Messages = slices.Clone(req.Messages)
 	req.Tools = slices.Clone(req.Tools)
 	p.mu.Lock()
-	p.seen = append(p.seen, req)
-	if p.to == nil {
-		p.to = make(map[string]int)
+	p.requests = append(p.requests, req)
+	if p.requestCounts == nil {
+		p.requestCounts = make(map[string]int)
 	}
-	p.to[to]++
-	asked, n := len(p.seen), p.to[to]
+	p.requestCounts[to]++
+	asked, n := len(p.requests), p.requestCounts[to]
 	p.mu.Unlock()
-	own := slices.DeleteFunc(slices.Clone(p.script), func(r Reply) bool { return r.To != to })
-	if r, err = own.reply(n); err != nil {
+	own := slices.DeleteFunc(slices.Clone(p.script), func(r Reply) bool { return r.Conversation != to })
+	if r, err = own.replyAt(n); err != nil {
 		return asked, r, err
 	}
 	for err = r.check(req); err != nil && r.Else != nil; err = r.check(req) {
@@ -144,8 +144,8 @@ func (p *Provider) answer(req provider.Request) (asked int, r Reply, err error) 
 	return asked, r, err
 }
 
-// reply returns the reply to the n'th request, counted from 1.
-func (s Script) reply(n int) (Reply, error) {
+// replyAt returns the reply to the n'th request, counted from 1.
+func (s Script) replyAt(n int) (Reply, error) {
 	left, total := n, 0
 	for _, r := range s {
 		times := cmp.Or(r.Repeat, 1)
@@ -169,7 +169,7 @@ func (r Reply) check(req provider.Request) error {
 			break
 		}
 		text := m.Text()
-		for res := range chat.Select[chat.ToolResult](m) {
+		for res := range chat.PartsOf[chat.ToolResult](m) {
 			text += res.Text
 		}
 		said = append(said, text)
@@ -178,17 +178,17 @@ func (r Reply) check(req provider.Request) error {
 	told := strings.Join(said, "\n")
 	for _, w := range r.Want {
 		if !strings.Contains(told, w) {
-			return fmt.Errorf("script line %d: expected the model to get %q, but it got %q", r.Line, w, clip.Text(told, mostTold))
+			return fmt.Errorf("script line %d: expected the model to get %q, but it got %q", r.Line, w, clip.Truncate(told, maxShownRequest))
 		}
 	}
 	return nil
 }
 
-// mostTold limits how much of a request an error repeats.
-const mostTold = 2000
+// maxShownRequest limits how much of a request an error repeats.
+const maxShownRequest = 2000
 
-// words splits s after each run of white space.
-func words(s string) []string {
+// splitWords splits s after each run of white space.
+func splitWords(s string) []string {
 	var out []string
 	for s != "" {
 		i := strings.IndexAny(s, " \t\n")

@@ -37,7 +37,7 @@ func collect(p provider.Provider, req provider.Request) (provider.Reply, error) 
 }
 
 func ask(text string) provider.Request {
-	return provider.Request{Messages: []chat.Message{chat.Say(chat.User, text)}}
+	return provider.Request{Messages: []chat.Message{chat.TextMessage(chat.User, text)}}
 }
 
 func TestReplies(t *testing.T) {
@@ -162,12 +162,12 @@ func TestFailures(t *testing.T) {
 		"fail loading":            {kind: provider.ErrLoading, again: true},
 		"fail context":            {kind: provider.ErrContextTooLong},
 		"fail quota":              {kind: provider.ErrQuota},
-		"fail model":              {kind: provider.ErrNoModel},
+		"fail model":              {kind: provider.ErrUnknownModel},
 		"fail bad":                {kind: provider.ErrBadRequest},
 		"fail unreachable":        {kind: provider.ErrUnreachable, again: true},
 		"fail 401":                {kind: provider.ErrAuth},
 		"fail 402":                {kind: provider.ErrQuota},
-		"fail 404":                {kind: provider.ErrNoModel},
+		"fail 404":                {kind: provider.ErrUnknownModel},
 		"fail 409":                {again: true, says: "409"},
 		"fail 413":                {kind: provider.ErrContextTooLong},
 		"fail 422":                {kind: provider.ErrBadRequest},
@@ -203,8 +203,8 @@ func TestRepliesComeInOrderUntilThereAreNone(t *testing.T) {
 	if want := "script: the model was asked for reply 5, but the script has only 4"; err == nil || err.Error() != want {
 		t.Fatalf("got %v, want %s", err, want)
 	}
-	if len(p.Seen()) != 5 {
-		t.Errorf("saw %d requests", len(p.Seen()))
+	if len(p.Requests()) != 5 {
+		t.Errorf("saw %d requests", len(p.Requests()))
 	}
 }
 
@@ -243,11 +243,11 @@ func TestIDsDifferBetweenReplies(t *testing.T) {
 
 func TestWantLooksAtWhatIsNew(t *testing.T) {
 	req := provider.Request{Messages: []chat.Message{
-		chat.Say(chat.User, "old question"),
+		chat.TextMessage(chat.User, "old question"),
 		{Role: chat.Assistant, Parts: []chat.Part{chat.ToolCall{ID: "1", Name: "read"}, chat.ToolCall{ID: "2", Name: "read"}}},
-		chat.Answer(chat.ToolResult{CallID: "1", Text: "alpha"}),
-		chat.Answer(chat.ToolResult{CallID: "2", Text: "beta\ngamma"}),
-		chat.Say(chat.User, "steer"),
+		chat.ToolMessage(chat.ToolResult{CallID: "1", Text: "alpha"}),
+		chat.ToolMessage(chat.ToolResult{CallID: "2", Text: "beta\ngamma"}),
+		chat.TextMessage(chat.User, "steer"),
 	}}
 	for script, missing := range map[string]string{
 		"want alpha\nwant steer\nsay ok":    "",
@@ -350,8 +350,8 @@ func TestAnAskThatIsNotMadeTakesNoReply(t *testing.T) {
 	if _, err := provider.Collect(p.Stream(gone, ask("q")), nil); err != context.Canceled {
 		t.Fatal(err)
 	}
-	if len(p.Seen()) != 0 {
-		t.Fatalf("saw %v", p.Seen())
+	if len(p.Requests()) != 0 {
+		t.Fatalf("saw %v", p.Requests())
 	}
 	if r, err := collect(p, ask("q")); err != nil || r.Message.Text() != "one" {
 		t.Fatalf("%q, %v", r.Message.Text(), err)
@@ -365,8 +365,8 @@ func TestSeenKeepsWhatWasAsked(t *testing.T) {
 	if _, err := collect(p, req); err != nil {
 		t.Fatal(err)
 	}
-	req.Messages[0], req.Tools[0] = chat.Say(chat.User, "changed"), provider.ToolSpec{}
-	got := p.Seen()[0]
+	req.Messages[0], req.Tools[0] = chat.TextMessage(chat.User, "changed"), provider.ToolSpec{}
+	got := p.Requests()[0]
 	if got.Model != "m" || got.Messages[0].Text() != "first" || got.Tools[0].Name != "read" {
 		t.Errorf("saw %+v", got)
 	}
@@ -393,8 +393,8 @@ func TestManyAskAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if len(ids) != n || len(p.Seen()) != n {
-		t.Errorf("%d ids, %d requests", len(ids), len(p.Seen()))
+	if len(ids) != n || len(p.Requests()) != n {
+		t.Errorf("%d ids, %d requests", len(ids), len(p.Requests()))
 	}
 }
 
@@ -566,7 +566,7 @@ func TestToInScripts(t *testing.T) {
 	}
 	const text = "to a b\nwant c\nsay x\nelse\nsay y\n"
 	s := mustParse(t, text)
-	if s[0].To != "a b" || s.String() != text {
+	if s[0].Conversation != "a b" || s.String() != text {
 		t.Errorf("reads back as %q", s.String())
 	}
 }

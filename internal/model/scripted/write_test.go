@@ -19,8 +19,8 @@ func (s Script) String() string {
 }
 
 func (r Reply) write(b *strings.Builder) {
-	if r.To != "" {
-		writeText(b, "to", r.To)
+	if r.Conversation != "" {
+		writeText(b, "to", r.Conversation)
 	}
 	for _, w := range r.Want {
 		writeText(b, "want", w)
@@ -31,7 +31,7 @@ func (r Reply) write(b *strings.Builder) {
 	if u := r.Usage; u != nil {
 		fmt.Fprintf(b, "usage %d %d %d\n", u.In, u.Out, u.Cached)
 	}
-	if r.Stop != "" || r.silent() {
+	if r.Stop != "" || r.isEmpty() {
 		fmt.Fprintf(b, "stop %s\n", r.stop())
 	}
 	switch {
@@ -78,7 +78,7 @@ func writeStep(b *strings.Builder, s Step) {
 // writeText writes a verb and its text on one line where that reads back the
 // same, else as a block.
 func writeText(b *strings.Builder, verb, text string) {
-	if text == "" || strings.TrimSpace(text) == text && !strings.Contains(text, "\n") && blockMark(text) == "" && !strings.HasPrefix(text, "id=") {
+	if text == "" || strings.TrimSpace(text) == text && !strings.Contains(text, "\n") && blockEnd(text) == "" && !strings.HasPrefix(text, "id=") {
 		fmt.Fprintf(b, "%s %s\n", verb, text)
 		return
 	}

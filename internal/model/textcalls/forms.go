@@ -9,33 +9,33 @@ import (
 
 // form is a notation for calls, as found in the text: how it ends and how to read its content.
 type form struct {
-	kind  kind
-	tool  string // the tool named in the opening
-	attrs string // attributes of the opening, for arguments
-	close string
-	ends  ender
-	loose bool // ordinary text may look the same: it is text if more text follows or if it does not fit
-	fits  bool // the call must fit the schema
+	kind        kind
+	tool        string // the tool named in the opening
+	attrs       string // attributes of the opening, for arguments
+	close       string
+	findEnd     endFinder
+	isAmbiguous bool // ordinary text may look the same: it is text if more text follows or if it does not fit
+	mustFit     bool // the call must fit the schema
 }
 
 // kind is what a form contains.
 type kind int
 
 const (
-	body    kind = iota // calls in any notation
-	args                // the arguments of the named tool
-	python              // calls in any notation, including Python's
-	steps               // a tool's name, with its arguments after "Action Input:"
-	remains             // nothing: the rest of a form whose other half was read or forgotten
-	result              // a result, which only coder may write: the model made it up
+	kindBody    kind = iota // calls in any notation
+	kindArgs                // the arguments of the named tool
+	kindPython              // calls in any notation, including Python's
+	kindSteps               // a tool's name, with its arguments after "Action Input:"
+	kindRemains             // nothing: the rest of a form whose other half was read or forgotten
+	kindResult              // a result, which only coder may write: the model made it up
 )
 
-// openers are the bytes that can begin a form.
-const openers = "<[{`AOf✿"
+// openerBytes are the bytes that can begin a form.
+const openerBytes = "<[{`AOf✿"
 
-// marks are the marks that models put around calls and that their server should have parsed. A mark
+// callMarks are the marks that models put around calls and that their server should have parsed. A mark
 // without a close ends at the bracket that closes the one it opened.
-var marks = []struct{ open, close string }{
+var callMarks = []struct{ open, close string }{
 	{"<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"}, {"<|tool_call_begin|>", "<|tool_call_end|>"}, // Kimi
 	{"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"}, {"<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>"}, // DeepSeek
 	{"<|tool_call|>", "<|/tool_call|>"}, {"<|tool_call_start|>", "<|tool_call_end|>"}, // Phi and Granite, LFM
@@ -46,58 +46,58 @@ var marks = []struct{ open, close string }{
 	{"✿FUNCTION✿:", "✿RESULT✿"}, // Qwen-Agent
 }
 
-// tags are the elements that contain calls. The ones in the second row have other meanings elsewhere.
+// callTags are the elements that contain calls. The ones in the second row have other meanings elsewhere.
 var (
-	tags      = []string{"tool_use", "tool_call", "tool_code", "tool_calls", "tool_uses", "function_calls", "function_call", "toolcall", "invoke"}
-	looseTags = []string{"function", "tool", "call", "action", "use_tool", "execute_tool"}
+	callTags      = []string{"tool_use", "tool_call", "tool_code", "tool_calls", "tool_uses", "function_calls", "function_call", "toolcall", "invoke"}
+	ambiguousTags = []string{"function", "tool", "call", "action", "use_tool", "execute_tool"}
 )
 
-// ends are leftovers beside calls.
-var ends = []string{
+// strayEnds are leftovers beside calls.
+var strayEnds = []string{
 	"<|im_end|>", "<|im_start|>assistant", "<|eot_id|>", "<|eom_id|>", "<|endoftext|>", "<|end|>", "<|call|>", "<|start|>assistant", "</s>",
 	"<end_of_turn>", "<｜end▁of▁sentence｜>", "✿RESULT✿", "[/TOOL_CALLS]", "</function>", "</parameter>", "</arguments>",
 }
 
-// results are the marks of results that a model writes instead of waiting for them.
-var results = []string{"<tool_result", "<tool_response", "<function_result", "<|tool_response", "<｜tool▁output", "[TOOL_RESULTS]", "Observation:"}
+// resultMarks are the marks of results that a model writes instead of waiting for them.
+var resultMarks = []string{"<tool_result", "<tool_response", "<function_result", "<|tool_response", "<｜tool▁output", "[TOOL_RESULTS]", "Observation:"}
 
-// leftovers are the ends and the closes of forms.
-var leftovers = sync.OnceValue(func() []string {
-	all := slices.Clone(ends)
-	for _, m := range marks {
+// leftoverMarks are the ends and the closes of forms.
+var leftoverMarks = sync.OnceValue(func() []string {
+	all := slices.Clone(strayEnds)
+	for _, m := range callMarks {
 		all = append(all, m.close)
 	}
-	for _, t := range tags {
+	for _, t := range callTags {
 		all = append(all, "</"+t+">")
 	}
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 })
 
-// match returns the form that text begins with, and the length of its opening.
-func (s *scanner) match(text string) (f form, n int, is verdict) {
-	if len(s.run) == 0 && s.fences.quoted() || text[0] == 'f' && !s.fresh() { // never hold back a letter within words
-		return f, 0, no
+// matchForm returns the form that text begins with, and the length of its opening.
+func (s *scanner) matchForm(text string) (f form, n int, is verdict) {
+	if len(s.pendingBlocks) == 0 && s.fences.isQuoting() || text[0] == 'f' && !s.atLineStart() { // never hold back a letter within words
+		return f, 0, verdictNo
 	}
 	unsure := false
 	try := func(open string) bool {
 		unsure = unsure || strings.HasPrefix(open, text)
 		return strings.HasPrefix(text, open)
 	}
-	if len(s.run) > 0 {
-		for _, l := range leftovers() {
+	if len(s.pendingBlocks) > 0 {
+		for _, l := range leftoverMarks() {
 			if try(l) {
-				return form{kind: remains}, len(l), yes
+				return form{kind: kindRemains}, len(l), verdictYes
 			}
 		}
 	}
-	if len(s.run)+len(s.calls) > 0 && s.fresh() {
-		for _, r := range results {
+	if len(s.pendingBlocks)+len(s.calls) > 0 && s.atLineStart() {
+		for _, r := range resultMarks {
 			if try(r) {
-				return form{kind: result}, len(r), yes
+				return form{kind: kindResult}, len(r), verdictYes
 			}
 		}
 	}
-	for _, m := range marks {
+	for _, m := range callMarks {
 		if !try(m.open) {
 			continue
 		}
@@ -106,117 +106,117 @@ func (s *scanner) match(text string) (f form, n int, is verdict) {
 			n--
 		}
 		if m.close == "" {
-			return form{kind: python, ends: balanced(n)}, n, yes
+			return form{kind: kindPython, findEnd: untilBalanced(n)}, n, verdictYes
 		}
-		return form{kind: python, close: m.close, ends: until(n, m.close)}, n, yes
+		return form{kind: kindPython, close: m.close, findEnd: untilMark(n, m.close)}, n, verdictYes
 	}
 	switch {
 	case unsure:
-		return f, 0, more
+		return f, 0, verdictMore
 	case text[0] == '<':
 		return s.matchTag(text)
-	case !s.fresh() || s.native:
-		return f, 0, no
+	case !s.atLineStart() || s.isNative:
+		return f, 0, verdictNo
 	case text[0] == '`':
 		return matchFence(text)
 	case text[0] == 'A':
 		const action = "Action:"
-		if is := begins(text, action); is != yes {
+		if is := matchPrefix(text, action); is != verdictYes {
 			return f, 0, is
 		}
-		return form{kind: steps, ends: balanced(len(action)), loose: true, fits: true}, len(action), yes
+		return form{kind: kindSteps, findEnd: untilBalanced(len(action)), isAmbiguous: true, mustFit: true}, len(action), verdictYes
 	}
-	if is := beginsJSON(text); is != yes {
+	if is := matchJSON(text); is != verdictYes {
 		return f, 0, is
 	}
-	return form{kind: python, ends: balanced(0), loose: true, fits: true}, 0, yes
+	return form{kind: kindPython, findEnd: untilBalanced(0), isAmbiguous: true, mustFit: true}, 0, verdictYes
 }
 
-func begins(text, with string) verdict {
+func matchPrefix(text, with string) verdict {
 	switch {
 	case strings.HasPrefix(text, with):
-		return yes
+		return verdictYes
 	case strings.HasPrefix(with, text):
-		return more
+		return verdictMore
 	}
-	return no
+	return verdictNo
 }
 
-// patterns match the beginnings of forms.
-type patterns struct{ tag, half, attr, fence, json, halfJSON *regexp.Regexp }
+// formPatterns match the beginnings of forms.
+type formPatterns struct{ tag, partialTag, attr, fence, json, partialJSON *regexp.Regexp }
 
-var pattern = sync.OnceValue(func() patterns {
+var compiledPatterns = sync.OnceValue(func() formPatterns {
 	re := regexp.MustCompile
 	key := `(?:name|tool|tool_name|function|function_name|type|id|tool_calls|action|recipient_name|arguments|parameters|input|args)`
 	attr := `\s+[\w-]{1,64}\s*=\s*(?:"[^"]{0,500}"|'[^']{0,500}'|[\w.-]{1,64})`
-	return patterns{
-		tag:      re(`^<((?:[a-z]+:)?)([A-Za-z_][\w.-]{0,63})(?:=["']?([\w.:/-]{1,128})["']?)?((?:` + attr + `)*)\s*(/?)>`),
-		half:     re(`^<[A-Za-z_][\w.:/="'-]{0,200}(?:` + attr + `)*(?:\s+[\w-]{0,64}\s*(?:=\s*(?:"[^"]{0,500}|'[^']{0,500})?)?)?/?$`),
-		attr:     re(`([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([\w.-]+))`),
-		fence:    re("^(`{3,})[ \t]*([\\w-]*)[ \t]*\r?\n\\s*([{<\\[]|\\w)"),
-		json:     re(`^(\{\s*"` + key + `"\s*:|\[\s*\{\s*"` + key + `"\s*:|\[\s*[a-zA-Z_][\w.]*\()`),
-		halfJSON: re(`^(\{\s*("\w{0,20}("\s*)?)?|\[\s*(\{\s*("\w{0,20}("\s*)?)?|[a-zA-Z_][\w.]{0,60})?)$`),
+	return formPatterns{
+		tag:         re(`^<((?:[a-z]+:)?)([A-Za-z_][\w.-]{0,63})(?:=["']?([\w.:/-]{1,128})["']?)?((?:` + attr + `)*)\s*(/?)>`),
+		partialTag:  re(`^<[A-Za-z_][\w.:/="'-]{0,200}(?:` + attr + `)*(?:\s+[\w-]{0,64}\s*(?:=\s*(?:"[^"]{0,500}|'[^']{0,500})?)?)?/?$`),
+		attr:        re(`([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([\w.-]+))`),
+		fence:       re("^(`{3,})[ \t]*([\\w-]*)[ \t]*\r?\n\\s*([{<\\[]|\\w)"),
+		json:        re(`^(\{\s*"` + key + `"\s*:|\[\s*\{\s*"` + key + `"\s*:|\[\s*[a-zA-Z_][\w.]*\()`),
+		partialJSON: re(`^(\{\s*("\w{0,20}("\s*)?)?|\[\s*(\{\s*("\w{0,20}("\s*)?)?|[a-zA-Z_][\w.]{0,60})?)$`),
 	}
 })
 
-// beginsJSON reports whether text begins like a call in JSON, a list of calls, or a list of Python calls.
-func beginsJSON(text string) verdict {
+// matchJSON reports whether text begins like a call in JSON, a list of calls, or a list of Python calls.
+func matchJSON(text string) verdict {
 	switch {
-	case pattern().json.MatchString(text[:min(len(text), 200)]):
-		return yes
-	case pattern().halfJSON.MatchString(text):
-		return more
+	case compiledPatterns().json.MatchString(text[:min(len(text), 200)]):
+		return verdictYes
+	case compiledPatterns().partialJSON.MatchString(text):
+		return verdictMore
 	}
-	return no
+	return verdictNo
 }
 
 // matchTag returns the form of an element that contains calls or is named after a tool.
 func (s *scanner) matchTag(text string) (f form, n int, is verdict) {
-	m := pattern().tag.FindStringSubmatch(text[:min(len(text), 1200)])
+	m := compiledPatterns().tag.FindStringSubmatch(text[:min(len(text), 1200)])
 	if m == nil {
-		if text == "<" || pattern().half.MatchString(text) {
-			return f, 0, more
+		if text == "<" || compiledPatterns().partialTag.MatchString(text) {
+			return f, 0, verdictMore
 		}
-		return f, 0, no
+		return f, 0, verdictNo
 	}
 	n = len(m[0])
 	named, attrs := m[3], m[4]
-	rest := strings.TrimLeft(text[n:], space)
+	rest := strings.TrimLeft(text[n:], spaceChars)
 	f = form{close: "</" + m[1] + m[2] + ">"}
-	f.ends = until(n, f.close)
+	f.findEnd = untilMark(n, f.close)
 	if m[5] != "" { // self-closing
-		f.close, f.ends = "", func(string, bool) (int, int, bool) { return n, n, true }
+		f.close, f.findEnd = "", func(string, bool) (int, int, bool) { return n, n, true }
 	}
-	isLoose := slices.Contains(looseTags, strings.ToLower(m[2]))
+	isLoose := slices.Contains(ambiguousTags, strings.ToLower(m[2]))
 	switch {
-	case slices.Contains(tags, strings.ToLower(m[2])) || isLoose && (named != "" || attrs != ""):
+	case slices.Contains(callTags, strings.ToLower(m[2])) || isLoose && (named != "" || attrs != ""):
 		if f.tool = strings.TrimPrefix(named, "functions."); f.tool == "" {
-			f.tool = attribute(attrs, "name", "tool", "function")
+			f.tool = findAttribute(attrs, "name", "tool", "function")
 		}
-		f.kind = python
+		f.kind = kindPython
 		if f.tool != "" {
-			f.kind = args
+			f.kind = kindArgs
 		}
-		return f, n, yes
-	case s.native || !s.fresh() || !isLoose && !s.knows(m[2]) || named != "":
-		return f, 0, no
+		return f, n, verdictYes
+	case s.isNative || !s.atLineStart() || !isLoose && !s.isKnown(m[2]) || named != "":
+		return f, 0, verdictNo
 	case !isLoose:
-		f.kind, f.tool, f.attrs = args, m[2], attrs
+		f.kind, f.tool, f.attrs = kindArgs, m[2], attrs
 	}
-	f.fits = true
+	f.mustFit = true
 	switch {
 	case m[5] != "" || attrs != "" && strings.HasPrefix(rest, "</") || rest != "" && strings.ContainsRune("{<[`", rune(rest[0])):
-		return f, n, yes
+		return f, n, verdictYes
 	case rest == "":
-		return f, 0, more
+		return f, 0, verdictMore
 	}
-	return f, 0, no
+	return f, 0, verdictNo
 }
 
-// attribute returns the value of the first attribute in names that is present.
-func attribute(attrs string, names ...string) string {
+// findAttribute returns the value of the first attribute in names that is present.
+func findAttribute(attrs string, names ...string) string {
 	for _, name := range names {
-		for _, m := range pattern().attr.FindAllStringSubmatch(attrs, -1) {
+		for _, m := range compiledPatterns().attr.FindAllStringSubmatch(attrs, -1) {
 			if strings.EqualFold(m[1], name) {
 				return m[2] + m[3] + m[4]
 			}
@@ -230,31 +230,31 @@ var fenceKinds = []string{"", "json", "jsonc", "json5", "xml", "text", "plaintex
 
 // matchFence returns the form of a code fence that may contain calls.
 func matchFence(text string) (f form, n int, is verdict) {
-	m := pattern().fence.FindStringSubmatch(text[:min(len(text), 1000)])
+	m := compiledPatterns().fence.FindStringSubmatch(text[:min(len(text), 1000)])
 	if m == nil {
 		if line, rest, ended := strings.Cut(text, "\n"); strings.TrimSpace(rest) == "" && len(text) < 1000 && (ended || len(line) < 100) && !strings.Contains(strings.Trim(line, "`"), "`") {
-			return f, 0, more
+			return f, 0, verdictMore
 		}
-		return f, 0, no
+		return f, 0, verdictNo
 	}
 	isTool := strings.HasPrefix(m[2], "tool") || strings.HasPrefix(m[2], "function")
 	if !slices.Contains(fenceKinds, strings.ToLower(m[2])) || !isTool && !strings.Contains("{<[", m[3]) {
-		return f, 0, no
+		return f, 0, verdictNo
 	}
 	n = strings.IndexByte(text, '\n') + 1
-	f = form{kind: body, loose: true, fits: true, ends: untilFence(n, m[1])}
+	f = form{kind: kindBody, isAmbiguous: true, mustFit: true, findEnd: untilFence(n, m[1])}
 	if isTool {
-		f.kind = python
+		f.kind = kindPython
 	}
-	return f, n, yes
+	return f, n, verdictYes
 }
 
-// ender finds the places where the open form may end, one after
+// endFinder finds the places where the open form may end, one after
 // another: the end of its content, and the end of its close.
-type ender func(text string, final bool) (end, after int, found bool)
+type endFinder func(text string, final bool) (end, after int, found bool)
 
-// until finds a close mark.
-func until(from int, close string) ender {
+// untilMark finds a close mark.
+func untilMark(from int, close string) endFinder {
 	return func(text string, _ bool) (end, after int, found bool) {
 		i := strings.Index(text[from:], close)
 		if i < 0 {
@@ -268,7 +268,7 @@ func until(from int, close string) ender {
 }
 
 // untilFence finds the line that closes a code fence.
-func untilFence(from int, mark string) ender {
+func untilFence(from int, mark string) endFinder {
 	return func(text string, final bool) (end, after int, found bool) {
 		for from < len(text) {
 			line, _, ended := strings.Cut(text[from:], "\n")
@@ -285,8 +285,8 @@ func untilFence(from int, mark string) ender {
 	}
 }
 
-// balanced finds where opened brackets are closed again.
-func balanced(from int) ender {
+// untilBalanced finds where opened brackets are closed again.
+func untilBalanced(from int) endFinder {
 	depth, quote := 0, ""
 	return func(text string, final bool) (end, after int, found bool) {
 		for from < len(text) {

@@ -140,7 +140,7 @@ func TestNativeCallsWin(t *testing.T) {
 				append([]provider.Delta{native}, append(said(text, size), end(provider.StopTools))...),
 			} {
 				r, err := collect(textcalls.Wrap(deltas{send: send}, textcalls.Auto, nil), request())
-				if got := tell(r); err != nil || got != want+"\nbash {\"command\": \"ls\"}" {
+				if got := renderMessages(r); err != nil || got != want+"\nbash {\"command\": \"ls\"}" {
 					t.Errorf("%q: %s, %v", text, got, err)
 				}
 			}
@@ -165,9 +165,9 @@ func TestARepeatedCallIsNoQuotation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Messages = append(req.Messages, first.Message, chat.Answer(chat.ToolResult{CallID: first.Message.Calls()[0].ID, Name: "read", Text: `{"ok":false,"error":"no such file"}`}))
+	req.Messages = append(req.Messages, first.Message, chat.ToolMessage(chat.ToolResult{CallID: first.Message.Calls()[0].ID, Name: "read", Text: `{"ok":false,"error":"no such file"}`}))
 	again, err := collect(textcalls.Wrap(deltas{send: append(said(marked, 9), end(provider.StopEnd))}, textcalls.Auto, nil), req)
 	if err != nil || len(again.Message.Calls()) != 1 {
-		t.Errorf("%s, %v", tell(again), err)
+		t.Errorf("%s, %v", renderMessages(again), err)
 	}
 }

@@ -14,37 +14,37 @@ import (
 // call is a call as the model wrote it. args may be invalid JSON.
 type call struct {
 	name, args string
-	// whole means that the text can only be a call: if its arguments do not
+	// isCertain means that the text can only be a call: if its arguments do not
 	// fit, the model gets an error, and the user does not see the text.
-	whole bool
+	isCertain bool
 }
 
-func (c call) same(o call) bool { return c == o }
+func (c call) equal(o call) bool { return c == o }
 
-// read reads the content of a form. Calls of unknown tools do not
+// readForm reads the content of a form. Calls of unknown tools do not
 // count, nor do calls that must fit the schema and do not.
-func (s *scanner) read(f form, inner string) (calls []call, ok bool) {
+func (s *scanner) readForm(f form, inner string) (calls []call, ok bool) {
 	switch inner = strings.TrimSpace(inner); f.kind {
-	case args:
+	case kindArgs:
 		var c call
 		c, ok = s.readArgs(f, inner)
 		calls = []call{c}
-	case steps:
+	case kindSteps:
 		name, input, found := strings.Cut(inner, "\n")
 		input, also := strings.CutPrefix(strings.TrimSpace(input), "Action Input:")
 		calls, ok = []call{{name: strings.TrimSpace(name), args: strings.TrimSpace(input)}}, found && also
-	case body, python:
+	case kindBody, kindPython:
 		calls, ok = s.readBody(inner, f)
-	case remains, result:
+	case kindRemains, kindResult:
 	}
 	return calls, ok && !slices.ContainsFunc(calls, func(c call) bool {
-		return f.fits && !s.fits(c) && !(c.whole && s.offered(c.name)) || !f.fits && !s.anyName && !s.knows(c.name)
+		return f.mustFit && !s.fitsSchema(c) && !(c.isCertain && s.isOffered(c.name)) || !f.mustFit && !s.acceptsAnyTool && !s.isKnown(c.name)
 	})
 }
 
 // readBody reads calls in any notation, one after another.
 func (s *scanner) readBody(text string, f form) (calls []call, ok bool) {
-	for text = strings.TrimSpace(text); text != ""; text = strings.TrimLeft(text, joints) {
+	for text = strings.TrimSpace(text); text != ""; text = strings.TrimLeft(text, jointChars) {
 		var (
 			some []call
 			rest string
@@ -59,10 +59,10 @@ func (s *scanner) readBody(text string, f form) (calls []call, ok bool) {
 		case strings.HasPrefix(text, "[TOOL"):
 			some, rest, ok = s.readNested(text)
 		default:
-			if some, rest, ok = readNamed(text); !ok && f.kind == python {
+			if some, rest, ok = readNamed(text); !ok && f.kind == kindPython {
 				some, rest, ok = s.readPython(text)
 			}
-			if !ok && !f.loose && s.knows(strings.TrimSpace(first)) { // a name alone, or arguments in GLM's notation
+			if !ok && !f.isAmbiguous && s.isKnown(strings.TrimSpace(first)) { // a name alone, or arguments in GLM's notation
 				some, rest, ok = s.readKeyed(text)
 			}
 			if !ok && strings.Contains(first, "<") {
@@ -91,8 +91,8 @@ func (s *scanner) readFence(text string, f form) (calls []call, rest string, ok 
 	return calls, rest, ok
 }
 
-// withoutFence removes a code fence around all of text.
-func withoutFence(text string) string {
+// trimFence removes a code fence around all of text.
+func trimFence(text string) string {
 	text = strings.TrimSpace(text)
 	if !strings.HasPrefix(text, "```") || !strings.HasSuffix(text, "```") {
 		return text
@@ -113,9 +113,9 @@ var (
 
 // readJSON reads one call in JSON, or a list of calls in JSON or Python.
 func (s *scanner) readJSON(text string, f form) (calls []call, rest string, ok bool) {
-	v, rest, ok := value(text)
-	if !ok && f.kind == python && text[0] == '[' {
-		end, _, closed := balanced(0)(text, true)
+	v, rest, ok := parseValue(text)
+	if !ok && f.kind == kindPython && text[0] == '[' {
+		end, _, closed := untilBalanced(0)(text, true)
 		if !closed {
 			return nil, "", false
 		}
@@ -125,11 +125,11 @@ func (s *scanner) readJSON(text string, f form) (calls []call, rest string, ok b
 	if !ok {
 		return nil, "", false
 	}
-	calls, ok = s.callsIn(v, f)
+	calls, ok = s.parseCalls(v, f)
 	return calls, rest, ok
 }
 
-func (s *scanner) callsIn(v string, f form) (calls []call, ok bool) {
+func (s *scanner) parseCalls(v string, f form) (calls []call, ok bool) {
 	list := []json.RawMessage{json.RawMessage(v)}
 	if v[0] == '[' && json.Unmarshal([]byte(v), &list) != nil {
 		return nil, false
@@ -140,14 +140,14 @@ func (s *scanner) callsIn(v string, f form) (calls []call, ok bool) {
 			return nil, false
 		}
 		if several, is := o["tool_calls"]; is && len(several) > 0 && several[0] == '[' {
-			more, ok := s.callsIn(string(several), f)
+			more, ok := s.parseCalls(string(several), f)
 			if !ok {
 				return nil, false
 			}
 			calls = append(calls, more...)
 			continue
 		}
-		c, ok := s.callIn(o, f)
+		c, ok := s.parseCall(o, f)
 		if !ok {
 			return nil, false
 		}
@@ -156,15 +156,15 @@ func (s *scanner) callsIn(v string, f form) (calls []call, ok bool) {
 	return calls, len(calls) > 0
 }
 
-// callIn returns the call that an object describes. In a loose form the object must be a call and
+// parseCall returns the call that an object describes. In a loose form the object must be a call and
 // nothing else; elsewhere the arguments may also be next to the name, or the name may be the key.
-func (s *scanner) callIn(o map[string]json.RawMessage, f form) (call, bool) {
+func (s *scanner) parseCall(o map[string]json.RawMessage, f form) (call, bool) {
 	if inner := o["function"]; len(inner) > 0 && inner[0] == '{' {
 		var fn map[string]json.RawMessage
 		if json.Unmarshal(inner, &fn) != nil {
 			return call{}, false
 		}
-		return s.callIn(fn, f)
+		return s.parseCall(fn, f)
 	}
 	var c call
 	o = maps.Clone(o)
@@ -178,7 +178,7 @@ func (s *scanner) callIn(o map[string]json.RawMessage, f form) (call, bool) {
 		for k, v := range o {
 			c = call{name: k, args: string(v)}
 		}
-		return c, len(o) == 1 && !f.loose && s.knows(c.name)
+		return c, len(o) == 1 && !f.isAmbiguous && s.isKnown(c.name)
 	}
 	for _, k := range argsKeys {
 		if v, is := o[k]; is {
@@ -193,14 +193,14 @@ func (s *scanner) callIn(o map[string]json.RawMessage, f form) (call, bool) {
 	}
 	switch {
 	case c.args != "":
-		c.whole = len(o) == 0 && c.args[0] == '{'
-		return c, !f.loose || len(o) == 0
+		c.isCertain = len(o) == 0 && c.args[0] == '{'
+		return c, !f.isAmbiguous || len(o) == 0
 	case len(o) == 0:
 		c.args = "{}"
-		return c, !f.loose
+		return c, !f.isAmbiguous
 	}
-	c.args = string(jsonx.Must(flat))
-	return c, s.fits(c)
+	c.args = string(jsonx.MustMarshal(flat))
+	return c, s.fitsSchema(c)
 }
 
 // readElement reads <name>read</name><arguments>{…}</arguments>, or another form.
@@ -221,51 +221,51 @@ func (s *scanner) readElement(text string, f form) (calls []call, rest string, o
 
 // readNested reads a form inside another form.
 func (s *scanner) readNested(text string) (calls []call, rest string, ok bool) {
-	inner := &scanner{offer: s.offer}
-	f, n, is := inner.match(text)
-	if is != yes || f.ends == nil {
+	inner := &scanner{callContext: s.callContext}
+	f, n, is := inner.matchForm(text)
+	if is != verdictYes || f.findEnd == nil {
 		return nil, "", false
 	}
 	for range maxTries {
-		end, after, found := f.ends(text, true)
+		end, after, found := f.findEnd(text, true)
 		if !found {
 			return nil, "", false
 		}
-		if calls, ok = s.read(f, text[n:end]); ok {
+		if calls, ok = s.readForm(f, text[n:end]); ok {
 			return calls, text[after:], true
 		}
 	}
 	return nil, "", false
 }
 
-// separators separate the name of a tool from its arguments.
-var separators = sync.OnceValue(func() *strings.Replacer {
+// nameSeparators separate the name of a tool from its arguments.
+var nameSeparators = sync.OnceValue(func() *strings.Replacer {
 	return strings.NewReplacer("<|tool_call_argument_begin|>", "\n", "<｜tool▁sep｜>", "\n", "<tool_sep>", "\n", "[ARGS]", "\n",
 		"<|constrain|>json", "\n", "<|message|>", "\n", "✿ARGS✿:", "\n")
 })
 
-var named = lazy.Regexp("^(?:function\\s+)?(?:call:|functions\\.|to=functions\\.)?([A-Za-z_][\\w.-]*)(?::\\d+)?(?:\\[CALL_ID\\]\\w+)?\\s*(?:json\\s*)?(?:```(?:json)?)?\\s*\\{")
+var namedPattern = lazy.Regexp("^(?:function\\s+)?(?:call:|functions\\.|to=functions\\.)?([A-Za-z_][\\w.-]*)(?::\\d+)?(?:\\[CALL_ID\\]\\w+)?\\s*(?:json\\s*)?(?:```(?:json)?)?\\s*\\{")
 
 // readNamed reads a name and an object, with or without a separator between them.
 func readNamed(text string) (calls []call, rest string, ok bool) {
-	text = separators().Replace(text)
-	m := named().FindStringSubmatchIndex(text)
+	text = nameSeparators().Replace(text)
+	m := namedPattern().FindStringSubmatchIndex(text)
 	if m == nil {
 		return nil, "", false
 	}
-	v, rest, ok := value(text[m[1]-1:])
+	v, rest, ok := parseValue(text[m[1]-1:])
 	rest = strings.TrimPrefix(strings.TrimSpace(rest), "```")
 	return []call{{name: text[m[2]:m[3]], args: v}}, rest, ok
 }
 
 // readKeyed reads read<arg_key>path</arg_key><arg_value>a</arg_value>.
 func (s *scanner) readKeyed(text string) (calls []call, rest string, ok bool) {
-	text = separators().Replace(text)
+	text = nameSeparators().Replace(text)
 	name, rest := text, ""
-	if i := strings.IndexAny(text, "<"+space); i >= 0 {
+	if i := strings.IndexAny(text, "<"+spaceChars); i >= 0 {
 		name, rest = text[:i], strings.TrimSpace(text[i:])
 	}
-	a := s.arguments(name)
+	a := s.newArgCollector(name)
 	for rest != "" {
 		key, after, found := cutElement(rest, "arg_key")
 		v, after, also := cutElement(strings.TrimSpace(after), "arg_value")
@@ -275,12 +275,12 @@ func (s *scanner) readKeyed(text string) (calls []call, rest string, ok bool) {
 		a.add(strings.TrimSpace(key), v)
 		rest = strings.TrimSpace(after)
 	}
-	return []call{{name: name, args: a.String()}}, rest, rest == "" && (len(a.list) > 0 || s.knows(name))
+	return []call{{name: name, args: a.String()}}, rest, rest == "" && (len(a.list) > 0 || s.isKnown(name))
 }
 
 // readArgs reads the arguments of a named tool: an object, elements, or nothing.
 func (s *scanner) readArgs(f form, inner string) (call, bool) {
-	inner = withoutFence(inner)
+	inner = trimFence(inner)
 	for _, k := range argsKeys {
 		if in, rest, ok := lastElement(inner, k); ok && strings.TrimSpace(rest) == "" {
 			if c, ok := s.readArgs(f, strings.TrimSpace(in)); ok {
@@ -290,27 +290,27 @@ func (s *scanner) readArgs(f form, inner string) (call, bool) {
 		}
 	}
 	if strings.HasPrefix(inner, "{") {
-		v, rest, ok := value(inner)
+		v, rest, ok := parseValue(inner)
 		if !ok || strings.TrimSpace(rest) != "" {
 			return call{name: f.tool, args: inner}, false
 		}
-		if calls, is := s.callsIn(v, form{loose: true}); is && len(calls) == 1 && strings.EqualFold(calls[0].name, f.tool) {
+		if calls, is := s.parseCalls(v, form{isAmbiguous: true}); is && len(calls) == 1 && strings.EqualFold(calls[0].name, f.tool) {
 			return calls[0], true
 		}
 		return call{name: f.tool, args: v}, true
 	}
-	a := s.arguments(f.tool)
-	for _, m := range pattern().attr.FindAllStringSubmatch(f.attrs, -1) {
+	a := s.newArgCollector(f.tool)
+	for _, m := range compiledPatterns().attr.FindAllStringSubmatch(f.attrs, -1) {
 		a.add(m[1], m[2]+m[3]+m[4])
 	}
 	for inner != "" {
-		m := pattern().tag.FindStringSubmatch(inner)
+		m := compiledPatterns().tag.FindStringSubmatch(inner)
 		if m == nil {
 			return call{}, false
 		}
 		key := m[3]
 		if key == "" {
-			key = attribute(m[4], "name", "key")
+			key = findAttribute(m[4], "name", "key")
 		}
 		if key == "" {
 			key = m[2]
@@ -344,26 +344,26 @@ func lastElement(text, name string) (body, rest string, ok bool) {
 	return body[:i], body[i+len(close):], true
 }
 
-var pythonCall = lazy.Regexp(`^(?:print\()?(?:[A-Za-z_]\w*\s*=\s*)?([A-Za-z_][\w.]*)\(`)
+var pythonPattern = lazy.Regexp(`^(?:print\()?(?:[A-Za-z_]\w*\s*=\s*)?([A-Za-z_][\w.]*)\(`)
 
 // readPython reads read(path="a", limit=3), or several calls separated by commas or line breaks.
 func (s *scanner) readPython(text string) (calls []call, rest string, ok bool) {
-	for text = strings.TrimSpace(text); text != ""; text = strings.TrimLeft(text, joints) {
+	for text = strings.TrimSpace(text); text != ""; text = strings.TrimLeft(text, jointChars) {
 		if strings.HasPrefix(text, "#") || strings.HasPrefix(text, "import ") {
 			_, text, _ = strings.Cut(text, "\n")
 			continue
 		}
-		m := pythonCall().FindStringSubmatchIndex(text)
+		m := pythonPattern().FindStringSubmatchIndex(text)
 		if m == nil {
 			break
 		}
 		name := strings.TrimSuffix(text[m[2]:m[3]], ".call")
-		end, _, closed := balanced(m[1]-1)(text, true)
+		end, _, closed := untilBalanced(m[1]-1)(text, true)
 		if !closed {
 			return nil, "", false
 		}
-		a := s.arguments(name)
-		if !a.python(text[m[1] : end-1]) {
+		a := s.newArgCollector(name)
+		if !a.addPython(text[m[1] : end-1]) {
 			return nil, "", false
 		}
 		calls, text = append(calls, call{name: name, args: a.String()}), text[end:]
@@ -372,28 +372,28 @@ func (s *scanner) readPython(text string) (calls []call, rest string, ok bool) {
 	return calls, text, len(calls) > 0
 }
 
-// broken salvages an unreadable call: its name, if it has one, with the whole text as arguments.
+// salvage salvages an unreadable call: its name, if it has one, with the whole text as arguments.
 // Readable JSON does not count: it lacks the parts of a call.
-func (s *scanner) broken(f form, inner string) ([]call, bool) {
+func (s *scanner) salvage(f form, inner string) ([]call, bool) {
 	inner = strings.TrimSpace(inner)
 	name := f.tool
 	if name == "" {
-		name = nameIn(inner)
-		if _, _, whole := value(withoutFence(inner)); whole {
+		name = findName(inner)
+		if _, _, whole := parseValue(trimFence(inner)); whole {
 			return nil, false
 		}
 	}
-	if name == "" || inner == "" || f.fits && (f.tool != "" || !s.offered(name)) || !s.anyName && !s.knows(name) {
+	if name == "" || inner == "" || f.mustFit && (f.tool != "" || !s.isOffered(name)) || !s.acceptsAnyTool && !s.isKnown(name) {
 		return nil, false
 	}
 	return []call{{name: name, args: inner}}, true
 }
 
-var nameOf = lazy.Regexp("^\\s*(?:```\\w*\\s*)?\\[?\\s*(?:<function=\"?([\\w.-]+)|\\{\\s*\"(?:name|tool|tool_name)\"\\s*:\\s*\"([\\w.-]+)\"\\s*,)")
+var namePattern = lazy.Regexp("^\\s*(?:```\\w*\\s*)?\\[?\\s*(?:<function=\"?([\\w.-]+)|\\{\\s*\"(?:name|tool|tool_name)\"\\s*:\\s*\"([\\w.-]+)\"\\s*,)")
 
-// nameIn finds the name in otherwise broken JSON, or in a function tag.
-func nameIn(text string) string {
-	m := nameOf().FindStringSubmatch(text)
+// findName finds the name in otherwise broken JSON, or in a function tag.
+func findName(text string) string {
+	m := namePattern().FindStringSubmatch(text)
 	if m == nil {
 		return ""
 	}

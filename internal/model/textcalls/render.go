@@ -13,11 +13,11 @@ import (
 	"coder/internal/model/provider"
 )
 
-// asText rewrites req for a model that calls tools as text: the system
+// textRequest rewrites req for a model that calls tools as text: the system
 // text describes the tools, and earlier calls and results become text.
-func asText(req provider.Request) provider.Request {
+func textRequest(req provider.Request) provider.Request {
 	if len(req.Tools) > 0 {
-		b := bytes.NewBufferString(howTo)
+		b := bytes.NewBufferString(callInstructions)
 		for _, t := range req.Tools {
 			fmt.Fprintf(b, "\n## %s\n\n%s\n\nSchema of its arguments: ", t.Name, strings.TrimSpace(t.Doc))
 			if len(t.Schema) == 0 || json.Compact(b, t.Schema) != nil {
@@ -28,11 +28,11 @@ func asText(req provider.Request) provider.Request {
 		req.System = strings.TrimLeft(req.System+"\n\n"+b.String(), "\n")
 	}
 	req.Tools = nil
-	req.Messages = tell(req.Messages)
+	req.Messages = renderMessages(req.Messages)
 	return req
 }
 
-const howTo = `# Tools
+const callInstructions = `# Tools
 
 To use a tool, write a block of exactly this form, on lines of its own and never in a code fence:
 
@@ -47,15 +47,15 @@ with the next message, one <tool_result> block per call, in the order of the cal
 These are the tools:
 `
 
-// tell renders calls and results as text. Results, and a user message right after them, become one user
+// renderMessages renders calls and results as text. Results, and a user message right after them, become one user
 // message: many models require user and assistant to alternate.
-func tell(ms []chat.Message) []chat.Message {
+func renderMessages(ms []chat.Message) []chat.Message {
 	out := make([]chat.Message, 0, len(ms))
 	afterResults := false
 	for _, m := range ms {
 		isResult := m.Role == chat.Tool
 		if isResult || m.Role == chat.Assistant && len(m.Calls()) > 0 {
-			m = chat.Message{Role: m.Role, Parts: partsAsText(m.Parts)}
+			m = chat.Message{Role: m.Role, Parts: renderParts(m.Parts)}
 		}
 		if isResult {
 			m.Role = chat.User
@@ -71,15 +71,15 @@ func tell(ms []chat.Message) []chat.Message {
 	return out
 }
 
-// partsAsText renders calls and results as text. It wraps a
+// renderParts renders calls and results as text. It wraps a
 // result so that nothing in it can end the wrapping.
-func partsAsText(parts []chat.Part) (texts []chat.Part) {
+func renderParts(parts []chat.Part) (texts []chat.Part) {
 	gap := ""
 	for _, p := range parts {
 		switch part := p.(type) {
 		case chat.ToolCall:
 			p = chat.Text(fmt.Sprintf("%s<tool_use>\n{\"name\": %s, \"arguments\": %s}\n</tool_use>",
-				gap, jsonx.Must(part.Name), cmp.Or(part.Broken, string(part.Args))))
+				gap, jsonx.MustMarshal(part.Name), cmp.Or(part.Broken, string(part.Args))))
 			gap = "\n"
 		case chat.ToolResult:
 			status := ""

@@ -8,167 +8,167 @@ import (
 // scanner separates calls from other text as the text arrives. It
 // emits text as soon as the text cannot be part of a call.
 type scanner struct {
-	offer
+	callContext
 
-	all    strings.Builder // received text, without the beginning that shed dropped
-	at     int             // position in it
-	fences fences
-	open   *opening
-	run    []block // calls separated by white space only; the last ends at the current position
-	calls  []call
-	ended  bool // ignore the rest
+	buffer        strings.Builder // received text, without the beginning that shed dropped
+	pos           int             // position in it
+	fences        fences
+	open          *opening
+	pendingBlocks []block // calls separated by white space only; the last ends at the current position
+	calls         []call
+	stopped       bool // ignore the rest
 
-	out    strings.Builder // text to emit
-	space  []byte          // white space held back until more text comes
-	spoke  bool            // text was emitted
-	called bool            // a call was accepted since
+	out        strings.Builder // text to emit
+	heldSpace  []byte          // white space held back until more text comes
+	hasEmitted bool            // text was emitted
+	hasCall    bool            // a call was accepted since
 }
 
 // block is a piece of text with calls, or without calls if it is only the rest of a form.
 type block struct {
-	from, to int
-	calls    []call
-	loose    bool // it is text if more text follows
+	from, to    int
+	calls       []call
+	isAmbiguous bool // it is text if more text follows
 }
 
 // opening is a place where a call may begin.
 type opening struct {
 	form
-	length int    // of the opening mark
-	tries  int    // number of ends tried
-	first  int    // the first of the ends
-	calls  []call // its content, once its end is found
-	inner  string // the text of that content
-	end    int
+	length   int    // of the opening mark
+	tries    int    // number of ends tried
+	firstEnd int    // the first of the ends
+	calls    []call // its content, once its end is found
+	inner    string // the text of that content
+	end      int
 }
 
 // verdict is the state of a decision about a piece of text.
 type verdict int
 
 const (
-	no   verdict = iota
-	more         // undecided until more text comes
-	yes
+	verdictNo   verdict = iota
+	verdictMore         // undecided until more text comes
+	verdictYes
 )
 
 const (
-	maxTries = 64        // ends tried for one opening
-	space    = " \t\r\n" // what separates text from calls
-	joints   = space + ";,"
+	maxTries   = 64        // ends tried for one opening
+	spaceChars = " \t\r\n" // what separates text from calls
+	jointChars = spaceChars + ";,"
 )
 
 // feed adds text and returns the text to emit.
 func (s *scanner) feed(text string) string {
-	s.shed()
-	s.all.WriteString(text)
+	s.dropStart()
+	s.buffer.WriteString(text)
 	s.advance(false)
-	return s.given()
+	return s.takeOutput()
 }
 
 // These bounds limit the text in memory: earlier text matters only for the lines that introduce a call.
 const (
-	maxKept = 1 << 20
-	minKept = 64 << 10
+	maxBuffered = 1 << 20
+	minBuffered = 64 << 10
 )
 
-// shed drops the beginning of a long text while no call is open.
-func (s *scanner) shed() {
-	if s.at < maxKept || s.open != nil || len(s.run) > 0 {
+// dropStart drops the beginning of a long text while no call is open.
+func (s *scanner) dropStart() {
+	if s.pos < maxBuffered || s.open != nil || len(s.pendingBlocks) > 0 {
 		return
 	}
-	rest := strings.Clone(s.all.String()[s.at-minKept:])
-	s.all.Reset()
-	s.all.WriteString(rest)
-	s.at = minKept
+	rest := strings.Clone(s.buffer.String()[s.pos-minBuffered:])
+	s.buffer.Reset()
+	s.buffer.WriteString(rest)
+	s.pos = minBuffered
 }
 
 // finish returns the rest of a complete reply. If the API sent calls itself, calls in the text do not count.
 func (s *scanner) finish(native bool) (text string, calls []call) {
 	s.advance(true)
-	s.decide(native)
-	if !s.called {
-		s.out.Write(s.space)
+	s.resolvePending(native)
+	if !s.hasCall {
+		s.out.Write(s.heldSpace)
 	}
-	return s.given(), slices.CompactFunc(s.calls, call.same)
+	return s.takeOutput(), slices.CompactFunc(s.calls, call.equal)
 }
 
 // abandon returns the rest of the text of a reply that was cut off.
 // Calls and beginnings of calls are lost, as native ones would be.
 func (s *scanner) abandon() string {
-	s.decide(false)
-	rest := s.all.String()[s.at:]
-	if !s.ended && (s.open == nil || s.open.loose && !s.knows(nameIn(rest))) {
-		s.say(rest)
-		if !s.called {
-			s.out.Write(s.space)
+	s.resolvePending(false)
+	rest := s.buffer.String()[s.pos:]
+	if !s.stopped && (s.open == nil || s.open.isAmbiguous && !s.isKnown(findName(rest))) {
+		s.emit(rest)
+		if !s.hasCall {
+			s.out.Write(s.heldSpace)
 		}
 	}
-	return s.given()
+	return s.takeOutput()
 }
 
-func (s *scanner) given() string {
+func (s *scanner) takeOutput() string {
 	text := s.out.String()
 	s.out.Reset()
 	return text
 }
 
-// say emits text. White space around calls becomes one line break.
-func (s *scanner) say(text string) {
-	if s.called {
-		text = strings.TrimLeft(text, space)
+// emit emits text. White space around calls becomes one line break.
+func (s *scanner) emit(text string) {
+	if s.hasCall {
+		text = strings.TrimLeft(text, spaceChars)
 	}
-	body := strings.TrimRight(text, space)
+	body := strings.TrimRight(text, spaceChars)
 	if body == "" {
-		s.space = append(s.space, text...)
+		s.heldSpace = append(s.heldSpace, text...)
 		return
 	}
 	switch {
-	case !s.called:
-		s.out.Write(s.space)
-	case s.spoke:
+	case !s.hasCall:
+		s.out.Write(s.heldSpace)
+	case s.hasEmitted:
 		s.out.WriteString("\n")
 	}
 	s.out.WriteString(body)
-	s.space, s.spoke, s.called = append(s.space[:0], text[len(body):]...), true, false
+	s.heldSpace, s.hasEmitted, s.hasCall = append(s.heldSpace[:0], text[len(body):]...), true, false
 }
 
-// decide accepts the pending calls. Loose ones become text if more text follows.
-func (s *scanner) decide(textFollows bool) {
-	if len(s.run) == 0 {
+// resolvePending accepts the pending calls. Loose ones become text if more text follows.
+func (s *scanner) resolvePending(textFollows bool) {
+	if len(s.pendingBlocks) == 0 {
 		return
 	}
-	text, at := s.all.String(), s.run[0].from
-	for _, b := range s.run {
-		if b.loose && textFollows {
-			s.put(text[at:b.to])
+	text, at := s.buffer.String(), s.pendingBlocks[0].from
+	for _, b := range s.pendingBlocks {
+		if b.isAmbiguous && textFollows {
+			s.emitPlain(text[at:b.to])
 		} else {
-			if between := text[at:b.from]; strings.Trim(between, joints) != "" || !s.called {
-				s.put(between)
+			if between := text[at:b.from]; strings.Trim(between, jointChars) != "" || !s.hasCall {
+				s.emitPlain(between)
 			}
-			s.calls, s.space, s.called = append(s.calls, b.calls...), s.space[:0], true
+			s.calls, s.heldSpace, s.hasCall = append(s.calls, b.calls...), s.heldSpace[:0], true
 			s.fences.line = s.fences.line[:0]
 		}
 		at = b.to
 	}
-	s.run = nil
-	if textFollows || !s.called {
-		s.put(text[at:s.at])
+	s.pendingBlocks = nil
+	if textFollows || !s.hasCall {
+		s.emitPlain(text[at:s.pos])
 	}
 }
 
-// put emits plain text and tracks its code fences.
-func (s *scanner) put(text string) {
-	s.say(text)
+// emitPlain emits plain text and tracks its code fences.
+func (s *scanner) emitPlain(text string) {
+	s.emit(text)
 	s.fences.feed(text)
 }
 
 // advance decides as much as possible, or everything if the text is final.
 func (s *scanner) advance(final bool) {
-	for !s.ended && s.at < s.all.Len() {
+	for !s.stopped && s.pos < s.buffer.Len() {
 		if s.open == nil && !s.findOpening(final) {
 			return
 		}
-		if s.open != nil && s.close(final) == more {
+		if s.open != nil && s.closeForm(final) == verdictMore {
 			return
 		}
 	}
@@ -177,24 +177,24 @@ func (s *scanner) advance(final bool) {
 // findOpening skips text up to where a call may begin. It returns false if there is no such place yet.
 func (s *scanner) findOpening(final bool) bool {
 	for {
-		text := s.all.String()[s.at:]
-		i := strings.IndexAny(text, openers)
+		text := s.buffer.String()[s.pos:]
+		i := strings.IndexAny(text, openerBytes)
 		if i < 0 {
-			s.pass(len(text))
+			s.emitNext(len(text))
 			return false
 		}
-		s.pass(i)
+		s.emitNext(i)
 		text = text[i:]
-		f, n, is := s.match(text)
+		f, n, is := s.matchForm(text)
 		switch {
-		case is == more && !final:
+		case is == verdictMore && !final:
 			return false
-		case is != yes:
-			s.pass(1)
-		case f.kind == remains:
-			s.add(block{from: s.at, to: s.at + n, loose: s.run[len(s.run)-1].loose})
-		case f.kind == result:
-			s.ended = true
+		case is != verdictYes:
+			s.emitNext(1)
+		case f.kind == kindRemains:
+			s.addBlock(block{from: s.pos, to: s.pos + n, isAmbiguous: s.pendingBlocks[len(s.pendingBlocks)-1].isAmbiguous})
+		case f.kind == kindResult:
+			s.stopped = true
 			return false
 		default:
 			s.open = &opening{form: f, length: n}
@@ -203,53 +203,53 @@ func (s *scanner) findOpening(final bool) bool {
 	}
 }
 
-// pass emits the next n bytes as plain text.
-func (s *scanner) pass(n int) {
-	text := s.all.String()[s.at : s.at+n]
-	if len(s.run) > 0 {
-		if strings.Trim(text, joints) == "" {
-			s.at += n
+// emitNext emits the next n bytes as plain text.
+func (s *scanner) emitNext(n int) {
+	text := s.buffer.String()[s.pos : s.pos+n]
+	if len(s.pendingBlocks) > 0 {
+		if strings.Trim(text, jointChars) == "" {
+			s.pos += n
 			return
 		}
-		s.decide(true)
+		s.resolvePending(true)
 	}
-	s.put(text)
-	s.at += n
+	s.emitPlain(text)
+	s.pos += n
 }
 
-// add adds a block, whose end becomes the current position.
-func (s *scanner) add(b block) {
-	s.run, s.at, s.open = append(s.run, b), b.to, nil
+// addBlock adds a block, whose end becomes the current position.
+func (s *scanner) addBlock(b block) {
+	s.pendingBlocks, s.pos, s.open = append(s.pendingBlocks, b), b.to, nil
 }
 
-// fresh reports whether the position is at the start of a line, or only calls precede it there.
-func (s *scanner) fresh() bool { return len(s.run) > 0 || s.fences.blank() }
+// atLineStart reports whether the position is at the start of a line, or only calls precede it there.
+func (s *scanner) atLineStart() bool { return len(s.pendingBlocks) > 0 || s.fences.isBlank() }
 
-// close looks for the end of the open form.
-func (s *scanner) close(final bool) verdict {
-	text, o := s.all.String()[s.at:], s.open
+// closeForm looks for the end of the open form.
+func (s *scanner) closeForm(final bool) verdict {
+	text, o := s.buffer.String()[s.pos:], s.open
 	for o.end == 0 && o.tries < maxTries {
-		end, after, found := o.ends(text, final)
+		end, after, found := o.findEnd(text, final)
 		if !found {
 			break
 		}
-		calls, ok := s.read(o.form, text[o.length:end])
+		calls, ok := s.readForm(o.form, text[o.length:end])
 		switch {
 		case ok:
 			o.calls, o.inner, o.end = calls, text[o.length:end], after
-		case o.loose:
-			s.giveUp(after)
-			return no
-		case o.first == 0:
-			o.first = end
+		case o.isAmbiguous:
+			s.rejectForm(after)
+			return verdictNo
+		case o.firstEnd == 0:
+			o.firstEnd = end
 		}
 		o.tries++
 	}
 	switch {
 	case o.end > 0:
-		return s.take(final)
+		return s.acceptForm(final)
 	case !final:
-		return more
+		return verdictMore
 	}
 	return s.closeFinal(text)
 }
@@ -259,39 +259,39 @@ func (s *scanner) closeFinal(text string) verdict {
 	o := s.open
 	inner := text[o.length:]
 	o.end = len(text)
-	if o.first > 0 {
-		inner, o.end = text[o.length:o.first], min(len(text), o.first+len(o.form.close))
+	if o.firstEnd > 0 {
+		inner, o.end = text[o.length:o.firstEnd], min(len(text), o.firstEnd+len(o.form.close))
 	}
 	var ok bool
-	if o.calls, ok = s.read(o.form, inner); !ok {
-		o.calls, ok = s.broken(o.form, inner)
+	if o.calls, ok = s.readForm(o.form, inner); !ok {
+		o.calls, ok = s.salvage(o.form, inner)
 	}
 	if o.inner = inner; ok {
-		return s.take(true)
+		return s.acceptForm(true)
 	}
-	s.giveUp(max(o.length, 1))
-	return no
+	s.rejectForm(max(o.length, 1))
+	return verdictNo
 }
 
-// giveUp treats the first n bytes of the open form as text.
-func (s *scanner) giveUp(n int) {
+// rejectForm treats the first n bytes of the open form as text.
+func (s *scanner) rejectForm(n int) {
 	s.open = nil
-	s.pass(n)
+	s.emitNext(n)
 }
 
-// take turns the open form into calls, or into text if it is an example.
-func (s *scanner) take(final bool) verdict {
+// acceptForm turns the open form into calls, or into text if it is an example.
+func (s *scanner) acceptForm(final bool) verdict {
 	o := s.open
-	switch is := s.example(final); is {
-	case more:
-		return more
-	case yes:
-		s.giveUp(o.end)
-		return no
-	case no:
+	switch is := s.isExample(final); is {
+	case verdictMore:
+		return verdictMore
+	case verdictYes:
+		s.rejectForm(o.end)
+		return verdictNo
+	case verdictNo:
 	}
-	s.add(block{from: s.at, to: s.at + o.end, calls: o.calls, loose: o.loose || s.explained()})
-	return yes
+	s.addBlock(block{from: s.pos, to: s.pos + o.end, calls: o.calls, isAmbiguous: o.isAmbiguous || s.isExplained()})
+	return verdictYes
 }
 
 // fences tracks whether a text is inside a code fence.
@@ -302,8 +302,8 @@ type fences struct {
 	count int
 }
 
-// lineStart is how much of a line is needed to recognize a fence.
-const lineStart = 200
+// fencePrefixLen is how much of a line is needed to recognize a fence.
+const fencePrefixLen = 200
 
 // feed adds text. A line opens or closes a fence when it ends.
 func (f *fences) feed(text string) {
@@ -312,7 +312,7 @@ func (f *fences) feed(text string) {
 	}
 	for {
 		line, rest, ended := strings.Cut(text, "\n")
-		room := max(0, lineStart-len(f.line))
+		room := max(0, fencePrefixLen-len(f.line))
 		f.line = append(f.line, line[:min(room, len(line))]...)
 		if !ended {
 			return
@@ -342,15 +342,15 @@ func fenceRun(line string) (mark byte, count int, rest string) {
 	return line[0], len(line) - len(rest), rest
 }
 
-// blank reports whether the current line is blank so far.
-func (f *fences) blank() bool { return strings.TrimSpace(string(f.line)) == "" }
+// isBlank reports whether the current line is blank so far.
+func (f *fences) isBlank() bool { return strings.TrimSpace(string(f.line)) == "" }
 
-// quoted reports whether the model is only showing what follows: it is in a fence or after a backquote,
+// isQuoting reports whether the model is only showing what follows: it is in a fence or after a backquote,
 // or on a line that is quoted or indented as code.
-func (f *fences) quoted() bool {
+func (f *fences) isQuoting() bool {
 	line := string(f.line)
 	_, count, _ := fenceRun(line)
 	indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
 	return f.count > 0 || count >= 3 || f.last == '`' && line != "" || strings.HasPrefix(strings.TrimLeft(line, " \t"), ">") ||
-		f.blank() && (len(indent) >= 4 || strings.Contains(indent, "\t"))
+		f.isBlank() && (len(indent) >= 4 || strings.Contains(indent, "\t"))
 }

@@ -48,7 +48,7 @@ func Wrap(p provider.Provider, mode Mode, memory Memory) provider.Provider {
 	if mode != Auto && mode != XML {
 		return p
 	}
-	return &wrapper{next: p, mode: mode, memory: memory, models: make(map[string]model)}
+	return &wrapper{next: p, mode: mode, memory: memory, models: make(map[string]modelState)}
 }
 
 type wrapper struct {
@@ -58,24 +58,24 @@ type wrapper struct {
 	asks   atomic.Uint64
 
 	mu     sync.Mutex // guards the field below
-	models map[string]model
+	models map[string]modelState
 }
 
-// model is how a model is asked, and how it was seen to answer.
-type model struct{ asked, seen Mode }
+// modelState is how a model is asked, and how it was seen to answer.
+type modelState struct{ askedMode, seenMode Mode }
 
-// of returns the state of a model. How it is asked does not change within a process, so that earlier
+// stateOf returns the state of a model. How it is asked does not change within a process, so that earlier
 // messages stay the same, unless the server rejects tools.
-func (w *wrapper) of(name string) model {
+func (w *wrapper) stateOf(name string) modelState {
 	if w.mode == XML {
-		return model{asked: XML}
+		return modelState{askedMode: XML}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	m, known := w.models[name]
 	if !known && w.memory != nil {
-		m.seen = w.memory.ToolMode(name)
-		m.asked = m.seen
+		m.seenMode = w.memory.ToolMode(name)
+		m.askedMode = m.seenMode
 		w.models[name] = m
 	}
 	return m
@@ -88,11 +88,11 @@ func (w *wrapper) learn(name string, seen Mode, refused bool) {
 	defer w.mu.Unlock()
 	m := w.models[name]
 	if refused {
-		m.asked = XML
-	} else if w.mode != Auto || m.seen == seen || m.seen == Native || m.asked == XML {
+		m.askedMode = XML
+	} else if w.mode != Auto || m.seenMode == seen || m.seenMode == Native || m.askedMode == XML {
 		return
 	}
-	m.seen = seen
+	m.seenMode = seen
 	w.models[name] = m
 	if w.memory != nil {
 		w.memory.LearnToolMode(name, seen)
@@ -103,65 +103,65 @@ func (w *wrapper) learn(name string, seen Mode, refused bool) {
 // tools, Stream sends req again as text and reports that once.
 func (w *wrapper) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
 	return func(yield func(provider.Delta, error) bool) {
-		m := w.of(req.Model)
-		if m.asked != XML && w.mode == Auto && len(req.Tools) > 0 {
-			refusal, goOn := w.once(ctx, req, m, yield)
+		m := w.stateOf(req.Model)
+		if m.askedMode != XML && w.mode == Auto && len(req.Tools) > 0 {
+			refusal, goOn := w.streamOnce(ctx, req, m, yield)
 			if refusal == nil || !goOn {
 				return
 			}
 			w.learn(req.Model, XML, true)
-			m = w.of(req.Model)
+			m = w.stateOf(req.Model)
 			why := fmt.Errorf("%w; from now on %s writes its calls as text", refusal, req.Model)
-			if !yield(provider.Restart{Attempt: 2, Of: 2, Err: why}, nil) {
+			if !yield(provider.Restart{Attempt: 2, MaxAttempts: 2, Err: why}, nil) {
 				return
 			}
 		}
-		if refusal, goOn := w.once(ctx, req, m, yield); goOn && refusal != nil {
+		if refusal, goOn := w.streamOnce(ctx, req, m, yield); goOn && refusal != nil {
 			yield(nil, refusal)
 		}
 	}
 }
 
-// once passes on one reply. It returns an error instead if the server rejects tools.
-func (w *wrapper) once(ctx context.Context, req provider.Request, m model, yield func(provider.Delta, error) bool) (refusal error, goOn bool) {
+// streamOnce passes on one reply. It returns an error instead if the server rejects tools.
+func (w *wrapper) streamOnce(ctx context.Context, req provider.Request, m modelState, yield func(provider.Delta, error) bool) (refusal error, goOn bool) {
 	sent := req
-	if m.asked == XML {
-		sent = asText(req)
+	if m.askedMode == XML {
+		sent = textRequest(req)
 	}
-	f := filter{asText: m.asked == XML, yield: yield, ids: w.ids(req), offer: offer{tools: req.Tools, said: req.Messages, anyName: m.asked == XML, native: m.seen == Native}}
-	f.scan = &scanner{offer: f.offer}
+	f := replyFilter{sentAsText: m.askedMode == XML, yield: yield, ids: w.newIDFunc(req), callContext: callContext{tools: req.Tools, messages: req.Messages, acceptsAnyTool: m.askedMode == XML, isNative: m.seenMode == Native}}
+	f.scan = &scanner{callContext: f.callContext}
 	for d, err := range w.next.Stream(ctx, sent) {
 		if errors.Is(err, provider.ErrNoTools) {
 			return err, true
 		}
 		if len(req.Tools) == 0 {
-			if !yield(f.signed(d), err) {
+			if !yield(f.markText(d), err) {
 				return nil, false
 			}
-		} else if !f.pass(d, err) {
+		} else if !f.forward(d, err) {
 			return nil, false
 		}
 	}
-	if f.used != "" {
-		w.learn(req.Model, f.used, false)
+	if f.usedMode != "" {
+		w.learn(req.Model, f.usedMode, false)
 	}
 	return nil, true
 }
 
-// recent is how many messages an id is computed from. Each has the ids of the calls before it, so that
+// idMessages is how many messages an id is computed from. Each has the ids of the calls before it, so that
 // ids differ as long as the conversation grows.
-const recent = 4
+const idMessages = 4
 
-// ids returns a function that makes the id of the reply's n'th call.
-func (w *wrapper) ids(req provider.Request) func(n int) string {
+// newIDFunc returns a function that makes the id of the reply's n'th call.
+func (w *wrapper) newIDFunc(req provider.Request) func(n int) string {
 	h := sha256.New()
 	fmt.Fprintln(h, w.asks.Add(1), len(req.Messages))
-	for _, m := range req.Messages[max(0, len(req.Messages)-recent):] {
+	for _, m := range req.Messages[max(0, len(req.Messages)-idMessages):] {
 		fmt.Fprintln(h, m.Role, m.Text())
 		for _, c := range m.Calls() {
 			fmt.Fprintln(h, c.ID)
 		}
-		for r := range chat.Select[chat.ToolResult](m) {
+		for r := range chat.PartsOf[chat.ToolResult](m) {
 			fmt.Fprintln(h, r.CallID, r.Text)
 		}
 	}
@@ -169,45 +169,45 @@ func (w *wrapper) ids(req provider.Request) func(n int) string {
 	return func(n int) string { return fmt.Sprintf("text_%s_%d", base, n) }
 }
 
-// filter passes on a reply and turns calls in its text into
+// replyFilter passes on a reply and turns calls in its text into
 // calls. Its methods report whether the consumer wants more.
-type filter struct {
-	offer
-	asText bool // the request was sent as text
-	yield  func(provider.Delta, error) bool
-	ids    func(n int) string
-	scan   *scanner
-	byAPI  bool // the API sends calls itself; calls in the text do not count
-	used   Mode // how the reply calls tools
+type replyFilter struct {
+	callContext
+	sentAsText     bool // the request was sent as text
+	yield          func(provider.Delta, error) bool
+	ids            func(n int) string
+	scan           *scanner
+	hasNativeCalls bool // the API sends calls itself; calls in the text do not count
+	usedMode       Mode // how the reply calls tools
 }
 
-func (f *filter) pass(d provider.Delta, err error) bool {
+func (f *replyFilter) forward(d provider.Delta, err error) bool {
 	if err != nil {
-		return f.say(f.scan.abandon()) && f.yield(nil, err)
+		return f.emit(f.scan.abandon()) && f.yield(nil, err)
 	}
 	switch d := d.(type) {
 	case provider.TextDelta:
-		return f.say(f.scan.feed(string(d)))
+		return f.emit(f.scan.feed(string(d)))
 	case provider.CallDelta:
-		f.byAPI, f.used = true, Native
+		f.hasNativeCalls, f.usedMode = true, Native
 	case provider.Restart:
-		f.byAPI, f.used, f.scan = false, "", &scanner{offer: f.offer}
+		f.hasNativeCalls, f.usedMode, f.scan = false, "", &scanner{callContext: f.callContext}
 	case provider.Done:
 		return f.finish(d)
 	}
 	return f.yield(d, nil)
 }
 
-func (f *filter) finish(d provider.Done) bool {
-	text, calls := f.scan.finish(f.byAPI)
-	if !f.say(text) {
+func (f *replyFilter) finish(d provider.Done) bool {
+	text, calls := f.scan.finish(f.hasNativeCalls)
+	if !f.emit(text) {
 		return false
 	}
-	if f.byAPI {
+	if f.hasNativeCalls {
 		calls = nil
 	}
 	for i, c := range calls {
-		f.used = XML
+		f.usedMode = XML
 		if !f.yield(provider.CallDelta{Index: i, ID: f.ids(i + 1), Name: c.name, Args: c.args}, nil) {
 			return false
 		}
@@ -215,22 +215,22 @@ func (f *filter) finish(d provider.Done) bool {
 	if len(calls) > 0 && d.Stop == provider.StopEnd {
 		d.Stop = provider.StopTools
 	}
-	return f.yield(f.signed(d), nil)
+	return f.yield(f.markText(d), nil)
 }
 
-// signed returns d; a Done delta records whether the request was sent as text.
-func (f *filter) signed(d provider.Delta) provider.Delta {
-	if end, ok := d.(provider.Done); ok && f.asText && end.Sent != nil {
+// markText returns d; a Done delta records whether the request was sent as text.
+func (f *replyFilter) markText(d provider.Delta) provider.Delta {
+	if end, ok := d.(provider.Done); ok && f.sentAsText && end.Sent != nil {
 		sent := *end.Sent
-		sent.AsText, end.Sent = true, &sent
+		sent.CallsAsText, end.Sent = true, &sent
 		return end
 	}
 	return d
 }
 
-// Told returns messages in the form for a model that writes its calls as text.
-func Told(ms []chat.Message) []chat.Message { return tell(ms) }
+// RenderMessages returns messages in the form for a model that writes its calls as text.
+func RenderMessages(ms []chat.Message) []chat.Message { return renderMessages(ms) }
 
-func (f *filter) say(text string) bool {
+func (f *replyFilter) emit(text string) bool {
 	return text == "" || f.yield(provider.TextDelta(text), nil)
 }

@@ -65,7 +65,7 @@ func end(stop provider.Stop) provider.Delta {
 func request() provider.Request {
 	return provider.Request{
 		Model: "m", System: "Be brief.",
-		Messages: []chat.Message{chat.Say(chat.User, "hello")},
+		Messages: []chat.Message{chat.TextMessage(chat.User, "hello")},
 		Tools: []provider.ToolSpec{
 			{Name: "read", Doc: "Reads a file.", Schema: []byte(`{"type": "object", "properties": {"path": {"type": "string"}, "limit": {"type": "integer"}, "all": {"type": "boolean"}, "tags": {"type": "array"}}, "required": ["path"]}`)},
 			{Name: "bash", Doc: "Runs a command.", Schema: []byte(`{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}`)},
@@ -123,16 +123,16 @@ func examples(t testing.TB, path string) (all []example) {
 func (e example) request() provider.Request {
 	req := request()
 	if e.person != "" {
-		req.Messages = []chat.Message{chat.Say(chat.User, e.person)}
+		req.Messages = []chat.Message{chat.TextMessage(chat.User, e.person)}
 	}
 	if e.tool != "" {
-		req.Messages = append(req.Messages, chat.Answer(chat.ToolResult{CallID: "1", Name: "read", Text: e.tool}))
+		req.Messages = append(req.Messages, chat.ToolMessage(chat.ToolResult{CallID: "1", Name: "read", Text: e.tool}))
 	}
 	return req
 }
 
-// tell writes a reply as the file of examples does.
-func tell(r provider.Reply) string {
+// renderMessages writes a reply as the file of examples does.
+func renderMessages(r provider.Reply) string {
 	var lines []string
 	if text := r.Message.Text(); text != "" {
 		lines = append(lines, fmt.Sprintf("say %q", text))
@@ -170,7 +170,7 @@ func check(t *testing.T, e example, mode textcalls.Mode, want string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := tell(r); got != want || shown != r.Message.Text() {
+		if got := renderMessages(r); got != want || shown != r.Message.Text() {
 			t.Fatalf("%s, cut as %q:\n got %s\nwant %s", mode, send, got, want)
 		}
 		stop := provider.StopEnd
@@ -244,7 +244,7 @@ func TestNoToolsNoCalls(t *testing.T) {
 	for _, mode := range []textcalls.Mode{textcalls.Auto, textcalls.XML, textcalls.Native, "other"} {
 		r, err := collect(textcalls.Wrap(deltas{send: append(said(text, 5), end(provider.StopEnd))}, mode, nil), req)
 		if err != nil || r.Message.Text() != text || r.Message.Calls() != nil {
-			t.Errorf("%s: %s, %v", mode, tell(r), err)
+			t.Errorf("%s: %s, %v", mode, renderMessages(r), err)
 		}
 	}
 }
@@ -282,22 +282,22 @@ func TestACallThatIsCutOffNeverRuns(t *testing.T) {
 	} {
 		r, err := collect(textcalls.Wrap(deltas{send: said(text, 3), err: cut}, textcalls.XML, nil), request())
 		if !errors.Is(err, provider.ErrCutOff) || r.Message.Text() != want || r.Message.Calls() != nil {
-			t.Errorf("%q: %s, %v", text, tell(r), err)
+			t.Errorf("%q: %s, %v", text, renderMessages(r), err)
 		}
 	}
 	text := `<tool_use>{"name": "read"}</tool_use>`
 	r, err := collect(textcalls.Wrap(deltas{send: append(said(text, 3), end(provider.StopLength))}, textcalls.XML, nil), request())
 	if calls := r.Message.Calls(); err != nil || len(calls) != 1 || calls[0].Broken == "" || r.Stop != provider.StopLength {
-		t.Errorf("at the length limit: %s, %v", tell(r), err)
+		t.Errorf("at the length limit: %s, %v", renderMessages(r), err)
 	}
 }
 
 func TestRestartStartsAgain(t *testing.T) {
-	send := append(said("```\nold <tool_use>{\"name\": \"bash\"}</tool_use>", 5), provider.Restart{Attempt: 2, Of: 3})
+	send := append(said("```\nold <tool_use>{\"name\": \"bash\"}</tool_use>", 5), provider.Restart{Attempt: 2, MaxAttempts: 3})
 	send = append(append(send, said("new <tool_use>{\"name\": \"read\"}</tool_use>", 5)...), end(provider.StopEnd))
 	r, err := collect(textcalls.Wrap(deltas{send: send}, textcalls.Auto, nil), request())
-	if want := "say \"new\"\nread {}"; err != nil || tell(r) != want {
-		t.Errorf("got %s, %v; want %s", tell(r), err, want)
+	if want := "say \"new\"\nread {}"; err != nil || renderMessages(r) != want {
+		t.Errorf("got %s, %v; want %s", renderMessages(r), err, want)
 	}
 }
 
@@ -316,7 +316,7 @@ func TestIDsDiffer(t *testing.T) {
 		req.Messages = append(req.Messages, r.Message)
 		for _, c := range r.Message.Calls() {
 			ids[c.ID] = true
-			req.Messages = append(req.Messages, chat.Answer(chat.ToolResult{CallID: c.ID, Name: c.Name, Text: "same"}))
+			req.Messages = append(req.Messages, chat.ToolMessage(chat.ToolResult{CallID: c.ID, Name: c.Name, Text: "same"}))
 		}
 	}
 	if len(ids) != 10 {
@@ -327,18 +327,18 @@ func TestIDsDiffer(t *testing.T) {
 func TestTheRequestInXML(t *testing.T) {
 	req := request()
 	req.Messages = []chat.Message{
-		chat.Say(chat.User, "hello"),
+		chat.TextMessage(chat.User, "hello"),
 		{Role: chat.Assistant, Parts: []chat.Part{
 			chat.Reasoning{Text: "hm"}, chat.Text("I look."),
 			chat.ToolCall{ID: "1", Name: "read", Args: []byte(`{"path":"a"}`)},
 			chat.ToolCall{ID: "2", Name: "bash", Args: []byte(`{}`), Broken: `{"command`},
 		}},
-		chat.Answer(chat.ToolResult{CallID: "1", Name: "read", Text: "text </tool_result> more"}),
-		chat.Answer(chat.ToolResult{CallID: "2", Name: "bash", Text: "bad arguments", Failed: true}),
-		chat.Say(chat.User, "go on"),
-		chat.Say(chat.Assistant, "done"),
-		chat.Say(chat.User, "thanks"),
-		chat.Say(chat.User, "bye"),
+		chat.ToolMessage(chat.ToolResult{CallID: "1", Name: "read", Text: "text </tool_result> more"}),
+		chat.ToolMessage(chat.ToolResult{CallID: "2", Name: "bash", Text: "bad arguments", Failed: true}),
+		chat.TextMessage(chat.User, "go on"),
+		chat.TextMessage(chat.Assistant, "done"),
+		chat.TextMessage(chat.User, "thanks"),
+		chat.TextMessage(chat.User, "bye"),
 	}
 	before := fmt.Sprintf("%+v", req)
 	var seen provider.Request
@@ -369,7 +369,7 @@ func TestTheRequestInXML(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
-	if seen.Messages[1].Reasoning() != "hm" || !chat.Same(seen.Messages[0], req.Messages[0]) {
+	if seen.Messages[1].Reasoning() != "hm" || !chat.IsSame(seen.Messages[0], req.Messages[0]) {
 		t.Error("what need not change was changed")
 	}
 	if after := fmt.Sprintf("%+v", req); after != before {
@@ -473,16 +473,16 @@ func holds(t *testing.T, text string, seed uint64) {
 		whole := reply(t, mode, text, 1<<20)
 		cut := deltas{send: append(pieces(text, seed), end(provider.StopEnd))}
 		got, err := collect(textcalls.Wrap(cut, mode, nil), request())
-		if err != nil || tell(got) != tell(whole) {
-			t.Fatalf("%s: %q cut by %d gives %s, %v; whole it gives %s", mode, text, seed, tell(got), err, tell(whole))
+		if err != nil || renderMessages(got) != renderMessages(whole) {
+			t.Fatalf("%s: %q cut by %d gives %s, %v; whole it gives %s", mode, text, seed, renderMessages(got), err, renderMessages(whole))
 		}
 		if len(whole.Message.Calls()) == 0 && whole.Message.Text() != text {
 			t.Fatalf("%s: %q has no call and became %q", mode, text, whole.Message.Text())
 		}
 		for _, c := range whole.Message.Calls() {
-			name := cmp.Or(dialect.Bare(c.Name), c.Name)
+			name := cmp.Or(dialect.BareName(c.Name), c.Name)
 			offered := slices.ContainsFunc(request().Tools, func(s provider.ToolSpec) bool { return strings.EqualFold(s.Name, name) })
-			if mode == textcalls.Auto && !offered && !dialect.Knows(name) {
+			if mode == textcalls.Auto && !offered && !dialect.IsKnown(name) {
 				t.Fatalf("%q calls %q", text, c.Name)
 			}
 		}

@@ -7,63 +7,63 @@ import (
 	"coder/internal/core/jsonx"
 )
 
-// value reads the value at the start of text: JSON, or what models write instead, with line breaks in
+// parseValue reads the value at the start of text: JSON, or what models write instead, with line breaks in
 // strings, other quotes, extra commas, and Python's words.
-func value(text string) (v, rest string, ok bool) {
-	text = strings.TrimLeft(text, space)
+func parseValue(text string) (v, rest string, ok bool) {
+	text = strings.TrimLeft(text, spaceChars)
 	d := json.NewDecoder(strings.NewReader(text))
 	var raw json.RawMessage
 	if d.Decode(&raw) == nil {
 		return string(raw), text[d.InputOffset():], true
 	}
-	r := reader{text: text}
-	v, ok = r.value(0)
+	r := looseReader{text: text}
+	v, ok = r.readValue(0)
 	return v, r.text, ok
 }
 
-// reader reads values that are almost JSON from the start of a text.
-type reader struct{ text string }
+// looseReader reads values that are almost JSON from the start of a text.
+type looseReader struct{ text string }
 
 // maxDepth is the maximum nesting depth of values.
 const maxDepth = 50
 
-func (r *reader) skip() { r.text = strings.TrimLeft(r.text, space) }
+func (r *looseReader) skipSpace() { r.text = strings.TrimLeft(r.text, spaceChars) }
 
-// is consumes s if it comes next.
-func (r *reader) is(s string) bool {
-	r.skip()
+// consume consumes s if it comes next.
+func (r *looseReader) consume(s string) bool {
+	r.skipSpace()
 	rest, ok := strings.CutPrefix(r.text, s)
 	r.text = rest
 	return ok
 }
 
-func (r *reader) value(depth int) (string, bool) {
-	r.skip()
+func (r *looseReader) readValue(depth int) (string, bool) {
+	r.skipSpace()
 	switch {
 	case r.text == "" || depth > maxDepth:
 		return "", false
 	case r.text[0] == '{':
-		return r.list("{", "}", depth, func() (string, bool) {
-			key, ok := r.key()
-			if !ok || !r.is(":") {
+		return r.readList("{", "}", depth, func() (string, bool) {
+			key, ok := r.readKey()
+			if !ok || !r.consume(":") {
 				return "", false
 			}
-			v, ok := r.value(depth + 1)
-			return string(jsonx.Must(key)) + ": " + v, ok
+			v, ok := r.readValue(depth + 1)
+			return string(jsonx.MustMarshal(key)) + ": " + v, ok
 		})
 	case r.text[0] == '[':
-		return r.list("[", "]", depth, func() (string, bool) { return r.value(depth + 1) })
+		return r.readList("[", "]", depth, func() (string, bool) { return r.readValue(depth + 1) })
 	case strings.HasPrefix(r.text, "<escape>"):
 		s, rest, ok := strings.Cut(r.text[len("<escape>"):], "<escape>")
 		r.text = rest
-		return string(jsonx.Must(s)), ok
+		return string(jsonx.MustMarshal(s)), ok
 	}
-	if s, ok := r.string(); ok {
-		return string(jsonx.Must(s)), true
+	if s, ok := r.readString(); ok {
+		return string(jsonx.MustMarshal(s)), true
 	}
-	n := strings.IndexAny(r.text+",", ",)]}"+space)
+	n := strings.IndexAny(r.text+",", ",)]}"+spaceChars)
 	w := r.text[:n]
-	if v, known := words[w]; known {
+	if v, known := literals[w]; known {
 		w = v
 	} else if !json.Valid([]byte(w)) {
 		return "", false
@@ -72,17 +72,17 @@ func (r *reader) value(depth int) (string, bool) {
 	return w, true
 }
 
-// list reads items between brackets.
-func (r *reader) list(open, close string, depth int, item func() (string, bool)) (string, bool) {
+// readList reads items between brackets.
+func (r *looseReader) readList(open, close string, depth int, item func() (string, bool)) (string, bool) {
 	var items []string
-	for r.is(open); !r.is(close); {
+	for r.consume(open); !r.consume(close); {
 		v, ok := item()
 		if !ok {
 			return "", false
 		}
 		items = append(items, v)
-		if !r.is(",") {
-			if !r.is(close) {
+		if !r.consume(",") {
+			if !r.consume(close) {
 				return "", false
 			}
 			break
@@ -91,10 +91,10 @@ func (r *reader) list(open, close string, depth int, item func() (string, bool))
 	return open + strings.Join(items, ", ") + close, true
 }
 
-// key reads the name of a member, with or without quotes.
-func (r *reader) key() (string, bool) {
-	r.skip()
-	if s, ok := r.string(); ok {
+// readKey reads the name of a member, with or without quotes.
+func (r *looseReader) readKey() (string, bool) {
+	r.skipSpace()
+	if s, ok := r.readString(); ok {
 		return s, true
 	}
 	n := 0
@@ -106,8 +106,8 @@ func (r *reader) key() (string, bool) {
 	return k, n > 0
 }
 
-// string reads a string with any kind of quotes.
-func (r *reader) string() (string, bool) {
+// readString reads a string with any kind of quotes.
+func (r *looseReader) readString() (string, bool) {
 	text := r.text
 	raw := strings.HasPrefix(text, `r"`) || strings.HasPrefix(text, "r'")
 	if raw {
@@ -161,5 +161,5 @@ func unescape(text string) (string, int) {
 	return text[:2], 2
 }
 
-// words are the literals of Python and JSON.
-var words = map[string]string{"True": "true", "False": "false", "None": "null", "true": "true", "false": "false", "null": "null"}
+// literals are the literals of Python and JSON.
+var literals = map[string]string{"True": "true", "False": "false", "None": "null", "true": "true", "false": "false", "null": "null"}

@@ -61,17 +61,17 @@ type Options struct {
 
 // Client sends the requests of a wire. It is safe for concurrent use.
 type Client struct {
-	opt     Options
-	secrets []string
-	http    func() (*http.Client, error) // created on first use
-	server  atomic.Pointer[string]       // what the server calls itself
-	slow    atomic.Int32                 // how often it was silent for too long before a reply
-	keys    keys
+	opt         Options
+	secrets     []string
+	http        func() (*http.Client, error) // created on first use
+	server      atomic.Pointer[string]       // what the server calls itself
+	slowReplies atomic.Int32                 // how often it was silent for too long before a reply
+	keyLog      usedKeys
 }
 
 // New returns a client. It does nothing until the first request, which reports errors in the options.
 func New(o Options) *Client {
-	c := &Client{opt: o, secrets: secrets(o)}
+	c := &Client{opt: o, secrets: collectSecrets(o)}
 	if o.Server != "" {
 		c.server.Store(&o.Server)
 	}
@@ -91,10 +91,10 @@ func (c *Client) CloseIdle() {
 func (o Options) setKey(h http.Header, name, prefix string) {
 	switch {
 	case o.FreshKey != nil:
-		o.APIKey, o.FreshKey = keyPlace, nil
+		o.APIKey, o.FreshKey = keyPlaceholder, nil
 		o.setKey(h, name, prefix)
 	case o.APIKey == "":
-	case strings.EqualFold(o.KeyHeader, "Authorization") && !strings.Contains(o.APIKey, " ") && o.APIKey != keyPlace:
+	case strings.EqualFold(o.KeyHeader, "Authorization") && !strings.Contains(o.APIKey, " ") && o.APIKey != keyPlaceholder:
 		h.Set(o.KeyHeader, "Bearer "+o.APIKey)
 	case o.KeyHeader != "":
 		h.Set(o.KeyHeader, o.APIKey)
@@ -103,8 +103,8 @@ func (o Options) setKey(h http.Header, name, prefix string) {
 	}
 }
 
-// ModelPlace is the placeholder for the model's name in a base URL.
-const ModelPlace = "{model}"
+// ModelPlaceholder is the placeholder for the model's name in a base URL.
+const ModelPlaceholder = "{model}"
 
 // Request is a wire's HTTP request. It can be sent more than once.
 type Request struct {
@@ -120,9 +120,9 @@ type Decoder interface {
 	// Decode reads one JSON value: the data of an event, or a reply that did not come as a stream. It
 	// returns the failure that the server reports, or [io.EOF] if this was the last event.
 	Decode(data []byte) error
-	// Finished reports whether the model has said why it stopped or that it
+	// IsFinished reports whether the model has said why it stopped or that it
 	// failed: the reply is complete even if the stream ends here.
-	Finished() bool
+	IsFinished() bool
 	// End emits what was held back, and Done. It returns an error if the reply is empty.
 	End() error
 }
@@ -137,13 +137,13 @@ func Endpoint(base, path string) (*url.URL, error) {
 	return u, nil
 }
 
-// errLeft means that the consumer wants no more.
-var errLeft = errors.New("left")
+// errConsumerGone means that the consumer wants no more.
+var errConsumerGone = errors.New("left")
 
-// hide masks the key in a server's message.
-func (c *Client) hide(err error) error {
+// maskError masks the key in a server's message.
+func (c *Client) maskError(err error) error {
 	if e, ok := errors.AsType[*provider.Error](err); ok && e.Err != nil {
-		if text := hide(e.Err.Error(), append(c.keys.seen(), c.secrets...)); text != e.Err.Error() {
+		if text := maskSecrets(e.Err.Error(), append(c.keyLog.all(), c.secrets...)); text != e.Err.Error() {
 			e.Err = errors.New(text)
 		}
 	}
@@ -158,11 +158,11 @@ func (c *Client) exchange(ctx context.Context, req Request, decoder func(put fun
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	x := &exchange{client: c, caller: ctx, ctx: inner, cancel: cancel, emit: emit}
-	x.patience = newPatience(limits{c.opt.IdleTimeout, c.opt.ProgressTimeout, c.opt.Timeout}, c.prefill(req), cancel)
-	x.decoder = decoder(x.put)
-	x.tick = time.NewTicker(tellEvery)
-	defer x.tick.Stop()
-	defer x.patience.stop()
+	x.watchdog = newWatchdog(limits{c.opt.IdleTimeout, c.opt.ProgressTimeout, c.opt.Timeout}, c.prefill(req), cancel)
+	x.decoder = decoder(x.emitDelta)
+	x.ticker = time.NewTicker(reportInterval)
+	defer x.ticker.Stop()
+	defer x.watchdog.stop()
 
 	resp, err := x.send(req)
 	if err != nil {
@@ -170,14 +170,14 @@ func (c *Client) exchange(ctx context.Context, req Request, decoder func(put fun
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return x.refused(resp)
+		return x.statusError(resp)
 	}
 	defer x.flush()
 	return x.receive(resp.Body)
 }
 
-// mostOfBody limits how much of a non-streamed answer is read.
-const mostOfBody = 16 << 20
+// maxBody limits how much of a non-streamed answer is read.
+const maxBody = 16 << 20
 
 // Get sends one request for something other than a reply.
 func (c *Client) Get(ctx context.Context, u *url.URL, header http.Header) ([]byte, error) {
@@ -189,7 +189,7 @@ func (c *Client) Get(ctx context.Context, u *url.URL, header http.Header) ([]byt
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	return body, c.hide(err)
+	return body, c.maskError(err)
 }
 
 func (c *Client) get(ctx context.Context, r Request) ([]byte, error) {
@@ -197,17 +197,17 @@ func (c *Client) get(ctx context.Context, r Request) ([]byte, error) {
 	if err != nil {
 		return nil, badRequest(err)
 	}
-	req, err := c.request(ctx, r)
+	req, err := c.newRequest(ctx, r)
 	if err != nil {
 		return nil, badRequest(err)
 	}
 	resp, err := h.Do(req)
 	if err != nil {
-		return nil, c.route(req).unanswered(err)
+		return nil, c.route(req).explainNoResponse(err)
 	}
 	defer resp.Body.Close()
-	c.heard(resp)
-	body, err := io.ReadAll(io.LimitReader(resp.Body, mostOfBody))
+	c.recordServer(resp)
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
 	if err != nil {
 		return nil, &provider.Error{Kind: provider.ErrCutOff, Err: err}
 	}
@@ -218,10 +218,10 @@ func (c *Client) get(ctx context.Context, r Request) ([]byte, error) {
 }
 
 // badRequest returns an error for a request that was not sent.
-func badRequest(err error) error { return say(provider.ErrBadRequest, false, err, "%s", err) }
+func badRequest(err error) error { return newError(provider.ErrBadRequest, false, err, "%s", err) }
 
-// request builds the HTTP request. It may be resent on a fresh connection if a kept one turns out to be dead.
-func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) {
+// newRequest builds the HTTP request. It may be resent on a fresh connection if a kept one turns out to be dead.
+func (c *Client) newRequest(ctx context.Context, r Request) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, r.Method, c.withQuery(r.URL).String(), nil)
 	if err != nil {
 		return nil, err
@@ -245,37 +245,37 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 
 // exchange is one request and its response.
 type exchange struct {
-	client     *Client
-	caller     context.Context // the consumer's
-	ctx        context.Context // a child context, which patience may cancel
-	cancel     context.CancelCauseFunc
-	patience   *patience
-	route      route
-	body       io.Reader // of the response
-	decoder    Decoder
-	emit       func(provider.Delta) bool
-	left, done bool // the consumer wants no more; the consumer has the whole reply
-	begun      bool // part of the reply has come
-	waiting    provider.Waiting
-	tick       *time.Ticker // when to report that the reply has not come
-	moved      bool         // progress since the last read
-	text       []byte       // received but not passed on yet
+	client                  *Client
+	caller                  context.Context // the consumer's
+	ctx                     context.Context // a child context, which patience may cancel
+	cancel                  context.CancelCauseFunc
+	watchdog                *watchdog
+	route                   route
+	body                    io.Reader // of the response
+	decoder                 Decoder
+	emit                    func(provider.Delta) bool
+	consumerGone, delivered bool // the consumer wants no more; the consumer has the whole reply
+	started                 bool // part of the reply has come
+	waiting                 provider.Waiting
+	ticker                  *time.Ticker // when to report that the reply has not come
+	progressed              bool         // progress since the last read
+	text                    []byte       // received but not passed on yet
 }
 
-// progress records that more of the reply has come.
-func (x *exchange) progress() {
-	x.moved = true
-	x.patience.progress()
+// recordProgress records that more of the reply has come.
+func (x *exchange) recordProgress() {
+	x.progressed = true
+	x.watchdog.recordProgress()
 }
 
-// put passes on a delta. It merges text that came together: text that arrives faster than it can be
+// emitDelta passes on a delta. It merges text that came together: text that arrives faster than it can be
 // shown then costs per read, not per piece.
-func (x *exchange) put(d provider.Delta) {
-	if x.left {
+func (x *exchange) emitDelta(d provider.Delta) {
+	if x.consumerGone {
 		return
 	}
 	if text, ok := d.(provider.TextDelta); ok && len(text) > 0 {
-		x.begin()
+		x.markStarted()
 		x.text = append(x.text, text...)
 		return
 	}
@@ -284,35 +284,35 @@ func (x *exchange) put(d provider.Delta) {
 	}
 	switch d := d.(type) {
 	case provider.Waiting:
-		if d.Read > x.waiting.Read {
-			x.progress()
+		if d.ReadTokens > x.waiting.ReadTokens {
+			x.recordProgress()
 		}
 		x.waiting = d
 	case provider.Done:
-		x.done = true
+		x.delivered = true
 	default:
-		x.begin()
+		x.markStarted()
 	}
-	x.left = !x.emit(d)
+	x.consumerGone = !x.emit(d)
 }
 
-// begin records that the model has written more.
-func (x *exchange) begin() {
-	x.begun, x.moved = true, true
-	x.patience.begun()
+// markStarted records that the model has written more.
+func (x *exchange) markStarted() {
+	x.started, x.progressed = true, true
+	x.watchdog.recordStart()
 }
 
 // flush passes on the received text and reports whether the consumer wants more.
 func (x *exchange) flush() bool {
-	if len(x.text) > 0 && !x.left {
-		x.left = !x.emit(provider.TextDelta(x.text))
+	if len(x.text) > 0 && !x.consumerGone {
+		x.consumerGone = !x.emit(provider.TextDelta(x.text))
 	}
 	x.text = x.text[:0]
-	return !x.left && x.caller.Err() == nil
+	return !x.consumerGone && x.caller.Err() == nil
 }
 
-// mostResent limits how often a request is resent because a kept connection was dead.
-const mostResent = 2
+// maxResends limits how often a request is resent because a kept connection was dead.
+const maxResends = 2
 
 // send sends r and waits for the headers. A kept connection may have died since: only its use shows
 // that, and its death says nothing about the server.
@@ -326,7 +326,7 @@ func (x *exchange) send(r Request) (*http.Response, error) {
 		ctx := httptrace.WithClientTrace(x.ctx, &httptrace.ClientTrace{
 			GotConn: func(i httptrace.GotConnInfo) { kept = i.Reused },
 		})
-		req, err := x.client.request(ctx, r)
+		req, err := x.client.newRequest(ctx, r)
 		if err != nil {
 			return nil, badRequest(err)
 		}
@@ -335,50 +335,50 @@ func (x *exchange) send(r Request) (*http.Response, error) {
 		x.await(func() { resp, err = h.Do(req) })
 		switch {
 		case err == nil:
-			x.client.heard(resp)
-			x.patience.alive()
+			x.client.recordServer(resp)
+			x.watchdog.recordBytes()
 			return resp, nil
-		case !kept || resent == mostResent || !errors.Is(x.why(err, x.route.unanswered), provider.ErrCutOff) || x.ctx.Err() != nil:
-			return nil, x.why(err, x.unanswered)
+		case !kept || resent == maxResends || !errors.Is(x.failureReason(err, x.route.explainNoResponse), provider.ErrCutOff) || x.ctx.Err() != nil:
+			return nil, x.failureReason(err, x.explainNoResponse)
 		}
 		h.CloseIdleConnections() // the other connections are no younger
 	}
 }
 
-// why returns the reason of a failure: the caller's, coder's own, or the network's, as explained by network.
-func (x *exchange) why(err error, network func(error) error) error {
+// failureReason returns the reason of a failure: the caller's, coder's own, or the network's, as explained by network.
+func (x *exchange) failureReason(err error, network func(error) error) error {
 	switch cause := context.Cause(x.ctx); cause {
 	case nil:
 		return network(err)
-	case errSilent, errQuiet:
-		waited := x.patience.bear.silence
-		if cause == errQuiet {
-			waited = x.patience.bear.progress
+	case errSilent, errNoProgress:
+		waited := x.watchdog.limits.silence
+		if cause == errNoProgress {
+			waited = x.watchdog.limits.progress
 		}
-		if cause == errQuiet && x.patience.signs {
-			return say(provider.ErrCutOff, true, nil, "%s sent only keep-alives for %v", x.route, waited)
+		if cause == errNoProgress && x.watchdog.hasSigns {
+			return newError(provider.ErrCutOff, true, nil, "%s sent only keep-alives for %v", x.route, waited)
 		}
-		if !x.begun {
-			x.client.slow.Add(1)
+		if !x.started {
+			x.client.slowReplies.Add(1)
 		}
-		return say(provider.ErrCutOff, true, nil, "%s sent nothing for %v", x.route, waited)
-	case errSlow:
-		return say(provider.ErrCutOff, true, nil, "%s took longer than %v", x.route, x.client.opt.Timeout)
+		return newError(provider.ErrCutOff, true, nil, "%s sent nothing for %v", x.route, waited)
+	case errTotalTimeout:
+		return newError(provider.ErrCutOff, true, nil, "%s took longer than %v", x.route, x.client.opt.Timeout)
 	default:
 		return cause
 	}
 }
 
-// mostOfRefusal limits how much of an error body is read.
-const mostOfRefusal = 64 << 10
+// maxErrorBody limits how much of an error body is read.
+const maxErrorBody = 64 << 10
 
-// refused explains an unsuccessful status.
-func (x *exchange) refused(resp *http.Response) error {
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, mostOfRefusal)) // half an explanation is better than none
+// statusError explains an unsuccessful status.
+func (x *exchange) statusError(resp *http.Response) error {
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // half an explanation is better than none
 	switch cause := context.Cause(x.ctx); cause {
-	case nil, errSilent, errQuiet, errSlow: // the explanation may be slow: the status is known
+	case nil, errSilent, errNoProgress, errTotalTimeout: // the explanation may be slow: the status is known
 	default:
-		return x.why(cause, nil)
+		return x.failureReason(cause, nil)
 	}
 	f := readFault(body)
 	if wait := retryAfter(resp.Header, x.client.opt.Now); wait > 0 {
@@ -389,7 +389,7 @@ func (x *exchange) refused(resp *http.Response) error {
 	e := classify(resp.StatusCode, f)
 	switch e.Kind {
 	case provider.ErrUnreachable:
-		return x.route.tlsExpected(e)
+		return x.route.tlsExpectedError(e)
 	case provider.ErrNotAnAPI:
 		e.Err = fmt.Errorf("%s answered %d: %w", x.route, resp.StatusCode, e.Err)
 	}

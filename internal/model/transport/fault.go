@@ -22,44 +22,44 @@ import (
 
 // fault is a server's description of a failure.
 type fault struct {
-	text   string        // its message
-	upward string        // the message of the upstream server
-	labels string        // types and codes
-	status int           // an HTTP status in the message
-	plain  bool          // not JSON: probably not from an API
-	wait   time.Duration // the requested wait
-	window int           // the model's window in tokens
+	text     string        // its message
+	upstream string        // the message of the upstream server
+	labels   string        // types and codes
+	status   int           // an HTTP status in the message
+	isPlain  bool          // not JSON: probably not from an API
+	wait     time.Duration // the requested wait
+	window   int           // the model's window in tokens
 }
 
 // readFault parses an error body: OpenAI's object or one of its many variants, a string, a page, or nothing.
 func readFault(body []byte) fault {
-	f := fault{plain: !jsonscan.Complete(body)}
+	f := fault{isPlain: !jsonscan.IsComplete(body)}
 	switch {
 	case isMarkup(body):
-		f.text = words(body)
-	case f.plain:
+		f.text = pageText(body)
+	case f.isPlain:
 		f.text = CleanLine(string(body))
 	default:
-		f.read(jsonscan.Trim(body), 0)
+		f.read(jsonscan.TrimSpace(body), 0)
 	}
-	if f.upward != "" {
-		f.text = strings.TrimPrefix(f.text+": "+f.upward, ": ")
+	if f.upstream != "" {
+		f.text = strings.TrimPrefix(f.text+": "+f.upstream, ": ")
 	}
 	f.text = CleanLine(f.text)
 	if f.wait == 0 {
-		f.wait = waitIn(f.text)
+		f.wait = parseWait(f.text)
 	}
 	return f
 }
 
-// wrappings is how deep an error may be nested.
-const wrappings = 6
+// maxErrorDepth is how deep an error may be nested.
+const maxErrorDepth = 6
 
 func (f *fault) read(raw []byte, depth int) {
 	if jsonscan.IsString(raw) && f.text == "" { // the first message counts
 		f.text = CleanLine(jsonscan.String(raw))
 	}
-	if depth > wrappings {
+	if depth > maxErrorDepth {
 		return
 	}
 	for e := jsonscan.Elements(raw); e.Next(); {
@@ -76,16 +76,16 @@ func (f *fault) read(raw []byte, depth int) {
 				f.labels += " " + strings.ToLower(strings.Trim(string(m.Val), `"`))
 			}
 		case "n_ctx": // llama.cpp
-			f.window = tokens(jsonscan.Figure(m.Val))
+			f.window = toTokens(jsonscan.Float(m.Val))
 		case "metadata": // OpenRouter's copy of the upstream server's error
-			if up := jsonscan.String(jsonscan.Get(m.Val, "raw")); jsonscan.Complete([]byte(up)) {
+			if up := jsonscan.String(jsonscan.Get(m.Val, "raw")); jsonscan.IsComplete([]byte(up)) {
 				inner := readFault([]byte(up))
-				f.upward, f.labels, f.window = inner.text, f.labels+inner.labels, inner.window
+				f.upstream, f.labels, f.window = inner.text, f.labels+inner.labels, inner.window
 			} else if up != "" {
-				f.upward = CleanLine(up)
+				f.upstream = CleanLine(up)
 			}
 		case "resets_in_seconds", "retry_after", "retry_after_seconds", "estimated_time":
-			if s := jsonscan.Figure(m.Val); s > 0 {
+			if s := jsonscan.Float(m.Val); s > 0 {
 				f.wait = seconds(s)
 			}
 		case "details": // the delay in Google's errors
@@ -98,15 +98,15 @@ func (f *fault) read(raw []byte, depth int) {
 	}
 }
 
-// InBand returns the error that a server reports inside a reply
+// InBandError returns the error that a server reports inside a reply
 // with status 200. It counts like the same HTTP error.
-func InBand(raw []byte) error {
+func InBandError(raw []byte) error {
 	f := readFault(raw)
 	if f.status != 0 {
 		return classify(f.status, f)
 	}
 	status := http.StatusInternalServerError // an error without a reason may be temporary
-	for _, l := range likelyStatuses {
+	for _, l := range labelStatuses {
 		if strings.Contains(f.labels, l.label) {
 			status = l.status
 			break
@@ -117,8 +117,8 @@ func InBand(raw []byte) error {
 	return e
 }
 
-// likelyStatuses are the HTTP statuses that usually go with labels.
-var likelyStatuses = []struct {
+// labelStatuses are the HTTP statuses that usually go with labels.
+var labelStatuses = []struct {
 	label  string
 	status int
 }{
@@ -145,10 +145,10 @@ const statusOverloaded = 529
 
 // classify determines the kind of failure f and whether it may pass.
 func classify(status int, f fault) *provider.Error {
-	f.text = cmp.Or(sanitize.Theirs(f.text), http.StatusText(status), "no reason given")
+	f.text = cmp.Or(sanitize.ForeignText(f.text), http.StatusText(status), "no reason given")
 	e := &provider.Error{Status: status, RetryAfter: f.wait}
 	if e.Kind, e.Retryable = f.kind(status); e.Kind == provider.ErrContextTooLong {
-		e.Window = cmp.Or(f.window, windowIn(f.text))
+		e.Window = cmp.Or(f.window, parseWindow(f.text))
 	}
 	if e.Retryable && f.wait > 0 {
 		f.text += "; " + fmt.Sprintf("the server asked to wait %v", f.wait)
@@ -176,7 +176,7 @@ func (f fault) kind(status int) (kind error, retryable bool) {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, client && p.badKey.MatchString(all):
 		return provider.ErrAuth, false
 	case client && p.noModel.MatchString(all), status == http.StatusNotFound && strings.Contains(all, "model"):
-		return provider.ErrNoModel, false
+		return provider.ErrUnknownModel, false
 	case status == http.StatusTooManyRequests:
 		return provider.ErrRateLimited, true
 	case status >= 500 && p.loading.MatchString(all):
@@ -187,7 +187,7 @@ func (f fault) kind(status int) (kind error, retryable bool) {
 		return nil, true
 	case client && p.wantsTLS.MatchString(all):
 		return provider.ErrUnreachable, false
-	case f.plain && (status == http.StatusNotFound || status == http.StatusMethodNotAllowed):
+	case f.isPlain && (status == http.StatusNotFound || status == http.StatusMethodNotAllowed):
 		return provider.ErrNotAnAPI, false
 	case client:
 		return provider.ErrBadRequest, false
@@ -195,15 +195,15 @@ func (f fault) kind(status int) (kind error, retryable bool) {
 	return nil, true
 }
 
-type wordings struct{ noTools, tooLong, quota, badKey, noModel, wantsTLS, loading *regexp.Regexp }
+type faultPatternSet struct{ noTools, tooLong, quota, badKey, noModel, wantsTLS, loading *regexp.Regexp }
 
 // faultPatterns matches the words of vendors, in lower case.
-var faultPatterns = sync.OnceValue(func() wordings {
+var faultPatterns = sync.OnceValue(func() faultPatternSet {
 	any := func(alternatives ...string) *regexp.Regexp {
 		return regexp.MustCompile(strings.Join(alternatives, "|"))
 	}
 	const tools = "['\"`]?(tools?|tool[ _-]?(use|calls?|calling)|function[ _-]?call(s|ing)?|functions)['\"`]?"
-	return wordings{
+	return faultPatternSet{
 		noTools: any(
 			`tools? param\w* requires`, `requires --enable-auto-tool-choice`, `endpoints? found that supports? tool`,
 			`(not|n't|n’t|no) support\w*( the| for| native)?( parameter| parameters| feature)?:? `+tools+`\b`,
@@ -270,24 +270,24 @@ var windowPatterns = sync.OnceValue(func() (list []*regexp.Regexp) {
 	return list
 })
 
-// windowIn returns the server's window in tokens from its refusal of a longer request; 0 if it is not stated.
-func windowIn(text string) int {
+// parseWindow returns the server's window in tokens from its refusal of a longer request; 0 if it is not stated.
+func parseWindow(text string) int {
 	text = textPatterns().thousands.ReplaceAllString(strings.ToLower(text), "$1$2")
 	for _, p := range windowPatterns() {
 		if m := p.FindStringSubmatch(text); m != nil {
 			n, _ := strconv.ParseFloat(m[1], 64) // digits only
-			return tokens(n)
+			return toTokens(n)
 		}
 	}
 	return 0
 }
 
-// longestText limits how many bytes of a server's error message are kept.
-const longestText = 500
+// maxErrorText limits how many bytes of a server's error message are kept.
+const maxErrorText = 500
 
 // CleanLine makes a server's message one line: no control characters, nothing invisible, and not too long.
 func CleanLine(s string) string {
-	s = strings.ToValidUTF8(s[:min(len(s), 20*longestText)], "\uFFFD")
+	s = strings.ToValidUTF8(s[:min(len(s), 20*maxErrorText)], "\uFFFD")
 	if strings.Contains(s, "\x1b") {
 		s = textPatterns().escape.ReplaceAllString(s, "")
 	}
@@ -301,10 +301,10 @@ func CleanLine(s string) string {
 		return r
 	}, s)
 	s = strings.Join(strings.Fields(s), " ")
-	if len(s) <= longestText {
+	if len(s) <= maxErrorText {
 		return s
 	}
-	return strings.TrimSpace(clip.Head(s, longestText)) + "…"
+	return strings.TrimSpace(clip.Head(s, maxErrorText)) + "…"
 }
 
 // isMarkup reports whether body is a web page rather than an answer.
@@ -313,38 +313,38 @@ func isMarkup(body []byte) bool {
 	return len(body) > 0 && body[0] == '<'
 }
 
-// words returns the readable text of a web page.
-func words(page []byte) string {
+// pageText returns the readable text of a web page.
+func pageText(page []byte) string {
 	m := textPatterns()
-	text := m.unread.ReplaceAll(page, []byte(" "))
+	text := m.unreadable.ReplaceAll(page, []byte(" "))
 	text = m.tag.ReplaceAll(text, []byte(" "))
 	return CleanLine(html.UnescapeString(string(text)))
 }
 
-type patterns struct{ unread, tag, escape, thousands *regexp.Regexp }
+type textPatternSet struct{ unreadable, tag, escape, thousands *regexp.Regexp }
 
 // textPatterns matches unreadable parts: of a page, where an unclosed element or tag extends to the
 // end, of text for a terminal, and of figures.
-var textPatterns = sync.OnceValue(func() patterns {
-	return patterns{
-		unread:    regexp.MustCompile(`(?is)<!--.*?(-->|$)|<script\b.*?(</script\s*>|$)|<style\b.*?(</style\s*>|$)`),
-		tag:       regexp.MustCompile(`(?s)<[^>]*(>|$)`),
-		thousands: regexp.MustCompile(`(\d)[,_'](\d{3})\b`),
-		escape:    regexp.MustCompile(`\x1b(\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?)`),
+var textPatterns = sync.OnceValue(func() textPatternSet {
+	return textPatternSet{
+		unreadable: regexp.MustCompile(`(?is)<!--.*?(-->|$)|<script\b.*?(</script\s*>|$)|<style\b.*?(</style\s*>|$)`),
+		tag:        regexp.MustCompile(`(?s)<[^>]*(>|$)`),
+		thousands:  regexp.MustCompile(`(\d)[,_'](\d{3})\b`),
+		escape:     regexp.MustCompile(`\x1b(\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?)`),
 	}
 })
 
-// shortestSecret is the length from which a secret differs from a word. A secret shorter than
-// plainSecret is recognized only on its own.
+// minSecretLen is the length from which a secret differs from a word. A secret shorter than
+// plainSecretLen is recognized only on its own.
 const (
-	shortestSecret = 8
-	plainSecret    = 16
+	minSecretLen   = 8
+	plainSecretLen = 16
 )
 
-// secrets are the values that no error may show.
-func secrets(o Options) []string {
+// collectSecrets are the values that no error may show.
+func collectSecrets(o Options) []string {
 	var s []string
-	if key := strings.TrimSpace(o.APIKey); len(key) >= shortestSecret {
+	if key := strings.TrimSpace(o.APIKey); len(key) >= minSecretLen {
 		s = append(s, key)
 	}
 	for _, named := range []map[string]string{o.Headers, o.Query} {
@@ -352,7 +352,7 @@ func secrets(o Options) []string {
 			name = strings.ToLower(name)
 			_, bare, _ := strings.Cut(v, " ")
 			for _, v := range []string{v, bare} {
-				if len(v) >= shortestSecret && (strings.Contains(name, "auth") || strings.Contains(name, "key") || strings.Contains(name, "token") || strings.Contains(name, "sig")) {
+				if len(v) >= minSecretLen && (strings.Contains(name, "auth") || strings.Contains(name, "key") || strings.Contains(name, "token") || strings.Contains(name, "sig")) {
 					s = append(s, v)
 				}
 			}
@@ -361,12 +361,12 @@ func secrets(o Options) []string {
 	return s
 }
 
-// hide masks secrets in text before it is shown, including a secret cut off at the end of the text.
-func hide(text string, secrets []string) string {
+// maskSecrets masks secrets in text before it is shown, including a secret cut off at the end of the text.
+func maskSecrets(text string, secrets []string) string {
 	for _, s := range secrets {
 		text = maskSecret(text, s)
 		head, wasCut := strings.CutSuffix(text, "…")
-		for n := len(s) - 1; wasCut && n >= telling; n-- {
+		for n := len(s) - 1; wasCut && n >= minLeakedBytes; n-- {
 			if strings.HasSuffix(head, s[:n]) {
 				text = head[:len(head)-n] + mask + "…"
 				break
@@ -378,7 +378,7 @@ func hide(text string, secrets []string) string {
 
 // maskSecret masks a secret everywhere; a short one not within a longer word.
 func maskSecret(text, secret string) string {
-	if len(secret) >= plainSecret {
+	if len(secret) >= plainSecretLen {
 		return strings.ReplaceAll(text, secret, mask)
 	}
 	var b strings.Builder
@@ -389,8 +389,8 @@ func maskSecret(text, secret string) string {
 		}
 		end := i + len(secret)
 		before := b.String() + text[:i]
-		inside := before != "" && wordByte(before[len(before)-1]) && wordByte(secret[0]) ||
-			wordByte(secret[len(secret)-1]) && end < len(text) && wordByte(text[end])
+		inside := before != "" && isWordByte(before[len(before)-1]) && isWordByte(secret[0]) ||
+			isWordByte(secret[len(secret)-1]) && end < len(text) && isWordByte(text[end])
 		b.WriteString(text[:i])
 		if inside {
 			b.WriteString(secret)
@@ -401,11 +401,11 @@ func maskSecret(text, secret string) string {
 	}
 }
 
-func wordByte(c byte) bool {
+func isWordByte(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c >= 0x80
 }
 
 const (
-	mask    = "[key]"
-	telling = 4 // bytes of a secret that give it away
+	mask           = "[key]"
+	minLeakedBytes = 4 // bytes of a secret that give it away
 )

@@ -16,7 +16,7 @@ const secret = "sk-secret-0123456789"
 
 // Vendors say the same thing in many ways.
 func TestClassify(t *testing.T) {
-	tooLong, quota, auth, noModel := provider.ErrContextTooLong, provider.ErrQuota, provider.ErrAuth, provider.ErrNoModel
+	tooLong, quota, auth, noModel := provider.ErrContextTooLong, provider.ErrQuota, provider.ErrAuth, provider.ErrUnknownModel
 	noTools := provider.ErrNoTools
 	bad, rate, over, noAPI := provider.ErrBadRequest, provider.ErrRateLimited, provider.ErrOverloaded, provider.ErrNotAnAPI
 	loading := provider.ErrLoading
@@ -128,7 +128,7 @@ func TestFaultTexts(t *testing.T) {
 		}
 	}
 	long := readFault([]byte(strings.Repeat("世界 ", 1000))).text
-	if len(long) > longestText+len("…") || !strings.HasSuffix(long, "…") {
+	if len(long) > maxErrorText+len("…") || !strings.HasSuffix(long, "…") {
 		t.Errorf("%d bytes: %q", len(long), long)
 	}
 }
@@ -153,7 +153,7 @@ func TestRetryAfter(t *testing.T) {
 		{"past date", http.Header{"Retry-After": {now.Add(-time.Hour).Format(http.TimeFormat)}}, clock, 0},
 		{"negative", http.Header{"Retry-After": {"-5"}}, clock, 0},
 		{"nonsense", http.Header{"Retry-After": {"soon"}}, clock, 0},
-		{"absurd", http.Header{"Retry-After": {"1e300"}}, clock, longestWait},
+		{"absurd", http.Header{"Retry-After": {"1e300"}}, clock, maxWait},
 		{"not a number", http.Header{"Retry-After": {"NaN"}}, clock, 0},
 	} {
 		if got := retryAfter(tc.header, tc.now); got != tc.want {
@@ -177,7 +177,7 @@ func TestOnlyKeysAreMasked(t *testing.T) {
 		{"sk-0123456789abcdef", "xsk-0123456789abcdefx", "x[key]x"},
 		{"sk-01234", "Bearer sk-01234.", "Bearer [key]."},
 	} {
-		if got := hide(tt.text, secrets(Options{APIKey: tt.key})); got != tt.want {
+		if got := maskSecrets(tt.text, collectSecrets(Options{APIKey: tt.key})); got != tt.want {
 			t.Errorf("key %q: %q, want %q", tt.key, got, tt.want)
 		}
 	}
@@ -190,9 +190,9 @@ func FuzzFault(f *testing.F) {
 	f.Add([]byte("\x1b[2J\xff"), 200)
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
 		e := classify(status, readFault(body))
-		err := New(Options{APIKey: secret}).hide(e)
+		err := New(Options{APIKey: secret}).maskError(e)
 		text := err.Error()
-		if strings.Contains(text, secret) || strings.ContainsFunc(text, unicode.IsControl) || len(text) > longestText+200 {
+		if strings.Contains(text, secret) || strings.ContainsFunc(text, unicode.IsControl) || len(text) > maxErrorText+200 {
 			t.Errorf("%q", text)
 		}
 		if !errors.Is(err, provider.ErrContextTooLong) && status == http.StatusRequestEntityTooLarge {
@@ -223,7 +223,7 @@ func TestEndsOfLimits(t *testing.T) {
 		{"seconds to the reset", map[string]string{"Ratelimit-Reset": "300"}, ``, 5 * time.Minute},
 		{"past", map[string]string{"X-Ratelimit-Reset": "1700000000"}, ``, 0},
 		{"nonsense", map[string]string{"X-Ratelimit-Reset": "soon", "Retry-After": "later"}, ``, 0},
-		{"for ever", map[string]string{"X-Ratelimit-Reset": "1e300"}, ``, longestWait},
+		{"for ever", map[string]string{"X-Ratelimit-Reset": "1e300"}, ``, maxWait},
 
 		{"in words", nil, `{"error":{"message":"Rate limit reached. Please try again in 3h12m."}}`, 192 * time.Minute},
 		{"in words, with parts of seconds", nil, `{"error":{"message":"Limit 100, Used 100. Please try again in 6m0.5s."}}`, 360500 * time.Millisecond},
@@ -241,7 +241,7 @@ func TestEndsOfLimits(t *testing.T) {
 			resp.Header.Set(k, v)
 		}
 		x := &exchange{client: New(Options{Now: now}), ctx: t.Context()}
-		e, ok := errors.AsType[*provider.Error](x.refused(resp))
+		e, ok := errors.AsType[*provider.Error](x.statusError(resp))
 		if !ok || e.RetryAfter != tc.want || tc.name != "no time" && tc.name != "in seconds" && !errors.Is(e, provider.ErrRateLimited) {
 			t.Errorf("%s: %v, want %v: %v", tc.name, e.RetryAfter, tc.want, e)
 		}
@@ -276,11 +276,11 @@ func TestAModelMayTakeLongToReadARequest(t *testing.T) {
 		}
 	}
 	// One that was given up may still be read: the next waits behind it.
-	c.slow.Store(1)
+	c.slowReplies.Store(1)
 	if got := ask("http://127.0.0.1:8080", 8192+30000); got != 12*time.Minute { // of 2+5 minutes twice, beside the usual 2
 		t.Errorf("after a silence: %v", got)
 	}
-	c.slow.Store(9)
+	c.slowReplies.Store(9)
 	if got := ask("http://127.0.0.1:8080", 8192+30000); got != 26*time.Minute {
 		t.Errorf("after many: %v", got)
 	}

@@ -12,24 +12,24 @@ import (
 	"coder/internal/model/provider"
 )
 
-// keyPlace is the placeholder in a header for a key that is fetched on sending.
-const keyPlace = "{key}"
+// keyPlaceholder is the placeholder in a header for a key that is fetched on sending.
+const keyPlaceholder = "{key}"
 
-// keys are the fetched keys, so that none is shown.
-type keys struct {
+// usedKeys are the fetched keys, so that none is shown.
+type usedKeys struct {
 	mu   sync.Mutex // guards the field below
 	used []string
 }
 
-func (k *keys) note(key string) {
+func (k *usedKeys) record(key string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(key) >= shortestSecret && !slices.Contains(k.used, key) {
+	if len(key) >= minSecretLen && !slices.Contains(k.used, key) {
 		k.used = append(k.used, key)
 	}
 }
 
-func (k *keys) seen() []string {
+func (k *usedKeys) all() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Clone(k.used)
@@ -49,12 +49,12 @@ func (c *Client) withKey(ctx context.Context, r Request, send func(Request) erro
 		case err != nil:
 			return &provider.Error{Kind: provider.ErrAuth, Err: err}
 		}
-		c.keys.note(key)
+		c.keyLog.record(key)
 		signed := r
 		signed.Header = r.Header.Clone()
 		for name, values := range signed.Header {
 			for i := range values {
-				signed.Header[name][i] = strings.ReplaceAll(values[i], keyPlace, key)
+				signed.Header[name][i] = strings.ReplaceAll(values[i], keyPlaceholder, key)
 			}
 		}
 		err = send(signed)

@@ -30,12 +30,12 @@ func retryAfter(h http.Header, now func() time.Time) time.Duration {
 	if err != nil {
 		return 0
 	}
-	return until(at, h, now)
+	return timeUntil(at, h, now)
 }
 
-// until returns the time until at by the server's own clock if
+// timeUntil returns the time until at by the server's own clock if
 // the server reports it, else by now; 0 if neither is known.
-func until(at time.Time, h http.Header, now func() time.Time) time.Duration {
+func timeUntil(at time.Time, h http.Header, now func() time.Time) time.Duration {
 	from, err := http.ParseTime(h.Get("Date"))
 	switch {
 	case err == nil:
@@ -44,11 +44,11 @@ func until(at time.Time, h http.Header, now func() time.Time) time.Duration {
 	default:
 		return 0
 	}
-	return min(max(0, at.Sub(from)), longestWait)
+	return min(max(0, at.Sub(from)), maxWait)
 }
 
 func seconds(s float64) time.Duration {
-	return time.Duration(min(s, longestWait.Seconds()) * float64(time.Second))
+	return time.Duration(min(s, maxWait.Seconds()) * float64(time.Second))
 }
 
 // limitReset reads from the headers of a refused request when its limit ends. Servers report all their
@@ -60,7 +60,7 @@ func limitReset(h http.Header, now func() time.Time) time.Duration {
 		if !strings.Contains(low, "ratelimit") || !strings.Contains(low, "reset") {
 			continue
 		}
-		wait := resetTime(strings.TrimSpace(h.Get(name)), h, now)
+		wait := parseReset(strings.TrimSpace(h.Get(name)), h, now)
 		switch {
 		case wait <= 0:
 		case strings.TrimSpace(h.Get(strings.Replace(low, "reset", "remaining", 1))) == "0":
@@ -72,32 +72,32 @@ func limitReset(h http.Header, now func() time.Time) time.Duration {
 	return cmp.Or(usedUp, others)
 }
 
-// resetTime parses the end of a limit: a duration, seconds, or a time in one of the formats of servers.
-func resetTime(v string, h http.Header, now func() time.Time) time.Duration {
+// parseReset parses the end of a limit: a duration, seconds, or a time in one of the formats of servers.
+func parseReset(v string, h http.Header, now func() time.Time) time.Duration {
 	if d, err := time.ParseDuration(v); err == nil {
-		return min(d, longestWait)
+		return min(d, maxWait)
 	}
 	n, err := strconv.ParseFloat(v, 64)
 	switch {
 	case err != nil:
 	case n > 1e12: // milliseconds since 1970
-		return until(time.UnixMilli(int64(min(n, 1e15))), h, now)
+		return timeUntil(time.UnixMilli(int64(min(n, 1e15))), h, now)
 	case n > 1e9:
-		return until(time.Unix(int64(n), 0), h, now)
+		return timeUntil(time.Unix(int64(n), 0), h, now)
 	default:
 		return seconds(n)
 	}
 	for _, layout := range []string{time.RFC3339, http.TimeFormat} {
 		if at, err := time.Parse(layout, v); err == nil {
-			return until(at, h, now)
+			return timeUntil(at, h, now)
 		}
 	}
 	return 0
 }
 
-// waitIn finds in a server's message how long to wait, as in
+// parseWait finds in a server's message how long to wait, as in
 // "try again in 3h12m" or "please retry after 20 seconds".
-func waitIn(text string) (wait time.Duration) {
+func parseWait(text string) (wait time.Duration) {
 	m := waitPattern().FindStringSubmatch(strings.ToLower(text))
 	if m == nil {
 		return 0
@@ -118,7 +118,7 @@ func waitIn(text string) (wait time.Duration) {
 		case u[0] == 'd':
 			unit = 24 * time.Hour
 		}
-		wait = min(wait+seconds(n*unit.Seconds()), longestWait)
+		wait = min(wait+seconds(n*unit.Seconds()), maxWait)
 	}
 	return wait
 }
@@ -131,5 +131,5 @@ var (
 	waitPart = lazy.Regexp(`(\d+(?:\.\d+)?) ?([a-z]+)`)
 )
 
-// longestWait limits what a server may ask, so that no figure overflows.
-const longestWait = 365 * 24 * time.Hour
+// maxWait limits what a server may ask, so that no figure overflows.
+const maxWait = 365 * 24 * time.Hour

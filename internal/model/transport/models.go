@@ -22,23 +22,23 @@ import (
 // Model is a model in a server's list. A figure that the server does not report is zero.
 type Model struct {
 	Name           string
-	Window, Output int     // tokens of a request with its reply, and of a reply alone
-	Price          *Listed // nil if not reported
+	Window, Output int          // tokens of a request with its reply, and of a reply alone
+	Price          *ListedPrice // nil if not reported
 	server         server
 }
 
-// Listed is a price in US dollars per million tokens.
-type Listed struct{ In, Out, CachedIn, CacheWrite float64 }
+// ListedPrice is a price in US dollars per million tokens.
+type ListedPrice struct{ In, Out, CachedIn, CacheWrite float64 }
 
 // Listing says where a wire's server lists its models, and with which header to ask.
 type Listing struct {
-	Client *Client
-	At     func() (*url.URL, http.Header, error)
+	Client   *Client
+	Endpoint func() (*url.URL, http.Header, error)
 }
 
 // Models asks the server for its models. It asks only once: a list is a convenience.
 func (l Listing) Models(ctx context.Context) ([]Model, error) {
-	u, header, err := l.At()
+	u, header, err := l.Endpoint()
 	if err != nil {
 		return nil, err
 	}
@@ -81,8 +81,8 @@ func readModels(body []byte) (list []Model) {
 	return slices.CompactFunc(list, func(a, b Model) bool { return a.Name == b.Name })
 }
 
-// listed is a model with the field names of all servers that report more than a name.
-type listed struct {
+// listedModel is a model with the field names of all servers that report more than a name.
+type listedModel struct {
 	ID, Name, Model string
 	OwnedBy         string `json:"owned_by"`
 
@@ -116,40 +116,40 @@ type listed struct {
 }
 
 func readModel(item json.RawMessage) (m Model) {
-	var l listed
+	var l listedModel
 	if _, odd := errors.AsType[*json.UnmarshalTypeError](json.Unmarshal(item, &l)); odd && cmp.Or(l.ID, l.Model, l.Name) == "" {
 		return m // a price in another form counts as no price
 	}
-	m.Name, m.server = cmp.Or(l.ID, l.Model, l.Name), owners[l.OwnedBy]
+	m.Name, m.server = cmp.Or(l.ID, l.Model, l.Name), serversByOwner[l.OwnedBy]
 	window := cmp.Or(l.Meta.NCtx, l.MaxModelLen, l.ContextLength, l.ContextWindow, l.MaxContextLength, l.InputTokenLimit, l.MaxInputTokens)
 	if l.State != "" {
 		window = l.LoadedContext
 	}
-	m.Window = tokens(window)
-	m.Output = tokens(cmp.Or(l.OutputTokenLimit, l.MaxTokens, l.MaxCompletionTokens, l.TopProvider.MaxCompletionTokens))
-	in, hasIn := dollars(l.Pricing.Prompt)
-	out, hasOut := dollars(l.Pricing.Completion)
+	m.Window = toTokens(window)
+	m.Output = toTokens(cmp.Or(l.OutputTokenLimit, l.MaxTokens, l.MaxCompletionTokens, l.TopProvider.MaxCompletionTokens))
+	in, hasIn := pricePerMillion(l.Pricing.Prompt)
+	out, hasOut := pricePerMillion(l.Pricing.Completion)
 	if hasIn && hasOut {
-		read, _ := dollars(l.Pricing.Read) // a missing price is no price
-		write, _ := dollars(l.Pricing.Write)
-		m.Price = &Listed{In: in, Out: out, CachedIn: read, CacheWrite: write}
+		read, _ := pricePerMillion(l.Pricing.Read) // a missing price is no price
+		write, _ := pricePerMillion(l.Pricing.Write)
+		m.Price = &ListedPrice{In: in, Out: out, CachedIn: read, CacheWrite: write}
 	}
 	return m
 }
 
-// mostTokens is larger than any real window.
-const mostTokens = 1 << 30
+// maxTokens is larger than any real window.
+const maxTokens = 1 << 30
 
-// tokens converts a figure to a number of tokens, or 0 if it cannot be one.
-func tokens(n float64) int {
-	if !(n >= 1 && n < mostTokens) {
+// toTokens converts a figure to a number of tokens, or 0 if it cannot be one.
+func toTokens(n float64) int {
+	if !(n >= 1 && n < maxTokens) {
 		return 0
 	}
 	return int(n)
 }
 
-// dollars converts a price per token to a price per million tokens.
-func dollars(s string) (price float64, ok bool) {
+// pricePerMillion converts a price per token to a price per million tokens.
+func pricePerMillion(s string) (price float64, ok bool) {
 	n, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(n >= 0 && n < 1) {
 		return 0, false
@@ -168,8 +168,8 @@ const (
 	vllm
 )
 
-// owners are the model owners that identify a server.
-var owners = map[string]server{"library": ollama, "llamacpp": llamaCpp, "organization_owner": lmStudio, "vllm": vllm}
+// serversByOwner are the model owners that identify a server.
+var serversByOwner = map[string]server{"library": ollama, "llamacpp": llamaCpp, "organization_owner": lmStudio, "vllm": vllm}
 
 // Window returns a model's context window in tokens as reported by the server; 0 if it does not report
 // one. A local server whose list does not report it is asked through its own API.
@@ -178,22 +178,22 @@ func (l Listing) Window(ctx context.Context, model string) int {
 	if err != nil && !errors.Is(err, provider.ErrNotAnAPI) {
 		return 0
 	}
-	m := find(list, model)
+	m := findModel(list, model)
 	if m.Window > 0 {
 		return m.Window
 	}
-	models, header, err := l.At()
+	models, header, err := l.Endpoint()
 	if err != nil {
 		return 0
 	}
 	root := *models
 	root.Path, root.RawPath, root.RawQuery = strings.TrimSuffix(strings.TrimSuffix(root.Path, "/models"), "/v1"), "", ""
-	ask := asking{l.Client, &root, header, model}
+	ask := windowQuery{l.Client, &root, header, model}
 	for _, w := range []struct {
 		of  server
 		ask func(context.Context) int
 	}{{ollama, ask.ollama}, {llamaCpp, ask.llamaCpp}, {lmStudio, ask.lmStudio}} {
-		if m.server != w.of && (m.server != unknownServer || !Local(models)) {
+		if m.server != w.of && (m.server != unknownServer || !IsLocal(models)) {
 			continue
 		}
 		if n := w.ask(ctx); n > 0 {
@@ -203,9 +203,9 @@ func (l Listing) Window(ctx context.Context, model string) int {
 	return 0
 }
 
-// find returns the model called name. Ollama also accepts a name
+// findModel returns the model called name. Ollama also accepts a name
 // without a tag, and a server with one model accepts any name.
-func find(list []Model, name string) Model {
+func findModel(list []Model, name string) Model {
 	for _, alias := range []string{name, name + ":latest"} {
 		if i := slices.IndexFunc(list, func(m Model) bool { return m.Name == alias }); i >= 0 {
 			return list[i]
@@ -217,8 +217,8 @@ func find(list []Model, name string) Model {
 	return Model{}
 }
 
-// Local reports whether an address is on this machine or in a local network.
-func Local(u *url.URL) bool {
+// IsLocal reports whether an address is on this machine or in a local network.
+func IsLocal(u *url.URL) bool {
 	name := u.Hostname()
 	if ip := net.ParseIP(name); ip != nil {
 		return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast()
@@ -226,16 +226,16 @@ func Local(u *url.URL) bool {
 	return name == "localhost" || !strings.Contains(name, ".") || strings.HasSuffix(name, ".local")
 }
 
-// asking is a question about a model to a server's own API.
-type asking struct {
+// windowQuery is a question about a model to a server's own API.
+type windowQuery struct {
 	client *Client
 	root   *url.URL
 	header http.Header
 	model  string
 }
 
-// of requests path, below the root of the server, and decodes the answer into v.
-func (a asking) of(ctx context.Context, path string, body []byte, v any) {
+// fetch requests path, below the root of the server, and decodes the answer into v.
+func (a windowQuery) fetch(ctx context.Context, path string, body []byte, v any) {
 	r := Request{Method: http.MethodGet, URL: a.root.JoinPath(path), Header: a.header.Clone()}
 	if body != nil {
 		r.Method, r.Length = http.MethodPost, int64(len(body))
@@ -249,17 +249,17 @@ func (a asking) of(ctx context.Context, path string, body []byte, v any) {
 
 // ollama asks for the context that the model was loaded with, or would
 // be by its own settings. The possible maximum does not count.
-func (a asking) ollama(ctx context.Context) int {
+func (a windowQuery) ollama(ctx context.Context) int {
 	var loaded struct {
 		Models []struct {
 			Name, Model string
 			Context     float64 `json:"context_length"`
 		}
 	}
-	a.of(ctx, "api/ps", nil, &loaded)
+	a.fetch(ctx, "api/ps", nil, &loaded)
 	for _, m := range loaded.Models {
-		if strings.TrimSuffix(cmp.Or(m.Model, m.Name), ":latest") == strings.TrimSuffix(a.model, ":latest") && tokens(m.Context) > 0 {
-			return tokens(m.Context)
+		if strings.TrimSuffix(cmp.Or(m.Model, m.Name), ":latest") == strings.TrimSuffix(a.model, ":latest") && toTokens(m.Context) > 0 {
+			return toTokens(m.Context)
 		}
 	}
 	name, err := json.Marshal(map[string]string{"model": a.model})
@@ -267,29 +267,29 @@ func (a asking) ollama(ctx context.Context) int {
 		return 0
 	}
 	var shown struct{ Parameters string }
-	a.of(ctx, "api/show", name, &shown)
+	a.fetch(ctx, "api/show", name, &shown)
 	for line := range strings.Lines(shown.Parameters) {
 		if f := strings.Fields(line); len(f) == 2 && f[0] == "num_ctx" {
 			n, _ := strconv.ParseFloat(f[1], 64)
-			return tokens(n)
+			return toTokens(n)
 		}
 	}
 	return 0
 }
 
-func (a asking) llamaCpp(ctx context.Context) int {
+func (a windowQuery) llamaCpp(ctx context.Context) int {
 	var props struct {
 		NCtx     float64 `json:"n_ctx"`
 		Settings struct {
 			NCtx float64 `json:"n_ctx"`
 		} `json:"default_generation_settings"`
 	}
-	a.of(ctx, "props", nil, &props)
-	return tokens(cmp.Or(props.Settings.NCtx, props.NCtx))
+	a.fetch(ctx, "props", nil, &props)
+	return toTokens(cmp.Or(props.Settings.NCtx, props.NCtx))
 }
 
-func (a asking) lmStudio(ctx context.Context) int {
+func (a windowQuery) lmStudio(ctx context.Context) int {
 	var list json.RawMessage
-	a.of(ctx, "api/v0/models", nil, &list)
-	return find(readModels(list), a.model).Window
+	a.fetch(ctx, "api/v0/models", nil, &list)
+	return findModel(readModels(list), a.model).Window
 }

@@ -31,7 +31,7 @@ const (
 
 var dialer = net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}
 
-// newHTTPClient sets no timeout for the whole reply: see [patience].
+// newHTTPClient sets no timeout for the whole reply: see [watchdog].
 func newHTTPClient(o Options) (*http.Client, error) {
 	if o.RoundTripper != nil {
 		return &http.Client{CheckRedirect: checkRedirect, Transport: o.RoundTripper}, nil
@@ -112,18 +112,18 @@ func address(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// told is an error with coder's own text and its cause.
-type told struct {
+// textError is an error with coder's own text and its cause.
+type textError struct {
 	text  string
 	cause []error
 }
 
-func (e told) Error() string   { return e.text }
-func (e told) Unwrap() []error { return e.cause }
+func (e textError) Error() string   { return e.text }
+func (e textError) Unwrap() []error { return e.cause }
 
-// say returns an error whose text replaces that of its kind.
-func say(kind error, retryable bool, cause error, format string, args ...any) *provider.Error {
-	e := told{text: CleanLine(fmt.Sprintf(format, args...)), cause: []error{kind}}
+// newError returns an error whose text replaces that of its kind.
+func newError(kind error, retryable bool, cause error, format string, args ...any) *provider.Error {
+	e := textError{text: CleanLine(fmt.Sprintf(format, args...)), cause: []error{kind}}
 	if cause != nil {
 		e.cause = append(e.cause, cause)
 	}
@@ -159,20 +159,20 @@ func (r route) String() string {
 	return r.host
 }
 
-// unanswered explains why a request got no response. A server that expects TLS may hang up silently on
+// explainNoResponse explains why a request got no response. A server that expects TLS may hang up silently on
 // plain HTTP, so unanswered tries a TLS handshake.
-func (x *exchange) unanswered(err error) error {
-	e := x.route.unanswered(err)
-	if errors.Is(e, provider.ErrCutOff) && !x.route.secure && x.route.proxy == "" && answersTLS(x.ctx, x.route.host) {
-		return x.route.tlsExpected(err)
+func (x *exchange) explainNoResponse(err error) error {
+	e := x.route.explainNoResponse(err)
+	if errors.Is(e, provider.ErrCutOff) && !x.route.secure && x.route.proxy == "" && speaksTLS(x.ctx, x.route.host) {
+		return x.route.tlsExpectedError(err)
 	}
 	return e
 }
 
 const probeTimeout = 2 * time.Second
 
-// answersTLS reports whether a TLS handshake with addr succeeds. It sends no data over the connection.
-func answersTLS(ctx context.Context, addr string) bool {
+// speaksTLS reports whether a TLS handshake with addr succeeds. It sends no data over the connection.
+func speaksTLS(ctx context.Context, addr string) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	conn, err := dialer.DialContext(ctx, "tcp", addr)
@@ -183,8 +183,8 @@ func answersTLS(ctx context.Context, addr string) bool {
 	return tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(ctx) == nil
 }
 
-// unanswered explains err from its type and text.
-func (r route) unanswered(err error) error {
+// explainNoResponse explains err from its type and text.
+func (r route) explainNoResponse(err error) error {
 	var redirect redirectError
 	var unknown x509.UnknownAuthorityError
 	var verify *tls.CertificateVerificationError
@@ -192,42 +192,42 @@ func (r route) unanswered(err error) error {
 	var alert tls.AlertError
 	var dns *net.DNSError
 	var op *net.OpError
-	text := plain(err)
+	text := innermostText(err)
 	switch {
 	case errors.As(err, &redirect):
 		return &provider.Error{Kind: provider.ErrNotAnAPI, Err: redirect}
 	case errors.As(err, &verify), errors.As(err, &unknown):
-		return say(provider.ErrUnreachable, false, err, "cannot trust the certificate of %s: %s", r, text)
+		return newError(provider.ErrUnreachable, false, err, "cannot trust the certificate of %s: %s", r, text)
 	case errors.As(err, &record), strings.Contains(text, "server gave HTTP response to HTTPS client"):
-		return say(provider.ErrUnreachable, false, err, "%s speaks plain HTTP: start the base URL with http://", r)
+		return newError(provider.ErrUnreachable, false, err, "%s speaks plain HTTP: start the base URL with http://", r)
 	case errors.As(err, &alert):
-		return say(provider.ErrUnreachable, false, err, "TLS handshake with %s failed: %s", r, text)
+		return newError(provider.ErrUnreachable, false, err, "TLS handshake with %s failed: %s", r, text)
 	case strings.Contains(text, "malformed HTTP"):
 		if strings.Contains(text, `\x15\x03`) { // a TLS alert, the TLS answer to plain text
-			return r.tlsExpected(err)
+			return r.tlsExpectedError(err)
 		}
-		return say(provider.ErrNotAnAPI, false, err, "%s does not speak HTTP", r)
+		return newError(provider.ErrNotAnAPI, false, err, "%s does not speak HTTP", r)
 	case strings.Contains(text, "net/http: invalid header"):
-		return say(provider.ErrBadRequest, false, err, "a header or the key cannot be sent: %s", text)
+		return newError(provider.ErrBadRequest, false, err, "a header or the key cannot be sent: %s", text)
 	case strings.Contains(text, "Proxy Authentication Required"):
-		return say(provider.ErrAuth, false, err, "the proxy %s requires a user name and password", r.proxy)
+		return newError(provider.ErrAuth, false, err, "the proxy %s requires a user name and password", r.proxy)
 	case errors.As(err, &op) && op.Op == "proxyconnect", r.proxy != "" && errors.As(err, &op) && op.Op == "dial":
-		return say(provider.ErrUnreachable, true, err, "cannot reach the proxy %s: %s", r.proxy, text)
+		return newError(provider.ErrUnreachable, true, err, "cannot reach the proxy %s: %s", r.proxy, text)
 	case errors.As(err, &dns):
-		return say(provider.ErrUnreachable, true, err, "cannot reach %s: unknown host (%s)", r, text)
+		return newError(provider.ErrUnreachable, true, err, "cannot reach %s: unknown host (%s)", r, text)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
 		errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed), strings.Contains(text, "http2:"):
-		return say(provider.ErrCutOff, true, err, "%s closed the connection without answering: %s", r, text)
+		return newError(provider.ErrCutOff, true, err, "%s closed the connection without answering: %s", r, text)
 	}
-	return say(provider.ErrUnreachable, true, err, "cannot reach %s: %s", r, text)
+	return newError(provider.ErrUnreachable, true, err, "cannot reach %s: %s", r, text)
 }
 
-func (r route) tlsExpected(err error) error {
-	return say(provider.ErrUnreachable, false, err, "%s speaks TLS: start the base URL with https://", r)
+func (r route) tlsExpectedError(err error) error {
+	return newError(provider.ErrUnreachable, false, err, "%s speaks TLS: start the base URL with https://", r)
 }
 
-// plain returns the innermost text of err: no URL, no method, no local address.
-func plain(err error) string {
+// innermostText returns the innermost text of err: no URL, no method, no local address.
+func innermostText(err error) string {
 	var u *url.Error
 	if errors.As(err, &u) {
 		err = u.Err

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// tellEvery is the interval of reports that nothing has come yet.
-const tellEvery = 10 * time.Second
+// reportInterval is the interval of reports that nothing has come yet.
+const reportInterval = 10 * time.Second
 
 // await runs do, which may be slow, and meanwhile reports to
 // the consumer how long there has been no progress.
@@ -17,19 +17,19 @@ func (x *exchange) await(do func()) {
 		defer close(done)
 		do()
 	}()
-	if x.moved {
-		x.moved, x.waiting.Waited = false, 0
-		x.tick.Reset(tellEvery)
+	if x.progressed {
+		x.progressed, x.waiting.Elapsed = false, 0
+		x.ticker.Reset(reportInterval)
 	}
 	for {
 		select {
 		case <-done:
 			return
-		case <-x.tick.C:
+		case <-x.ticker.C:
 			w := x.waiting
-			w.Waited += tellEvery
-			if x.put(w); x.left {
-				x.cancel(errLeft)
+			w.Elapsed += reportInterval
+			if x.emitDelta(w); x.consumerGone {
+				x.cancel(errConsumerGone)
 				<-done
 				return
 			}
@@ -39,43 +39,43 @@ func (x *exchange) await(do func()) {
 
 // waitingReader reads a reply. It passes on received text before it waits for more, and reports the wait.
 type waitingReader struct {
-	x    *exchange
-	from io.Reader
+	exchange *exchange
+	from     io.Reader
 }
 
 func (r waitingReader) Read(p []byte) (n int, err error) {
-	if !r.x.flush() {
-		return 0, errLeft
+	if !r.exchange.flush() {
+		return 0, errConsumerGone
 	}
-	r.x.await(func() { n, err = r.from.Read(p) })
+	r.exchange.await(func() { n, err = r.from.Read(p) })
 	if n > 0 {
-		r.x.patience.alive()
-		r.x.patience.signs = true // unless it turns out to be progress
+		r.exchange.watchdog.recordBytes()
+		r.exchange.watchdog.hasSigns = true // unless it turns out to be progress
 	}
 	return n, err
 }
 
 // These are the lowest reading speeds of models, in bytes of a request per second, on the user's own
-// machine and elsewhere. The first quicklyRead bytes do not count.
+// machine and elsewhere. The first quickBytes bytes do not count.
 const (
-	localRate   = 100
-	remoteRate  = 4000
-	quicklyRead = 8 << 10
-	mostSlow    = 2 // maximum doublings of patience with a local server
+	localReadRate  = 100
+	remoteReadRate = 4000
+	quickBytes     = 8 << 10
+	maxDoublings   = 2 // maximum doublings of patience with a local server
 )
 
 // prefill returns how long a model may take to read a request before its first output. A local server
 // that was given up for silence may still be busy with the old request: the next one waits behind it.
 func (c *Client) prefill(r Request) time.Duration {
-	rate := int64(remoteRate)
-	local := Local(r.URL)
+	rate := int64(remoteReadRate)
+	local := IsLocal(r.URL)
 	if local {
-		rate = localRate
+		rate = localReadRate
 	}
-	extra := time.Duration(max(0, r.Length-quicklyRead)/rate) * time.Second
+	extra := time.Duration(max(0, r.Length-quickBytes)/rate) * time.Second
 	if local && extra > 0 {
 		patience := max(c.opt.IdleTimeout, c.opt.ProgressTimeout) + extra
-		extra += patience<<min(c.slow.Load(), mostSlow) - patience
+		extra += patience<<min(c.slowReplies.Load(), maxDoublings) - patience
 	}
 	return extra
 }
@@ -83,8 +83,8 @@ func (c *Client) prefill(r Request) time.Duration {
 // LlamaCpp is the name that a llama.cpp server reports. On request, it reports its prefill progress.
 const LlamaCpp = "llama.cpp"
 
-// heard records what the server calls itself.
-func (c *Client) heard(resp *http.Response) {
+// recordServer records what the server calls itself.
+func (c *Client) recordServer(resp *http.Response) {
 	if name := resp.Header.Get("Server"); name != "" {
 		c.server.Store(&name)
 	}

@@ -11,7 +11,7 @@ import (
 
 // events lists what a source gives, one line per event.
 func eventsOf(from io.Reader) string {
-	s := &source{from: from, progress: func() {}}
+	s := &bodyReader{from: from, progress: func() {}}
 	f, err := s.sniff()
 	var b strings.Builder
 	fmt.Fprintln(&b, f, err)
@@ -21,10 +21,10 @@ func eventsOf(from io.Reader) string {
 	for {
 		e, err := s.next()
 		if err != nil {
-			fmt.Fprintf(&b, "%v %q\n", err, s.stray)
+			fmt.Fprintf(&b, "%v %q\n", err, s.strayLine)
 			return b.String()
 		}
-		fmt.Fprintf(&b, "%q %q %v\n", e.name, e.data, e.whole)
+		fmt.Fprintf(&b, "%q %q %v\n", e.name, e.data, e.isComplete)
 	}
 }
 

@@ -65,7 +65,7 @@ func served(t *testing.T, answers map[string]string) (Listing, *[]string) {
 		_, _ = io.WriteString(w, answer)
 	}))
 	t.Cleanup(s.Close)
-	return Listing{Client: New(Options{}), At: func() (*url.URL, http.Header, error) {
+	return Listing{Client: New(Options{}), Endpoint: func() (*url.URL, http.Header, error) {
 		u, err := url.Parse(s.URL + "/v1/models")
 		return u, http.Header{"Authorization": {"Bearer k"}}, err
 	}}, asked
@@ -119,7 +119,7 @@ func TestALookUpCanBeEnded(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer s.Close()
-	l := Listing{Client: New(Options{}), At: func() (*url.URL, http.Header, error) {
+	l := Listing{Client: New(Options{}), Endpoint: func() (*url.URL, http.Header, error) {
 		u, err := url.Parse(s.URL + "/v1/models")
 		return u, http.Header{}, err
 	}}
@@ -133,10 +133,10 @@ func TestALookUpCanBeEnded(t *testing.T) {
 func TestListsTellPrices(t *testing.T) {
 	list := readModels([]byte(`{"data":[{"id":"a","pricing":{"prompt":"0.0000025","completion":"0.00001","input_cache_read":"0.00000025","input_cache_write":"0.000003125"},"top_provider":{"max_completion_tokens":16384}},
 		{"id":"b","pricing":{"prompt":"-1","completion":"-1"}},{"id":"c","pricing":{"prompt":"0","completion":"0"}},{"id":"d","pricing":{"prompt":"cheap"}}, {"id":7}, "bare"]}`))
-	if len(list) != 5 || list[0].Price == nil || *list[0].Price != (Listed{2.5, 10, 0.25, 3.125}) || list[0].Output != 16384 {
+	if len(list) != 5 || list[0].Price == nil || *list[0].Price != (ListedPrice{2.5, 10, 0.25, 3.125}) || list[0].Output != 16384 {
 		t.Fatalf("%+v", list)
 	}
-	if list[1].Name != "b" || list[1].Price != nil || list[3].Price == nil || *list[3].Price != (Listed{}) || list[4].Price != nil {
+	if list[1].Name != "b" || list[1].Price != nil || list[3].Price == nil || *list[3].Price != (ListedPrice{}) || list[4].Price != nil {
 		t.Errorf("%+v", list)
 	}
 }
@@ -147,7 +147,7 @@ func TestLocalAddresses(t *testing.T) {
 		"https://api.openai.com": false, "http://8.8.8.8": false, "http://localhost.evil.example": false,
 	} {
 		u, err := url.Parse(address)
-		if err != nil || Local(u) != want {
+		if err != nil || IsLocal(u) != want {
 			t.Errorf("%s: %v", address, !want)
 		}
 	}

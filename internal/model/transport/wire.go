@@ -28,25 +28,25 @@ type Wire[F Form[D, S], D comparable, S any] struct {
 
 	// Tune adapts a head to the server; nil means no adaptation.
 	Tune func(h *Head[D], c *Client, req provider.Request)
-	// Adapted returns d changed in response to a complaint in lower case.
-	Adapted func(d D, req provider.Request, complaint string) D
+	// Adapt returns d changed in response to a complaint in lower case.
+	Adapt   func(d D, req provider.Request, complaint string) D
 	Decoder func(put func(provider.Delta)) Decoder
 }
 
-// Speaker is a [provider.Provider] for a wire. It is safe for concurrent use.
-type Speaker[F Form[D, S], D comparable, S any] struct {
+// Provider is a [provider.Provider] for a wire. It is safe for concurrent use.
+type Provider[F Form[D, S], D comparable, S any] struct {
 	*Client
 	Listing
-	wire    Wire[F, D, S]
-	memory  Memory[F, D, S]
-	dialect dialects[D]
+	wire     Wire[F, D, S]
+	bodies   BodyCache[F, D, S]
+	dialects dialectCache[D]
 }
 
-// Speak returns a provider for w. start is the dialect before the first request.
-func Speak[F Form[D, S], D comparable, S any](o Options, w Wire[F, D, S], start D) *Speaker[F, D, S] {
+// NewProvider returns a provider for w. start is the dialect before the first request.
+func NewProvider[F Form[D, S], D comparable, S any](o Options, w Wire[F, D, S], start D) *Provider[F, D, S] {
 	o.APIKey = strings.TrimSpace(o.APIKey)
-	s := &Speaker[F, D, S]{Client: New(o), wire: w, dialect: dialects[D]{start: start}}
-	s.Listing = Listing{Client: s.Client, At: func() (*url.URL, http.Header, error) {
+	s := &Provider[F, D, S]{Client: New(o), wire: w, dialects: dialectCache[D]{initial: start}}
+	s.Listing = Listing{Client: s.Client, Endpoint: func() (*url.URL, http.Header, error) {
 		u, err := w.List(o.BaseURL)
 		return u, s.header("application/json"), err
 	}}
@@ -56,32 +56,32 @@ func Speak[F Form[D, S], D comparable, S any](o Options, w Wire[F, D, S], start 
 // Stream sends req and yields the reply as it arrives. If a server rejects a part of the request that
 // coder can express differently or omit, Stream sends it again. When ctx ends, the reply ends with its
 // error; in other errors the key is masked.
-func (s *Speaker[F, D, S]) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
+func (s *Provider[F, D, S]) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
 	return func(yield func(provider.Delta, error) bool) {
 		emit := func(d provider.Delta) bool { return yield(d, nil) }
-		err := s.dialect.ask(req.Model, func(d D) error { return s.ask(ctx, req, d, emit) },
-			func(d D, complaint string) D { return s.wire.Adapted(d, req, complaint) })
+		err := s.dialects.withDialect(req.Model, func(d D) error { return s.ask(ctx, req, d, emit) },
+			func(d D, complaint string) D { return s.wire.Adapt(d, req, complaint) })
 		switch {
-		case err == nil || err == errLeft:
+		case err == nil || err == errConsumerGone:
 		case ctx.Err() != nil:
 			yield(nil, ctx.Err())
 		default:
-			yield(nil, s.hide(err))
+			yield(nil, s.maskError(err))
 		}
 	}
 }
 
 // ask sends req in a dialect. If the key is refused, it fetches a new one, once.
-func (s *Speaker[F, D, S]) ask(ctx context.Context, req provider.Request, d D, emit func(provider.Delta) bool) error {
+func (s *Provider[F, D, S]) ask(ctx context.Context, req provider.Request, d D, emit func(provider.Delta) bool) error {
 	u, err := s.wire.Address(s.opt.BaseURL, req.Model)
 	if err != nil {
 		return err
 	}
-	h := Head[D]{Model: req.Model, System: req.System, Tools: req.Tools, MaxTokens: req.MaxTokens, Effort: req.Effort, Temperature: number(req.Temperature), Dialect: d}
+	h := Head[D]{Model: req.Model, System: req.System, Tools: req.Tools, MaxTokens: req.MaxTokens, Effort: req.Effort, Temperature: formatNumber(req.Temperature), Dialect: d}
 	if s.wire.Tune != nil {
 		s.wire.Tune(&h, s.Client, req)
 	}
-	body, sent, done := s.memory.Body(h, req.Messages)
+	body, sent, done := s.bodies.Body(h, req.Messages)
 	sent.Wire = s.wire.Name
 	defer done()
 	signed := func(d provider.Delta) bool {
@@ -98,7 +98,7 @@ func (s *Speaker[F, D, S]) ask(ctx context.Context, req provider.Request, d D, e
 	})
 }
 
-func (s *Speaker[F, D, S]) header(accept string) http.Header {
+func (s *Provider[F, D, S]) header(accept string) http.Header {
 	h := s.wire.Header.Clone()
 	if h == nil {
 		h = make(http.Header)
@@ -108,28 +108,28 @@ func (s *Speaker[F, D, S]) header(accept string) http.Header {
 	return h
 }
 
-// dialects holds what a server has rejected or wants said differently,
+// dialectCache holds what a server has rejected or wants said differently,
 // for each of its models. It is safe for concurrent use.
-type dialects[D comparable] struct {
-	start  D          // the dialect before the first request
-	mu     sync.Mutex // guards the field below
-	learnt map[string]D
+type dialectCache[D comparable] struct {
+	initial D          // the dialect before the first request
+	mu      sync.Mutex // guards the field below
+	learned map[string]D
 }
 
-// of returns the dialect of a model.
-func (l *dialects[D]) of(model string) D {
-	if d, ok := l.learnt[model]; ok {
+// get returns the dialect of a model.
+func (l *dialectCache[D]) get(model string) D {
+	if d, ok := l.learned[model]; ok {
 		return d
 	}
-	return l.start
+	return l.initial
 }
 
-// ask calls ask with the server's dialect for a model. If the server complains and adapted, which gets
+// withDialect calls ask with the server's dialect for a model. If the server complains and adapted, which gets
 // the complaint in lower case, finds another dialect, ask tries again.
-func (l *dialects[D]) ask(model string, ask func(D) error, adapted func(d D, complaint string) D) error {
+func (l *dialectCache[D]) withDialect(model string, ask func(D) error, adapted func(d D, complaint string) D) error {
 	for {
 		l.mu.Lock()
-		d := l.of(model)
+		d := l.get(model)
 		l.mu.Unlock()
 		err := ask(d)
 		e, ok := errors.AsType[*provider.Error](err)
@@ -141,16 +141,16 @@ func (l *dialects[D]) ask(model string, ask func(D) error, adapted func(d D, com
 			return err
 		}
 		l.mu.Lock()
-		if l.learnt == nil {
-			l.learnt = make(map[string]D)
+		if l.learned == nil {
+			l.learned = make(map[string]D)
 		}
-		l.learnt[model] = adapted(l.of(model), complaint)
+		l.learned[model] = adapted(l.get(model), complaint)
 		l.mu.Unlock()
 	}
 }
 
-// number formats a figure of a request; "" for nil.
-func number(f *float64) string {
+// formatNumber formats a figure of a request; "" for nil.
+func formatNumber(f *float64) string {
 	if f == nil {
 		return ""
 	}

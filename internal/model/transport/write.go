@@ -63,8 +63,8 @@ func (p Pending) Without(id string) (Pending, chat.ToolCall, bool) {
 // NoResult is the result of an unanswered call, for wires that require a result for each.
 const NoResult = "There is no result of this call."
 
-// Unasked returns the text for a result whose call is missing.
-func Unasked(r chat.ToolResult) string {
+// OrphanResult returns the text for a result whose call is missing.
+func OrphanResult(r chat.ToolResult) string {
 	return "A result of " + cmp.Or(r.Name, "a tool") + ":\n" + r.Text
 }
 

@@ -29,26 +29,26 @@ const (
 
 // Options configures the confinement of a session's commands.
 type Options struct {
-	Demand string
-	Exe    string // coder's executable, which confines commands by running itself
-	Door   program.Door
+	Demand   string
+	Exe      string // coder's executable, which confines commands by running itself
+	Launcher program.Launcher
 
 	Root, Home string
 	Write      []string // additional writable folders
-	// Needed, which may be nil, lists the folders of Write that tools on this machine require. Missing ones
+	// NeededWrite, which may be nil, lists the folders of Write that tools on this machine require. Missing ones
 	// are created before the first command that may write.
-	Needed     func() []string
-	Protect    []string    // additional paths that commands may not write
-	Network    func() bool // may commands use it now?
-	AnyNetwork bool        // may they in any mode?
-	// Reach, which may be nil, returns what decides which hosts commands may
+	NeededWrite func() []string
+	Protect     []string    // additional paths that commands may not write
+	Network     func() bool // may commands use it now?
+	AnyNetwork  bool        // may they in any mode?
+	// HostPolicy, which may be nil, returns what decides which hosts commands may
 	// reach while the network is off, or nil while they may reach none.
-	Reach func() *Reach
+	HostPolicy func() *HostPolicy
 
 	// ToolChains are folders in the home with programs; commands see them.
 	ToolChains []string
-	// State are coder's own folders, which no command sees.
-	State []string
+	// StateDirs are coder's own folders, which no command sees.
+	StateDirs []string
 	// Sockets, which may be nil, lists the sockets named in the environment. Agent is the socket that acts
 	// for the user on other machines, and Runtime the folder of the user's sockets; both may be empty.
 	Sockets        func() []string
@@ -56,18 +56,18 @@ type Options struct {
 	// Secrets, which may be nil, lists the secret files of the workspace
 	// by full path, and reports whether the list is complete.
 	Secrets func(ctx context.Context) (files []string, all bool)
-	// Named, which may be nil, lists the full paths of the files that a line names, which it was allowed to read.
-	Named func(r risk.Report) []string
+	// NamedFiles, which may be nil, lists the full paths of the files that a line names, which it was allowed to read.
+	NamedFiles func(r risk.Report) []string
 	// Tracked, which may be nil, returns those of files that git tracks.
 	Tracked func(files []string) []string
-	// Frozen, which may be nil, lists by full path what no command may write.
-	Frozen func(ctx context.Context) ([]string, error)
+	// FrozenPaths, which may be nil, lists by full path what no command may write.
+	FrozenPaths func(ctx context.Context) ([]string, error)
 	// Repositories, which may be nil, lists the folders below the workspace that are repositories of their own.
 	Repositories func(ctx context.Context) []string
-	// Denied, which may be nil, lists files and folders outside the workspace that no command may read,
+	// DeniedPaths, which may be nil, lists files and folders outside the workspace that no command may read,
 	// even if it names them, and exceptions inside. Denies reports whether a file is denied.
-	Denied func() (hide, show []string)
-	Denies func(file string) bool
+	DeniedPaths func() (hide, show []string)
+	IsDenied    func(file string) bool
 	// Projects, which may be nil, lists the folders below the workspace
 	// with a .coder folder. No command sees its session records.
 	Projects func(ctx context.Context) []string
@@ -76,22 +76,22 @@ type Options struct {
 	// MemoryMB means half of the machine's memory.
 	MemoryMB, Processes int
 
-	// Withheld, which may be nil, lists the variables, as NAME=value, that commands get only if their programs
+	// WithheldEnv, which may be nil, lists the variables, as NAME=value, that commands get only if their programs
 	// need them. Vouches, which may be nil, reports whether a user's rule names a whole line and allows it.
-	Withheld func() []string
-	Vouches  func(r risk.Report) bool
+	WithheldEnv func() []string
+	IsVouched   func(r risk.Report) bool
 
 	// Rerun is set if no user is present: approvals come from a record and
 	// count for nothing else. Secrets outside the workspace stay hidden.
 	Rerun bool
 
 	Warn func(string) // warns the user, once, about what is not enforced
-	// Only, if not empty, is the only sandbox to try.
-	Only string
-	// Doubtful, which may be nil, replaces [sandbox.Doubtful].
-	Doubtful func() bool
-	// Bare, which may be nil, is called before anything runs unconfined.
-	Bare func()
+	// Backend, if not empty, is the only sandbox to try.
+	Backend string
+	// LooksIncomplete, which may be nil, replaces [sandbox.LooksIncomplete].
+	LooksIncomplete func() bool
+	// OnUnconfined, which may be nil, is called before anything runs unconfined.
+	OnUnconfined func()
 	// Journal, which may be nil, records the files that commands and helpers touch.
 	Journal *sandbox.Journal
 }
@@ -101,11 +101,11 @@ var ErrUnavailable = errors.New("commands cannot be confined as required")
 
 // Confiner confines the commands of one session.
 type Confiner struct {
-	o    Options
-	once sync.Once
-	box  *sandbox.Sandbox
-	told sync.Once
-	made sync.Once
+	o          Options
+	once       sync.Once
+	sandbox    *sandbox.Sandbox
+	warnOnce   sync.Once
+	cachesOnce sync.Once
 	// links and profiles, computed once, are paths behind links of the
 	// home: what commands see there, and what they may not change.
 	links, profiles func() []string
@@ -113,30 +113,30 @@ type Confiner struct {
 
 // New returns a Confiner. It does not probe the machine yet.
 func New(o Options) *Confiner {
-	if o.Doubtful == nil {
-		o.Doubtful = sandbox.Doubtful
+	if o.LooksIncomplete == nil {
+		o.LooksIncomplete = sandbox.LooksIncomplete
 	}
 	c := &Confiner{o: o}
-	c.links = sync.OnceValue(c.linked)
-	c.profiles = sync.OnceValue(func() []string { return sandbox.ProtectedBehind(o.Home) })
+	c.links = sync.OnceValue(c.linkTargets)
+	c.profiles = sync.OnceValue(func() []string { return sandbox.ProtectedLinkTargets(o.Home) })
 	return c
 }
 
-func (c *Confiner) find(ctx context.Context) *sandbox.Sandbox {
+func (c *Confiner) findSandbox(ctx context.Context) *sandbox.Sandbox {
 	c.once.Do(func() {
-		c.box = sandbox.Find(context.WithoutCancel(ctx), sandbox.Options{Exe: c.o.Exe, Door: c.o.Door, Only: c.o.Only})
+		c.sandbox = sandbox.Find(context.WithoutCancel(ctx), sandbox.Options{Exe: c.o.Exe, Launcher: c.o.Launcher, Backend: c.o.Backend})
 	})
-	return c.box
+	return c.sandbox
 }
 
 // Close removes what the sandbox put in place for the session.
-func (c *Confiner) Close() error { return c.box.Close() }
+func (c *Confiner) Close() error { return c.sandbox.Close() }
 
 // Command returns the confinement of one command line, from the analysis that was judged.
 func (c *Confiner) Command(ctx context.Context, read tool.Line) (bash.Confinement, error) {
 	confined, err := c.confinement(ctx, read)
-	confined.Env, confined.Missing = c.variables(ctx, read)
-	confined.Env = append(confined.Env, c.temporary(ctx)...)
+	confined.Env, confined.MissingVariables = c.lineVariables(ctx, read)
+	confined.Env = append(confined.Env, c.tempEnv(ctx)...)
 	return confined, err
 }
 
@@ -145,36 +145,36 @@ func (c *Confiner) confinement(ctx context.Context, read tool.Line) (bash.Confin
 	if r, ok := read.(risk.Report); !ok || !r.ReadOnly {
 		c.makeCaches()
 	}
-	limits, err := c.limits(ctx, read, tool.Approved(ctx))
+	limits, err := c.limits(ctx, read, tool.IsApproved(ctx))
 	if err != nil {
 		return bash.Confinement{}, err
 	}
-	if !tool.Approved(ctx) || c.o.Rerun {
+	if !tool.IsApproved(ctx) || c.o.Rerun {
 		limits.Bounds = c.bounds()
 	}
-	reach := c.reach()
+	reach := c.hostPolicy()
 	if reach == nil { // the mode may have changed
 		limits.Hosts = nil
 	}
-	line, report, err := c.line(ctx, limits)
+	line, report, err := c.wrap(ctx, limits)
 	if err != nil || report.Backend == sandbox.None {
-		bare := c.through(c.bare(limits.Bounds))
-		bare.After = c.leaves(ctx, read)
+		bare := c.withJournal(c.unconfinedWrapper(limits.Bounds))
+		bare.CheckAfter = c.watchLine(ctx, read)
 		return bare, err
 	}
-	confined := through(line)
+	confined := newConfinement(line)
 	if r, _ := read.(risk.Report); !r.ReadOnly { // else it cannot write in the workspace
-		confined = c.through(line)
+		confined = c.withJournal(line)
 	}
-	confined.Words, confined.After = words(report), c.leaves(ctx, read)
-	if len(limits.Hosts) > 0 && c.find(ctx).HasOutlets() {
-		confined.Reach = func(ctx context.Context) (bash.Way, error) { return reach.open(ctx, read.Written()) }
+	confined.Summary, confined.CheckAfter = summarize(report), c.watchLine(ctx, read)
+	if len(limits.Hosts) > 0 && c.findSandbox(ctx).CanOpenOutlets() {
+		confined.OpenNetwork = func(ctx context.Context) (bash.NetworkAccess, error) { return reach.openProxy(ctx, read.Original()) }
 	}
-	confined.Blocked = func(code int, stderr string) string {
+	confined.ExplainFailure = func(code int, stderr string) string {
 		if why, failed := sandbox.SetupFailed(code, stderr); failed {
 			return "the sandbox could not be set up (" + why + ")"
 		}
-		return sandbox.Blocked(code, stderr, limits)
+		return sandbox.BlockedReason(code, stderr, limits)
 	}
 	return confined, nil
 }
@@ -183,20 +183,20 @@ func (c *Confiner) confinement(ctx context.Context, read tool.Line) (bash.Confin
 func (c *Confiner) bounds() sandbox.Bounds {
 	b := sandbox.Bounds{Memory: int64(c.o.MemoryMB) << 20, Processes: c.o.Processes}
 	if b.Memory < 0 {
-		b.Memory = max(sandbox.Memory()/2, leastMemory)
+		b.Memory = max(sandbox.MachineMemory()/2, minMemory)
 	}
 	return b
 }
 
-// leastMemory is what builds and tests need on a small machine.
-const leastMemory = 2 << 30
+// minMemory is what builds and tests need on a small machine.
+const minMemory = 2 << 30
 
-// Holds describes what a command will be confined to, or returns "" if it will not be.
-func (c *Confiner) Holds(ctx context.Context, read tool.Line) (string, error) {
+// Describe describes what a command will be confined to, or returns "" if it will not be.
+func (c *Confiner) Describe(ctx context.Context, read tool.Line) (string, error) {
 	if c.o.Demand == Off {
 		return "", nil
 	}
-	limits, err := c.outline(ctx, read)
+	limits, err := c.outlineLimits(ctx, read)
 	if err != nil {
 		return "", err
 	}
@@ -204,80 +204,82 @@ func (c *Confiner) Holds(ctx context.Context, read tool.Line) (string, error) {
 	if err != nil || report.Backend == sandbox.None {
 		return "", err
 	}
-	return words(report), nil
+	return summarize(report), nil
 }
 
-// outline returns the limits of a line as far as a report needs them: where it
+// outlineLimits returns the limits of a line as far as a report needs them: where it
 // may write, and one folder that it does not see. The rest of what is hidden
 // is determined when the line runs, unless the report depends on it.
-func (c *Confiner) outline(ctx context.Context, line tool.Line) (sandbox.Limits, error) {
-	state := c.state()
-	if _, foreign := line.(bash.Foreign); foreign || len(state) == 0 || !c.find(ctx).Protects() {
+func (c *Confiner) outlineLimits(ctx context.Context, line tool.Line) (sandbox.Limits, error) {
+	state := c.stateDirs()
+	if _, foreign := line.(bash.ForeignLine); foreign || len(state) == 0 || !c.findSandbox(ctx).CanProtect() {
 		return c.limits(ctx, line, false)
 	}
-	l, err := c.writing(ctx, line, false)
+	l, err := c.writeLimits(ctx, line, false)
 	l.Hide = state
 	return l, err
 }
 
 // report returns which limits will be enforced. It warns the user, once, about the others.
 func (c *Confiner) report(ctx context.Context, limits sandbox.Limits) (sandbox.Report, error) {
-	report := c.find(ctx).Report(limits)
-	if c.o.Demand == Require && !report.Whole {
-		return report, unavailable(report)
+	report := c.findSandbox(ctx).Report(limits)
+	if c.o.Demand == Require && !report.Complete {
+		return report, unavailableError(report)
 	}
-	c.tell(report)
+	c.warn(report)
 	return report, nil
 }
 
-// line returns the command line that enforces limits on a command, and what it enforces.
-func (c *Confiner) line(ctx context.Context, limits sandbox.Limits) (sandbox.Line, sandbox.Report, error) {
+// wrap returns the command line that enforces limits on a command, and what it enforces.
+func (c *Confiner) wrap(ctx context.Context, limits sandbox.Limits) (sandbox.Wrapper, sandbox.Report, error) {
 	if c.o.Demand == Off {
-		return c.bare(limits.Bounds), sandbox.Report{Backend: sandbox.None}, nil
+		return c.unconfinedWrapper(limits.Bounds), sandbox.Report{Backend: sandbox.None}, nil
 	}
 	report, err := c.report(ctx, limits)
 	if err != nil {
-		return sandbox.Line{}, report, err
+		return sandbox.Wrapper{}, report, err
 	}
 	if report.Backend == sandbox.None {
-		return c.bare(limits.Bounds), report, nil
+		return c.unconfinedWrapper(limits.Bounds), report, nil
 	}
-	line, err := c.find(ctx).Wrap(limits)
+	line, err := c.findSandbox(ctx).Wrap(limits)
 	return line, report, err
 }
 
-// Attended returns how to run a command unconfined: none of its processes outlives it, or coder.
-func (c *Confiner) Attended(ctx context.Context, read tool.Line) bash.Confinement {
-	free := c.through(c.bare(sandbox.Bounds{}))
-	free.After = c.leaves(ctx, read)
+// Supervised returns how to run a command unconfined: none of its processes outlives it, or coder.
+func (c *Confiner) Supervised(ctx context.Context, read tool.Line) bash.Confinement {
+	free := c.withJournal(c.unconfinedWrapper(sandbox.Bounds{}))
+	free.CheckAfter = c.watchLine(ctx, read)
 	return free
 }
 
-func (c *Confiner) bare(b sandbox.Bounds) sandbox.Line {
-	if c.o.Bare != nil {
-		c.o.Bare()
+func (c *Confiner) unconfinedWrapper(b sandbox.Bounds) sandbox.Wrapper {
+	if c.o.OnUnconfined != nil {
+		c.o.OnUnconfined()
 	}
-	return sandbox.Attended(c.o.Exe, b)
+	return sandbox.Supervised(c.o.Exe, b)
 }
 
-func (c *Confiner) through(l sandbox.Line) bash.Confinement { return through(c.o.Journal.Keep(l)) }
+func (c *Confiner) withJournal(l sandbox.Wrapper) bash.Confinement {
+	return newConfinement(c.o.Journal.Attach(l))
+}
 
-// through returns the confinement of a line without a journal.
-func through(l sandbox.Line) bash.Confinement {
-	l = l.Telling()
-	return bash.Confinement{Through: l.Argv, Attr: l.Attr, Init: l.Init, Journal: l.Journal, Hold: l.Hold}
+// newConfinement returns the confinement of a line without a journal.
+func newConfinement(l sandbox.Wrapper) bash.Confinement {
+	l = l.WithReport()
+	return bash.Confinement{Wrapper: l.Argv, Attr: l.Attr, Init: l.Init, Journal: l.Journal, TightenWrapper: l.UseGroup}
 }
 
 // Helper describes the bounds of a program that works for coder beside the commands, such as a language
 // server. The zero Helper may write where commands may and has no network.
 type Helper struct {
-	ReadOnly bool     // only caches and temporary folders are writable, not the workspace
-	Network  bool     // it may use the network if commands may
-	AnyMode  bool     // in any mode: it outlives the mode, and each of its calls is judged
-	Write    []string // additional writable folders, absolute
-	Private  bool     // only Write is writable
-	Hide     []string // hidden paths, absolute; if they cannot be hidden, it does not run
-	Must     bool     // it runs only in a sandbox, unless the user switched that off
+	ReadOnly  bool     // only caches and temporary folders are writable, not the workspace
+	Network   bool     // it may use the network if commands may
+	AnyMode   bool     // in any mode: it outlives the mode, and each of its calls is judged
+	Write     []string // additional writable folders, absolute
+	OnlyWrite bool     // only Write is writable
+	Hide      []string // hidden paths, absolute; if they cannot be hidden, it does not run
+	Required  bool     // it runs only in a sandbox, unless the user switched that off
 }
 
 // Helper confines a program that has not started yet, as far as this machine can, and reports whether the
@@ -285,7 +287,7 @@ type Helper struct {
 // When its process or coder ends, for any reason, everything it started ends too. If everything is required
 // and cannot be enforced, Helper returns an error, and the program must not be started.
 func (c *Confiner) Helper(ctx context.Context, cmd *program.Cmd, h Helper) (confined bool, err error) {
-	if !h.Private && !h.ReadOnly {
+	if !h.OnlyWrite && !h.ReadOnly {
 		c.makeCaches()
 	}
 	limits, err := c.limits(ctx, nil, false)
@@ -295,48 +297,50 @@ func (c *Confiner) Helper(ctx context.Context, cmd *program.Cmd, h Helper) (conf
 	limits.Network = h.Network && (limits.Network || h.AnyMode && c.o.AnyNetwork)
 	limits.Hosts = nil
 	if h.ReadOnly {
-		limits.Write = slices.DeleteFunc(limits.Write, func(dir string) bool { return holds(dir, c.o.Root) || holds(c.o.Root, dir) })
+		limits.Write = slices.DeleteFunc(limits.Write, func(dir string) bool { return contains(dir, c.o.Root) || contains(c.o.Root, dir) })
 	}
-	if h.Private {
+	if h.OnlyWrite {
 		limits.Write = nil
 	}
-	limits.Write = existing(append(limits.Write, h.Write...))
+	limits.Write = existingPaths(append(limits.Write, h.Write...))
 	if err := c.hide(ctx, &limits, h.Hide); err != nil {
 		return false, err
 	}
-	line, report, err := c.line(ctx, limits)
+	line, report, err := c.wrap(ctx, limits)
 	switch {
 	case err != nil:
 		return false, err
-	case h.Must && report.Backend == sandbox.None && c.o.Demand != Off:
-		return false, unavailable(report)
+	case h.Required && report.Backend == sandbox.None && c.o.Demand != Off:
+		return false, unavailableError(report)
 	}
 	if !h.ReadOnly {
-		line = c.o.Journal.Keep(line)
+		line = c.o.Journal.Attach(line)
 	}
 	line.Apply(cmd)
-	return report.Whole && report.Backend != sandbox.None, nil
+	return report.Complete && report.Backend != sandbox.None, nil
 }
 
 // Git confines a git of coder's own, not started yet, to write only in the folders
 // of a repository's own files and in temporary folders: a command's link cannot
 // lead it elsewhere. The git settings in these folders still apply.
 func (c *Confiner) Git(ctx context.Context, cmd *program.Cmd, dirs ...string) error {
-	limits := sandbox.Limits{Write: existing(slices.Concat(Temporary(), dirs))}
+	limits := sandbox.Limits{Write: existingPaths(slices.Concat(TempDirs(), dirs))}
 	for _, dir := range dirs {
 		limits.Protect = append(limits.Protect, sandbox.ProtectedInGit(dir)...)
 	}
-	line, _, err := c.line(ctx, limits)
+	line, _, err := c.wrap(ctx, limits)
 	line.Apply(cmd)
 	return err
 }
 
-// Bare lets a program that has not started yet run without
+// RunUnconfined lets a program that has not started yet run without
 // bounds. None of its processes outlives it, or coder.
-func (c *Confiner) Bare(cmd *program.Cmd) { c.o.Journal.Keep(c.bare(sandbox.Bounds{})).Apply(cmd) }
+func (c *Confiner) RunUnconfined(cmd *program.Cmd) {
+	c.o.Journal.Attach(c.unconfinedWrapper(sandbox.Bounds{})).Apply(cmd)
+}
 
-// Words describes in one line how a command would be confined.
-func (c *Confiner) Words(ctx context.Context) string {
+// Summary describes in one line how a command would be confined.
+func (c *Confiner) Summary(ctx context.Context) string {
 	if c.o.Demand == Off {
 		return Off
 	}
@@ -344,12 +348,12 @@ func (c *Confiner) Words(ctx context.Context) string {
 	if err != nil {
 		return err.Error()
 	}
-	return words(c.find(ctx).Report(limits))
+	return summarize(c.findSandbox(ctx).Report(limits))
 }
 
-func words(r sandbox.Report) string {
+func summarize(r sandbox.Report) string {
 	text := r.Backend + ": " + strings.Join(r.Enforced, "; ")
-	if !r.Whole {
+	if !r.Complete {
 		text += "; not enforced: " + strings.Join(r.NotEnforced, "; ")
 	}
 	return text
@@ -358,11 +362,11 @@ func words(r sandbox.Report) string {
 // Check reports, before anything runs, whether the required confinement is available. If there are
 // signs that part of it is not, Check warns the user; otherwise the first command finds out.
 func (c *Confiner) Check(ctx context.Context) error {
-	if c.o.Demand == Auto && c.o.Doubtful() {
+	if c.o.Demand == Auto && c.o.LooksIncomplete() {
 		// These are typical limits, without a scan of the workspace.
 		in := func(name string) string { return filepath.Join(c.o.Root, name) }
-		c.tell(c.find(ctx).Report(sandbox.Limits{
-			Write: []string{c.o.Root}, Protect: []string{in(".git"), in(".coder")}, Hide: []string{in(".env")}, Network: c.o.Network(), Hosts: c.hosts(),
+		c.warn(c.findSandbox(ctx).Report(sandbox.Limits{
+			Write: []string{c.o.Root}, Protect: []string{in(".git"), in(".coder")}, Hide: []string{in(".env")}, Network: c.o.Network(), Hosts: c.allowedHosts(),
 		}))
 	}
 	if c.o.Demand != Require {
@@ -372,19 +376,19 @@ func (c *Confiner) Check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if report := c.find(ctx).Report(limits); !report.Whole {
-		return unavailable(report)
+	if report := c.findSandbox(ctx).Report(limits); !report.Complete {
+		return unavailableError(report)
 	}
 	return nil
 }
 
-func (c *Confiner) tell(r sandbox.Report) {
-	if !r.Whole && c.o.Warn != nil {
-		c.told.Do(func() { c.o.Warn("the sandbox does not enforce: " + strings.Join(r.NotEnforced, "; ")) })
+func (c *Confiner) warn(r sandbox.Report) {
+	if !r.Complete && c.o.Warn != nil {
+		c.warnOnce.Do(func() { c.o.Warn("the sandbox does not enforce: " + strings.Join(r.NotEnforced, "; ")) })
 	}
 }
 
-func unavailable(r sandbox.Report) error {
+func unavailableError(r sandbox.Report) error {
 	return fmt.Errorf("%w; this machine does not enforce: %s", ErrUnavailable, strings.Join(r.NotEnforced, "; "))
 }
 
@@ -394,12 +398,12 @@ func unavailable(r sandbox.Report) error {
 // hidden. Only a line that the user approved, unchanged, may trace its processes and use the sockets of
 // other programs: through them it can act outside the sandbox.
 func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l sandbox.Limits, err error) {
-	foreign, isForeign := line.(bash.Foreign)
+	foreign, isForeign := line.(bash.ForeignLine)
 	if isForeign {
 		line = foreign.Line
 	}
 	approved = approved && !isForeign && !c.o.Rerun
-	if l, err = c.writing(ctx, line, approved); err != nil {
+	if l, err = c.writeLimits(ctx, line, approved); err != nil {
 		return l, err
 	}
 	l.Trace = approved
@@ -409,94 +413,94 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line, approved bool) (l
 	var named []string
 	if isForeign { // its named files were not allowed
 		r = risk.Report{}
-	} else if c.o.Named != nil {
-		named = c.o.Named(r)
+	} else if c.o.NamedFiles != nil {
+		named = c.o.NamedFiles(r)
 	}
-	needy := c.programs(r)
+	needy := c.allowedPrograms(r)
 	if c.o.Rerun {
 		needy = nil
-		outside := func(file string) bool { return !holds(c.o.Root, file) }
-		for _, file := range existing(named) {
-			if outside(file) && secret.Is(file) {
+		outside := func(file string) bool { return !contains(c.o.Root, file) }
+		for _, file := range existingPaths(named) {
+			if outside(file) && secret.IsSecretFile(file) {
 				l.Hide = append(l.Hide, file)
 			}
 		}
 		named = slices.DeleteFunc(slices.Clone(named), outside)
 	}
-	state := c.state()
+	state := c.stateDirs()
 	for _, dir := range state {
 		l.Hide = append(l.Hide, dir)
-		for _, name := range open {
+		for _, name := range readableParts {
 			l.Show = append(l.Show, filepath.Join(dir, name))
 		}
 	}
-	records := c.records(ctx, !r.ReadOnly)
+	records := c.recordDirs(ctx, !r.ReadOnly)
 	l.Hide = append(l.Hide, records...)
 	for _, dir := range records { // under another name than .coder, they would be ordinary files
 		l.Pin = append(l.Pin, filepath.Dir(strings.TrimSuffix(dir, "/")))
 	}
-	home, sockets := c.home(), c.sockets()
+	home, sockets := c.readHome(), c.hiddenSockets()
 	if approved {
-		agents := c.agents(c.programs(r))
+		agents := c.agentSockets(c.allowedPrograms(r))
 		l.Show = append(l.Show, agents...)
 		sockets = slices.DeleteFunc(sockets, func(place string) bool {
-			return slices.ContainsFunc(agents, func(agent string) bool { return holds(agent, place) })
+			return slices.ContainsFunc(agents, func(agent string) bool { return contains(agent, place) })
 		})
 	} else {
 		named = slices.DeleteFunc(slices.Clone(named), func(name string) bool {
-			return isSocket(name) || slices.ContainsFunc(sockets, func(place string) bool { return holds(place, name) })
+			return isSocket(name) || slices.ContainsFunc(sockets, func(place string) bool { return contains(place, name) })
 		})
 	}
-	hidden, needed := c.known(home, needy)
+	hidden, needed := c.secretPlaces(home, needy)
 	l.Show = append(l.Show, needed...)
 	if line != nil && !approved {
 		dotfiles, visible := c.dotfiles(home)
 		hidden, l.Show = append(hidden, dotfiles...), append(l.Show, visible...)
 	}
-	inside, inTree := insideOf(state), c.inTree(ctx, r)
+	inside, inTree := insideTest(state), c.workspaceSecrets(ctx, r)
 	for _, file := range inTree {
-		l.Pin = append(l.Pin, c.pins(file)...)
+		l.Pin = append(l.Pin, c.pinnedDirs(file)...)
 	}
 	for _, place := range slices.Concat(hidden, inTree, sockets) {
-		if inside(place) || slices.Contains(named, place) || slices.Contains(l.Show, place) || holds(place, c.o.Root) {
+		if inside(place) || slices.Contains(named, place) || slices.Contains(l.Show, place) || contains(place, c.o.Root) {
 			continue
 		}
 		l.Hide = append(l.Hide, place)
 		for _, name := range named {
-			if holds(place, name) && !inside(name) {
+			if contains(place, name) && !inside(name) {
 				l.Show = append(l.Show, name)
 			}
 		}
 	}
-	if c.o.Denied != nil {
-		hide, show := c.o.Denied()
-		l.Hide, l.Show = append(l.Hide, existing(hide)...), append(l.Show, existing(show)...)
+	if c.o.DeniedPaths != nil {
+		hide, show := c.o.DeniedPaths()
+		l.Hide, l.Show = append(l.Hide, existingPaths(hide)...), append(l.Show, existingPaths(show)...)
 	}
 	return l, c.hide(ctx, &l, foreign.Hide)
 }
 
-// writing returns the limits of a line for writing and for the network.
-func (c *Confiner) writing(ctx context.Context, line tool.Line, approved bool) (l sandbox.Limits, err error) {
+// writeLimits returns the limits of a line for writing and for the network.
+func (c *Confiner) writeLimits(ctx context.Context, line tool.Line, approved bool) (l sandbox.Limits, err error) {
 	if r, ok := line.(risk.Report); ok && r.ReadOnly {
 		l = c.readingLimits()
 	} else {
-		l = sandbox.Limits{Network: c.o.Network(), Hosts: c.hosts(), Write: c.granted(ctx)}
+		l = sandbox.Limits{Network: c.o.Network(), Hosts: c.allowedHosts(), Write: c.grantedDirs(ctx)}
 		protect := slices.Clone(c.o.Protect)
 		for _, dir := range l.Write { // the home may be in any of them, even in a temporary one
-			if dir == c.o.Root || c.o.Home != "" && holds(dir, c.o.Home) {
+			if dir == c.o.Root || c.o.Home != "" && contains(dir, c.o.Home) {
 				protect = append(protect, sandbox.ProtectedIn(dir, c.o.Home)...)
 			}
 		}
 		if !approved {
-			protect = append(protect, slices.DeleteFunc(slices.Clone(c.profiles()), func(p string) bool { return holds(p, c.o.Root) })...)
+			protect = append(protect, slices.DeleteFunc(slices.Clone(c.profiles()), func(p string) bool { return contains(p, c.o.Root) })...)
 		}
 		if runsGit(line) {
 			protect = slices.DeleteFunc(protect, func(p string) bool { return p == filepath.Join(c.o.Root, ".git")+"/" })
 		}
-		l.Protect = append(existing(protect), c.repositories(ctx, runsGit(line))...)
+		l.Protect = append(existingPaths(protect), c.repositories(ctx, runsGit(line))...)
 	}
-	if c.o.Frozen != nil {
-		frozen, err := c.o.Frozen(ctx)
+	if c.o.FrozenPaths != nil {
+		frozen, err := c.o.FrozenPaths(ctx)
 		if err != nil {
 			return l, fmt.Errorf("find the frozen files: %w", err)
 		}
@@ -505,21 +509,21 @@ func (c *Confiner) writing(ctx context.Context, line tool.Line, approved bool) (
 	return l, nil
 }
 
-// state returns coder's own folders, which no command sees, except one that contains the workspace.
-func (c *Confiner) state() []string {
-	return slices.DeleteFunc(existing(c.o.State), func(dir string) bool { return holds(dir, c.o.Root) })
+// stateDirs returns coder's own folders, which no command sees, except one that contains the workspace.
+func (c *Confiner) stateDirs() []string {
+	return slices.DeleteFunc(existingPaths(c.o.StateDirs), func(dir string) bool { return contains(dir, c.o.Root) })
 }
 
-// insideOf returns a function that reports whether a path is in one of
+// insideTest returns a function that reports whether a path is in one of
 // the folders, through any links. Its answers are soon out of date.
-func insideOf(dirs []string) func(path string) bool {
+func insideTest(dirs []string) func(path string) bool {
 	var resolved []string
 	for _, dir := range dirs {
-		resolved = append(resolved, real(dir))
+		resolved = append(resolved, realPath(dir))
 	}
 	return func(path string) bool {
 		for i, dir := range dirs {
-			if holds(dir, path) || holds(resolved[i], real(path)) {
+			if contains(dir, path) || contains(resolved[i], realPath(path)) {
 				return true
 			}
 		}
@@ -529,8 +533,8 @@ func insideOf(dirs []string) func(path string) bool {
 
 // hide adds paths to the hidden ones, or fails if they cannot be hidden.
 func (c *Confiner) hide(ctx context.Context, l *sandbox.Limits, paths []string) error {
-	paths = existing(paths)
-	if len(paths) > 0 && (c.o.Demand == Off || !c.find(ctx).Hides(sandbox.Limits{Write: l.Write, Hide: paths})) {
+	paths = existingPaths(paths)
+	if len(paths) > 0 && (c.o.Demand == Off || !c.findSandbox(ctx).CanHide(sandbox.Limits{Write: l.Write, Hide: paths})) {
 		return fmt.Errorf("%s cannot be hidden here, and may hold unapproved content", strings.Join(paths, ", "))
 	}
 	l.Hide = append(l.Hide, paths...)
@@ -550,7 +554,7 @@ func (c *Confiner) repositories(ctx context.Context, git bool) (protect []string
 		switch {
 		case err != nil:
 		case git && info.IsDir():
-			protect = append(protect, slices.DeleteFunc(sandbox.ProtectedInForGit(dir), func(p string) bool { return !holds(at, p) })...)
+			protect = append(protect, slices.DeleteFunc(sandbox.ProtectedInForGit(dir), func(p string) bool { return !contains(at, p) })...)
 		default:
 			protect = append(protect, at)
 		}
@@ -558,9 +562,9 @@ func (c *Confiner) repositories(ctx context.Context, git bool) (protect []string
 	return protect
 }
 
-// leaves returns [Confiner.Watch] for a line that may write.
-func (c *Confiner) leaves(ctx context.Context, line tool.Line) func(context.Context) string {
-	if foreign, ok := line.(bash.Foreign); ok {
+// watchLine returns [Confiner.Watch] for a line that may write.
+func (c *Confiner) watchLine(ctx context.Context, line tool.Line) func(context.Context) string {
+	if foreign, ok := line.(bash.ForeignLine); ok {
 		line = foreign.Line
 	}
 	if r, _ := line.(risk.Report); r.ReadOnly {
@@ -577,20 +581,20 @@ func (c *Confiner) Watch(ctx context.Context) func(context.Context) string {
 	}
 	look := func(ctx context.Context) (found [3]map[string]string) {
 		writable := c.writable()
-		found[0], found[1] = sandbox.Planted(c.o.Root, c.o.Home, append(c.o.Repositories(ctx), writable...))
-		if c.o.Home != "" && slices.ContainsFunc(writable, func(dir string) bool { return holds(dir, c.o.Home) }) {
-			found[2] = sandbox.PlantedIn(c.o.Home)
+		found[0], found[1] = sandbox.FindPlanted(c.o.Root, c.o.Home, append(c.o.Repositories(ctx), writable...))
+		if c.o.Home != "" && slices.ContainsFunc(writable, func(dir string) bool { return contains(dir, c.o.Home) }) {
+			found[2] = sandbox.FindPlantedHome(c.o.Home)
 		}
 		return found
 	}
 	before := look(ctx)
 	return func(ctx context.Context) (said string) {
 		for i, after := range look(ctx) {
-			now := changed(before[i], after)
+			now := changedPaths(before[i], after)
 			if now == "" {
 				continue
 			}
-			text := fmt.Sprintf(left[i], now)
+			text := fmt.Sprintf(leftoverWarnings[i], now)
 			if said = tool.JoinNotes(said, text); c.o.Warn != nil {
 				c.o.Warn(text)
 			}
@@ -599,15 +603,15 @@ func (c *Confiner) Watch(ctx context.Context) func(context.Context) string {
 	}
 }
 
-// left are the warnings about what a command left behind.
-var left = [...]string{
+// leftoverWarnings are the warnings about what a command left behind.
+var leftoverWarnings = [...]string{
 	"git would run programs because of this command's changes in %s; check them before you use git there",
 	"git would use files elsewhere because of this command's changes in %s; check them before you use git there",
 	"a shell or login would run what this command wrote to %s; check it before you open one",
 }
 
-// changed lists the paths in after that are new or changed.
-func changed(before, after map[string]string) string {
+// changedPaths lists the paths in after that are new or changed.
+func changedPaths(before, after map[string]string) string {
 	var now []string
 	for path, state := range after {
 		if before[path] != state {
@@ -618,47 +622,47 @@ func changed(before, after map[string]string) string {
 	return strings.Join(now, ", ")
 }
 
-// Temporary returns the folders for temporary files, which commands may write to.
-func Temporary() []string { return []string{os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"} }
+// TempDirs returns the folders for temporary files, which commands may write to.
+func TempDirs() []string { return []string{os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"} }
 
-// reach returns what decides which hosts commands may reach now, or nil if they may reach none.
-func (c *Confiner) reach() *Reach {
-	if c.o.Reach == nil {
+// hostPolicy returns what decides which hosts commands may reach now, or nil if they may reach none.
+func (c *Confiner) hostPolicy() *HostPolicy {
+	if c.o.HostPolicy == nil {
 		return nil
 	}
-	return c.o.Reach()
+	return c.o.HostPolicy()
 }
 
-// hosts returns the hosts in the settings, if commands may reach them now.
-func (c *Confiner) hosts() (list []string) {
-	if r := c.reach(); r != nil {
-		for _, p := range r.Named {
+// allowedHosts returns the hosts in the settings, if commands may reach them now.
+func (c *Confiner) allowedHosts() (list []string) {
+	if r := c.hostPolicy(); r != nil {
+		for _, p := range r.Allowed {
 			list = append(list, p.String())
 		}
 	}
 	return list
 }
 
-// Bounds reports whether commands can reach only the listed hosts, if there is a list.
-func (c *Confiner) Bounds(ctx context.Context) bool {
-	return len(c.hosts()) == 0 || c.o.Demand != Off && c.find(ctx).Backend() != sandbox.None
+// LimitsHosts reports whether commands can reach only the listed hosts, if there is a list.
+func (c *Confiner) LimitsHosts(ctx context.Context) bool {
+	return len(c.allowedHosts()) == 0 || c.o.Demand != Off && c.findSandbox(ctx).Backend() != sandbox.None
 }
 
 // writable returns the existing folders that commands may write to.
 func (c *Confiner) writable() []string {
-	return existing(slices.Concat([]string{c.o.Root}, Temporary(), c.o.Write))
+	return existingPaths(slices.Concat([]string{c.o.Root}, TempDirs(), c.o.Write))
 }
 
 // readingLimits allow only what reading programs write while they work: temporary files, and the files
 // of the user's own filter for large files.
 func (c *Confiner) readingLimits() sandbox.Limits {
-	temporary := slices.DeleteFunc(Temporary(), func(dir string) bool {
-		return holds(dir, c.o.Root) || c.o.Home != "" && holds(dir, c.o.Home)
+	temporary := slices.DeleteFunc(TempDirs(), func(dir string) bool {
+		return contains(dir, c.o.Root) || c.o.Home != "" && contains(dir, c.o.Home)
 	})
-	return sandbox.Limits{Write: existing(append(temporary, filepath.Join(c.o.Root, ".git", "lfs"))), Protect: existing(c.o.Protect)}
+	return sandbox.Limits{Write: existingPaths(append(temporary, filepath.Join(c.o.Root, ".git", "lfs"))), Protect: existingPaths(c.o.Protect)}
 }
 
-func holds(dir, path string) bool {
+func contains(dir, path string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(rel)
 }
@@ -669,8 +673,8 @@ func runsGit(line tool.Line) bool {
 	return slices.ContainsFunc(r.Simple, func(s risk.Command) bool { return s.Name == "git" })
 }
 
-// existing returns the paths that exist, each once.
-func existing(paths []string) (all []string) {
+// existingPaths returns the paths that exist, each once.
+func existingPaths(paths []string) (all []string) {
 	for _, p := range paths {
 		if p == "" || !filepath.IsAbs(p) || slices.Contains(all, p) {
 			continue

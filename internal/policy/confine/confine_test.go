@@ -26,7 +26,7 @@ func helpless(t *testing.T, demand string) (confine.Options, *[]string) {
 	var warned []string
 	root := t.TempDir()
 	return confine.Options{
-		Demand: demand, Exe: filepath.Join(root, "none"), Root: root, Home: t.TempDir(), Network: func() bool { return false }, Doubtful: func() bool { return false },
+		Demand: demand, Exe: filepath.Join(root, "none"), Root: root, Home: t.TempDir(), Network: func() bool { return false }, LooksIncomplete: func() bool { return false },
 		Warn: func(s string) { warned = append(warned, s) },
 	}, &warned
 }
@@ -36,7 +36,7 @@ func TestWhatCannotBeEnforcedIsSaidOnceOrStopsEverything(t *testing.T) {
 	c := confine.New(o)
 	for range 2 {
 		got, err := c.Command(t.Context(), read("ls"))
-		if err != nil || got.Words != "" {
+		if err != nil || got.Summary != "" {
 			t.Errorf("%+v, %v", got, err)
 		}
 	}
@@ -48,7 +48,7 @@ func TestWhatCannotBeEnforcedIsSaidOnceOrStopsEverything(t *testing.T) {
 	}
 
 	o, warned = helpless(t, confine.Auto)
-	o.Doubtful = func() bool { return true }
+	o.LooksIncomplete = func() bool { return true }
 	c = confine.New(o)
 	if err := c.Check(t.Context()); err != nil || len(*warned) != 1 || !strings.Contains((*warned)[0], "secret files hidden") {
 		t.Errorf("at the start: %v, %q", err, *warned)
@@ -68,7 +68,7 @@ func TestWhatCannotBeEnforcedIsSaidOnceOrStopsEverything(t *testing.T) {
 
 	o, warned = helpless(t, confine.Off)
 	c = confine.New(o)
-	if got, err := c.Command(t.Context(), read("ls")); err != nil || got.Words != "" || len(*warned) > 0 || c.Words(t.Context()) != confine.Off {
+	if got, err := c.Command(t.Context(), read("ls")); err != nil || got.Summary != "" || len(*warned) > 0 || c.Summary(t.Context()) != confine.Off {
 		t.Errorf("off: %+v, %v, %q", got, err, *warned)
 	}
 }
@@ -93,10 +93,10 @@ func TestAHomeInATemporaryFolderIsProtectedToo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Words == "" {
+	if got.Summary == "" {
 		t.Skip("commands cannot be confined on this machine")
 	}
-	line := strings.Join(got.Through, " ")
+	line := strings.Join(got.Wrapper, " ")
 	for _, name := range []string{".bashrc", ".coder"} {
 		if !strings.Contains(line, filepath.Join(o.Home, name)) {
 			t.Errorf("%s is not protected: %s", name, line)
@@ -125,9 +125,9 @@ func TestALineThatRunsGitMayWriteWhatGitNeeds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return strings.Join(slices.Concat(got.Through, []string{""}), " ")
+		return strings.Join(slices.Concat(got.Wrapper, []string{""}), " ")
 	}
-	if c.Words(t.Context()) == "" {
+	if c.Summary(t.Context()) == "" {
 		t.Skip("commands cannot be confined on this machine")
 	}
 	plain, git := line("make"), line("git add . && make")
@@ -165,12 +165,12 @@ func TestALineThatOnlyReadsIsHeldToThat(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Through == nil {
+		if got.Wrapper == nil {
 			t.Skip("commands cannot be confined on this machine")
 		}
 		file := filepath.Join(o.Root, name)
 		out, err := shell.Run(t.Context(), shell.Spec{
-			Command: "echo x > " + file, Dir: o.Root, Through: got.Through, Attr: got.Attr, Init: got.Init, Limit: 1 << 10, Env: os.Environ(),
+			Command: "echo x > " + file, Dir: o.Root, Prefix: got.Wrapper, Attr: got.Attr, Init: got.Init, OutputLimit: 1 << 10, Env: os.Environ(),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -220,7 +220,7 @@ func TestAHelperRunsWithinItsBounds(t *testing.T) {
 	if out, _ := run(confine.Helper{ReadOnly: true, Write: []string{more}}, "echo x > "+more+"/y; cat "+more+"/y"); out != "x\n" {
 		t.Errorf("said %q", out)
 	}
-	if out, _ := run(confine.Helper{Private: true, Must: true, Write: []string{more}}, "cat "+more+"/y; echo x > "+more+"/y; echo x > /tmp/"+filepath.Base(more)+" || echo no"); !strings.HasPrefix(out, "x\n") || !strings.HasSuffix(out, "no\n") {
+	if out, _ := run(confine.Helper{OnlyWrite: true, Required: true, Write: []string{more}}, "cat "+more+"/y; echo x > "+more+"/y; echo x > /tmp/"+filepath.Base(more)+" || echo no"); !strings.HasPrefix(out, "x\n") || !strings.HasSuffix(out, "no\n") {
 		t.Errorf("said %q", out)
 	}
 }
@@ -244,7 +244,7 @@ func TestGitWritesItsOwnFilesOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(outside)
-	if slices.ContainsFunc(confine.Temporary(), func(dir string) bool { return strings.HasPrefix(outside, dir+"/") }) {
+	if slices.ContainsFunc(confine.TempDirs(), func(dir string) bool { return strings.HasPrefix(outside, dir+"/") }) {
 		t.Skip("the tests lie in a temporary folder, where everything may be written")
 	}
 	own := filepath.Join(o.Root, ".git")
@@ -260,7 +260,7 @@ func TestGitWritesItsOwnFilesOnly(t *testing.T) {
 		if err := c.Git(t.Context(), cmd, own); err != nil {
 			t.Fatal(err)
 		}
-		if strings.HasSuffix(cmd.Path, "/sh") || c.Words(t.Context()) == "" {
+		if strings.HasSuffix(cmd.Path, "/sh") || c.Summary(t.Context()) == "" {
 			t.Skip("commands cannot be confined on this machine")
 		}
 		out, err := cmd.CombinedOutput()
@@ -273,7 +273,7 @@ func TestGitWritesItsOwnFilesOnly(t *testing.T) {
 func TestAHelperThatMustBeConfinedDoesNotRunWithout(t *testing.T) {
 	for demand, runs := range map[string]bool{confine.Auto: false, confine.Require: false, confine.Off: true} {
 		o, _ := helpless(t, demand)
-		_, err := confine.New(o).Helper(t.Context(), exec.Command("/bin/true"), confine.Helper{Private: true, Must: true})
+		_, err := confine.New(o).Helper(t.Context(), exec.Command("/bin/true"), confine.Helper{OnlyWrite: true, Required: true})
 		if runs != (err == nil) || err != nil && !errors.Is(err, confine.ErrUnavailable) {
 			t.Errorf("%s: %v", demand, err)
 		}
@@ -306,7 +306,7 @@ func TestSocketsThatSomebodyListensOnAreHidden(t *testing.T) {
 		}
 		defer l.Close()
 	}
-	if !slices.Contains(sandbox.Listening(inside), filepath.Join(dir, "agent")) {
+	if !slices.Contains(sandbox.ListeningSockets(inside), filepath.Join(dir, "agent")) {
 		t.Skip("the system does not tell on which sockets programs listen")
 	}
 	c := confine.New(o)
@@ -315,10 +315,10 @@ func TestSocketsThatSomebodyListensOnAreHidden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	argv := strings.Join(got.Through, "\n")
+	argv := strings.Join(got.Wrapper, "\n")
 	for name, hidden := range map[string]bool{"agent": true, "with blank": true, "w/own": true} {
 		if strings.Contains(argv, filepath.Join(dir, name)) != hidden {
-			t.Errorf("%s: hidden is not %v in %q", name, hidden, got.Through)
+			t.Errorf("%s: hidden is not %v in %q", name, hidden, got.Wrapper)
 		}
 	}
 }
@@ -361,7 +361,7 @@ func TestCachesThatToolsNeedAreMade(t *testing.T) {
 	in := func(name string) string { return filepath.Join(home, name) }
 	isThere := func(name string) bool { _, err := os.Lstat(in(name)); return err == nil }
 	o, _ := helpless(t, confine.Auto)
-	o.Needed = func() []string {
+	o.NeededWrite = func() []string {
 		return []string{in(".cache/go-build"), "off", in("a") + ":" + in("b"), filepath.Join(o.Root, "home/.cache")}
 	}
 	c := confine.New(o)
@@ -382,7 +382,7 @@ func TestCachesThatToolsNeedAreMade(t *testing.T) {
 		t.Errorf("in the workspace: %v, %v", left, err)
 	}
 
-	o.Demand, o.Needed = confine.Off, func() []string { return []string{in("off")} }
+	o.Demand, o.NeededWrite = confine.Off, func() []string { return []string{in("off")} }
 	if _, err := confine.New(o).Command(t.Context(), read("go test ./...")); err != nil || isThere("off") {
 		t.Errorf("made where nothing is confined: %v", err)
 	}

@@ -15,16 +15,16 @@ import (
 
 // homeDir is the home as one command sees it.
 type homeDir struct {
-	at      string // with links resolved; "" if there is none
+	path    string // with links resolved; "" if there is none
 	entries []fs.DirEntry
 }
 
-func (c *Confiner) home() (h homeDir) {
+func (c *Confiner) readHome() (h homeDir) {
 	if c.o.Home == "" {
 		return h
 	}
-	h.at = real(c.o.Home)
-	h.entries, _ = os.ReadDir(h.at)
+	h.path = realPath(c.o.Home)
+	h.entries, _ = os.ReadDir(h.path)
 	return h
 }
 
@@ -38,15 +38,15 @@ func (h homeDir) has(rel string) bool {
 // inside: all dotfiles are hidden, except for harmless places, tool chains and the workspace. A home
 // that is the workspace counts as the workspace.
 func (c *Confiner) dotfiles(h homeDir) (hide, show []string) {
-	root := real(c.o.Root)
-	if h.at == "" || holds(root, h.at) {
+	root := realPath(c.o.Root)
+	if h.path == "" || contains(root, h.path) {
 		return nil, nil
 	}
 	show = append(slices.Clone(c.o.Write), root)
 	seen := append(slices.Clone(show), c.o.ToolChains...)
 	show = append(show, c.links()...)
 	for _, dir := range c.o.ToolChains {
-		if rel, err := filepath.Rel(h.at, dir); err == nil && !secret.Is(path.Join("/home/x", filepath.ToSlash(rel), "x")) {
+		if rel, err := filepath.Rel(h.path, dir); err == nil && !secret.IsSecretFile(path.Join("/home/x", filepath.ToSlash(rel), "x")) {
 			show = append(show, dir)
 		}
 	}
@@ -54,21 +54,21 @@ func (c *Confiner) dotfiles(h homeDir) (hide, show []string) {
 	look = func(dir string, entries []fs.DirEntry) {
 		for _, e := range entries {
 			rel := path.Join(dir, e.Name())
-			at := filepath.Join(h.at, rel)
+			at := filepath.Join(h.path, rel)
 			isLink := e.Type()&fs.ModeSymlink != 0
 			if isLink {
-				at = real(at)
+				at = realPath(at)
 			}
 			switch {
-			case !secret.Dotfile(rel), slices.Contains(seen, at):
-			case isLink && (!holds(h.at, at) || holds(root, at)): // leads to no dotfile, or to the workspace
-			case holds(at, root) && secret.SharedFolder(rel):
+			case !secret.IsHiddenDotfile(rel), slices.Contains(seen, at):
+			case isLink && (!contains(h.path, at) || contains(root, at)): // leads to no dotfile, or to the workspace
+			case contains(at, root) && secret.IsSharedFolder(rel):
 				inside, _ := os.ReadDir(at)
 				look(rel, inside)
-			case holds(at, root):
+			case contains(at, root):
 			default:
 				hide = append(hide, at)
-				for _, harmless := range secret.HarmlessIn(rel) {
+				for _, harmless := range secret.HarmlessPlacesIn(rel) {
 					show = append(show, filepath.Join(at, harmless))
 				}
 			}
@@ -78,56 +78,56 @@ func (c *Confiner) dotfiles(h homeDir) (hide, show []string) {
 	return hide, show
 }
 
-// real returns a path with links resolved, or the path itself if it does not exist.
-func real(path string) string {
+// realPath returns a path with links resolved, or the path itself if it does not exist.
+func realPath(path string) string {
 	if at, err := filepath.EvalSymlinks(path); err == nil {
 		return at
 	}
 	return filepath.Clean(path)
 }
 
-// homeIn reports whether the home is in a folder that is
+// isHomeIn reports whether the home is in a folder that is
 // writable but not the workspace, such as a temporary one.
-func (c *Confiner) homeIn(dir string) bool {
-	return c.o.Home != "" && dir != c.o.Root && holds(real(dir), real(c.o.Home)) && !holds(real(c.o.Root), real(c.o.Home))
+func (c *Confiner) isHomeIn(dir string) bool {
+	return c.o.Home != "" && dir != c.o.Root && contains(realPath(dir), realPath(c.o.Home)) && !contains(realPath(c.o.Root), realPath(c.o.Home))
 }
 
-// granted returns the writable folders as far as the machine can separate them
+// grantedDirs returns the writable folders as far as the machine can separate them
 // from the home. Landlock cannot exclude anything from a granted folder, so of
 // one that contains the home only the folders beside the home are granted.
-func (c *Confiner) granted(ctx context.Context) (dirs []string) {
+func (c *Confiner) grantedDirs(ctx context.Context) (dirs []string) {
 	all := c.writable()
-	if !c.onlyLandlock(ctx) || !slices.ContainsFunc(all, c.homeIn) {
+	if !c.usesOnlyLandlock(ctx) || !slices.ContainsFunc(all, c.isHomeIn) {
 		return all
 	}
 	for _, dir := range all {
-		if !c.homeIn(dir) {
+		if !c.isHomeIn(dir) {
 			dirs = append(dirs, dir)
 			continue
 		}
 		entries, _ := os.ReadDir(dir)
 		for _, e := range entries {
 			at := filepath.Join(dir, e.Name())
-			if e.IsDir() && !holds(at, real(c.o.Home)) && !holds(real(c.o.Home), at) {
+			if e.IsDir() && !contains(at, realPath(c.o.Home)) && !contains(realPath(c.o.Home), at) {
 				dirs = append(dirs, at)
 			}
 		}
 	}
-	return existing(dirs)
+	return existingPaths(dirs)
 }
 
-// onlyLandlock reports whether commands are confined by Landlock alone.
-func (c *Confiner) onlyLandlock(ctx context.Context) bool {
-	return c.o.Demand != Off && c.find(ctx).Backend() == sandbox.Landlock
+// usesOnlyLandlock reports whether commands are confined by Landlock alone.
+func (c *Confiner) usesOnlyLandlock(ctx context.Context) bool {
+	return c.o.Demand != Off && c.findSandbox(ctx).Backend() == sandbox.Landlock
 }
 
-// temporary returns variables for another temporary folder, for a command that cannot write to the usual one.
-func (c *Confiner) temporary(ctx context.Context) []string {
-	if !c.onlyLandlock(ctx) || !c.homeIn(os.TempDir()) {
+// tempEnv returns variables for another temporary folder, for a command that cannot write to the usual one.
+func (c *Confiner) tempEnv(ctx context.Context) []string {
+	if !c.usesOnlyLandlock(ctx) || !c.isHomeIn(os.TempDir()) {
 		return nil
 	}
-	for _, dir := range Temporary() {
-		if _, err := os.Stat(dir); err == nil && !c.homeIn(dir) {
+	for _, dir := range TempDirs() {
+		if _, err := os.Stat(dir); err == nil && !c.isHomeIn(dir) {
 			return []string{"TMPDIR=" + dir}
 		}
 	}

@@ -66,9 +66,9 @@ func TestAHomeIsHiddenUnlessHarmless(t *testing.T) {
 	reads := func(root, line, file string, approved bool) bool {
 		t.Helper()
 		c := confine.New(confine.Options{
-			Demand: confine.Auto, Exe: exe, Root: root, Home: home, Network: func() bool { return false }, Doubtful: func() bool { return false },
+			Demand: confine.Auto, Exe: exe, Root: root, Home: home, Network: func() bool { return false }, LooksIncomplete: func() bool { return false },
 			ToolChains: []string{in(".strange")},
-			Named: func(r risk.Report) (named []string) {
+			NamedFiles: func(r risk.Report) (named []string) {
 				for _, word := range strings.Fields(r.Command) {
 					if filepath.IsAbs(word) {
 						named = append(named, word)
@@ -84,7 +84,7 @@ func TestAHomeIsHiddenUnlessHarmless(t *testing.T) {
 		}
 		cmd := exec.Command("/bin/cat", file)
 		cmd.Dir = root
-		sandbox.Line{Argv: confined.Through, Attr: confined.Attr}.Apply(cmd)
+		sandbox.Wrapper{Argv: confined.Wrapper, Attr: confined.Attr}.Apply(cmd)
 		out, _ := cmd.Output()
 		return string(out) == "content"
 	}

@@ -16,7 +16,7 @@ import (
 func TestAHomeInATemporaryFolderIsHiddenByLandlockToo(t *testing.T) {
 	exe, err := os.Executable()
 	must(t, err)
-	if sandbox.Find(t.Context(), sandbox.Options{Exe: exe, Only: sandbox.Landlock}).Backend() != sandbox.Landlock {
+	if sandbox.Find(t.Context(), sandbox.Options{Exe: exe, Backend: sandbox.Landlock}).Backend() != sandbox.Landlock {
 		t.Skip("there is no Landlock here")
 	}
 	top, err := os.MkdirTemp("/tmp", "home-")
@@ -28,8 +28,8 @@ func TestAHomeInATemporaryFolderIsHiddenByLandlockToo(t *testing.T) {
 		must(t, os.WriteFile(in(name), []byte("CONTENT\n"), 0o600))
 	}
 	c := confine.New(confine.Options{
-		Demand: confine.Auto, Exe: exe, Root: in("home/work"), Home: in("home"), State: []string{in("home/.coder")}, Only: sandbox.Landlock,
-		Network: func() bool { return true }, Doubtful: func() bool { return false },
+		Demand: confine.Auto, Exe: exe, Root: in("home/work"), Home: in("home"), StateDirs: []string{in("home/.coder")}, Backend: sandbox.Landlock,
+		Network: func() bool { return true }, LooksIncomplete: func() bool { return false },
 	})
 	t.Cleanup(func() { _ = c.Close() })
 	for line, want := range map[string]bool{
@@ -39,7 +39,7 @@ func TestAHomeInATemporaryFolderIsHiddenByLandlockToo(t *testing.T) {
 		got, err := c.Command(t.Context(), read(line))
 		must(t, err)
 		res, err := shell.Run(t.Context(), shell.Spec{
-			Command: line, Dir: in("home/work"), Through: got.Through, Attr: got.Attr, Init: got.Init, Limit: 1 << 10,
+			Command: line, Dir: in("home/work"), Prefix: got.Wrapper, Attr: got.Attr, Init: got.Init, OutputLimit: 1 << 10,
 			Env: append([]string{"D=" + top, "PATH=" + os.Getenv("PATH")}, got.Env...),
 		})
 		must(t, err)

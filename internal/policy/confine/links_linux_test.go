@@ -56,13 +56,13 @@ func TestLinksOfAHomeLeadToWhatTheyName(t *testing.T) {
 	}
 	for _, only := range []string{sandbox.Namespaces, sandbox.Bubblewrap, sandbox.Landlock} {
 		t.Run(only, func(t *testing.T) {
-			if sandbox.Find(t.Context(), sandbox.Options{Exe: exe, Door: program.Outside(os.Environ(), "/nowhere"), Only: only}).Backend() != only {
+			if sandbox.Find(t.Context(), sandbox.Options{Exe: exe, Launcher: program.NewOutside(os.Environ(), "/nowhere"), Backend: only}).Backend() != only {
 				t.Skip("not on this machine")
 			}
 			c := confine.New(confine.Options{
-				Demand: confine.Auto, Exe: exe, Only: only, Door: program.Outside(os.Environ(), "/nowhere"), Root: in(".config/nvim"), Home: home, Network: func() bool { return false }, Doubtful: func() bool { return false },
-				Write: []string{in(".cache/go-build")}, ToolChains: []string{in(".config/nvim/bin")}, State: []string{in(".coder")},
-				Named: func(risk.Report) []string { return nil },
+				Demand: confine.Auto, Exe: exe, Backend: only, Launcher: program.NewOutside(os.Environ(), "/nowhere"), Root: in(".config/nvim"), Home: home, Network: func() bool { return false }, LooksIncomplete: func() bool { return false },
+				Write: []string{in(".cache/go-build")}, ToolChains: []string{in(".config/nvim/bin")}, StateDirs: []string{in(".coder")},
+				NamedFiles: func(risk.Report) []string { return nil },
 			})
 			t.Cleanup(func() { c.Close() })
 			for file, want := range map[string]bool{
@@ -77,7 +77,7 @@ func TestLinksOfAHomeLeadToWhatTheyName(t *testing.T) {
 					}
 					cmd := exec.Command("/bin/cat", in(file))
 					cmd.Dir = in(".config/nvim")
-					sandbox.Line{Argv: confined.Through, Attr: confined.Attr}.Apply(cmd)
+					sandbox.Wrapper{Argv: confined.Wrapper, Attr: confined.Attr}.Apply(cmd)
 					if out, err := cmd.CombinedOutput(); string(out) == "content" != want {
 						t.Errorf("%s: reads ~/%s: %v (%s, %v)", line, file, !want, out, err)
 					}
@@ -119,8 +119,8 @@ func TestProfilesThatLieInAWorkspaceStayAsTheyAre(t *testing.T) {
 		}
 	}
 	for _, only := range []string{sandbox.Namespaces, sandbox.Bubblewrap} {
-		door := program.Outside(os.Environ(), "/nowhere")
-		if sandbox.Find(t.Context(), sandbox.Options{Exe: exe, Door: door, Only: only}).Backend() != only {
+		door := program.NewOutside(os.Environ(), "/nowhere")
+		if sandbox.Find(t.Context(), sandbox.Options{Exe: exe, Launcher: door, Backend: only}).Backend() != only {
 			continue
 		}
 		for file, want := range map[string]bool{
@@ -132,8 +132,8 @@ func TestProfilesThatLieInAWorkspaceStayAsTheyAre(t *testing.T) {
 					t.Fatal(err)
 				}
 				c := confine.New(confine.Options{
-					Demand: confine.Auto, Only: only, Door: door, Exe: exe, Root: work, Home: home, Write: []string{added},
-					Network: func() bool { return false }, Doubtful: func() bool { return false },
+					Demand: confine.Auto, Backend: only, Launcher: door, Exe: exe, Root: work, Home: home, Write: []string{added},
+					Network: func() bool { return false }, LooksIncomplete: func() bool { return false },
 				})
 				confined, err := c.Command(tool.WithApproval(t.Context(), approved), read("make"))
 				if err != nil {
@@ -141,7 +141,7 @@ func TestProfilesThatLieInAWorkspaceStayAsTheyAre(t *testing.T) {
 				}
 				cmd := exec.Command("/bin/sh", "-c", `echo new > "$0"; rm -f "$0"; mv "$(dirname "$0")" "$(dirname "$0").moved"`, file)
 				cmd.Dir = work
-				sandbox.Line{Argv: confined.Through, Attr: confined.Attr}.Apply(cmd)
+				sandbox.Wrapper{Argv: confined.Wrapper, Attr: confined.Attr}.Apply(cmd)
 				out, err := cmd.CombinedOutput()
 				text, _ := os.ReadFile(file)
 				if changed := string(text) != "mine"; changed != (want || approved) {

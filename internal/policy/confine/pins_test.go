@@ -43,7 +43,7 @@ func TestFoldersKeepTheNamesThatHideWhatIsInThem(t *testing.T) {
 		}
 		return all, true
 	}
-	o.Denies = func(file string) bool { return strings.HasPrefix(file, in("private")+"/") }
+	o.IsDenied = func(file string) bool { return strings.HasPrefix(file, in("private")+"/") }
 	o.Projects = func(context.Context) []string { return []string{in("sub")} }
 	c := confine.New(o)
 	defer c.Close()
@@ -52,7 +52,7 @@ func TestFoldersKeepTheNamesThatHideWhatIsInThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	var pinned []string
-	for _, arg := range got.Through {
+	for _, arg := range got.Wrapper {
 		if dir, ok := strings.CutPrefix(arg, "--pin="); ok {
 			rel, _ := filepath.Rel(root, dir)
 			pinned = append(pinned, rel)
@@ -70,8 +70,8 @@ func TestFoldersKeepTheNamesThatHideWhatIsInThem(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(state, "key"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o.Home, o.State = filepath.Dir(state), []string{state}
-	o.Named = func(risk.Report) []string { return []string{filepath.Join(state, "key"), state} }
+	o.Home, o.StateDirs = filepath.Dir(state), []string{state}
+	o.NamedFiles = func(risk.Report) []string { return []string{filepath.Join(state, "key"), state} }
 	naming := confine.New(o)
 	defer naming.Close()
 	for _, line := range []string{"make", "cat " + filepath.Join(state, "key")} {
@@ -79,11 +79,11 @@ func TestFoldersKeepTheNamesThatHideWhatIsInThem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Contains(confined.Through, "--empty="+state) || slices.Contains(confined.Through, "--show="+filepath.Join(state, "key")) {
-			t.Errorf("%s sees coder's own folder: %q", line, confined.Through)
+		if !slices.Contains(confined.Wrapper, "--empty="+state) || slices.Contains(confined.Wrapper, "--show="+filepath.Join(state, "key")) {
+			t.Errorf("%s sees coder's own folder: %q", line, confined.Wrapper)
 		}
 	}
-	if above := "--empty=" + filepath.Join(above, ".coder/log"); !slices.Contains(got.Through, above) {
-		t.Errorf("records above the workspace are seen: %q", got.Through)
+	if above := "--empty=" + filepath.Join(above, ".coder/log"); !slices.Contains(got.Wrapper, above) {
+		t.Errorf("records above the workspace are seen: %q", got.Wrapper)
 	}
 }

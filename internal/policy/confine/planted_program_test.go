@@ -15,7 +15,7 @@ import (
 // gh that the person approved, on the PATH, by its path, or by a PATH of the line.
 func TestAProgramThatCommandsMayWriteGetsNothingForItsName(t *testing.T) {
 	o, _ := helpless(t, confine.Off)
-	o.Withheld = func() []string { return []string{"GH_TOKEN=a"} }
+	o.WithheldEnv = func() []string { return []string{"GH_TOKEN=a"} }
 	elsewhere := t.TempDir()
 	inside, outside := filepath.Join(o.Root, "bin"), filepath.Join(elsewhere, "bin")
 	for _, dir := range []string{inside, outside} {
@@ -38,7 +38,7 @@ func TestAProgramThatCommandsMayWriteGetsNothingForItsName(t *testing.T) {
 	} {
 		t.Setenv("PATH", of.path)
 		t.Chdir(inside)
-		o.Door = program.Outside([]string{"PATH=" + of.path}, o.Root)
+		o.Launcher = program.NewOutside([]string{"PATH=" + of.path}, o.Root)
 		c := confine.New(o)
 		got, err := c.Command(tool.WithApproval(t.Context(), true), read(of.line))
 		if err != nil || slices.Contains(got.Env, "GH_TOKEN=a") != of.want {

@@ -21,7 +21,7 @@ func TestWhatACommandLeavesIsNamedHoweverItRuns(t *testing.T) {
 			return c.Command(t.Context(), read(line))
 		},
 		"unconfined": func(c *confine.Confiner, line string) (bash.Confinement, error) {
-			return c.Attended(t.Context(), read(line)), nil
+			return c.Supervised(t.Context(), read(line)), nil
 		},
 	} {
 		for _, demand := range []string{confine.Auto, confine.Off} {
@@ -29,18 +29,18 @@ func TestWhatACommandLeavesIsNamedHoweverItRuns(t *testing.T) {
 			sub := filepath.Join(o.Root, "sub")
 			o.Repositories = func(context.Context) []string { return []string{sub} }
 			c := confine.New(o)
-			if reading, err := run(c, "ls"); err != nil || reading.After != nil {
-				t.Errorf("%s, %s: a line that reads: %v, %v", name, demand, reading.After != nil, err)
+			if reading, err := run(c, "ls"); err != nil || reading.CheckAfter != nil {
+				t.Errorf("%s, %s: a line that reads: %v, %v", name, demand, reading.CheckAfter != nil, err)
 			}
 			got, err := run(c, "make")
-			if err != nil || got.After == nil {
+			if err != nil || got.CheckAfter == nil {
 				t.Fatalf("%s, %s: nothing looks afterwards, %v", name, demand, err)
 			}
 			hook := filepath.Join(sub, ".git/hooks/pre-push")
 			if err := errors.Join(os.MkdirAll(filepath.Dir(hook), 0o755), os.WriteFile(hook, nil, 0o755)); err != nil {
 				t.Fatal(err)
 			}
-			said := got.After(t.Context())
+			said := got.CheckAfter(t.Context())
 			if all := strings.Join(*warned, "\n"); !strings.Contains(said, hook) || !strings.Contains(all, hook) {
 				t.Errorf("%s, %s: said %q, warned %q", name, demand, said, all)
 			}

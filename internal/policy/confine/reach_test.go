@@ -29,7 +29,7 @@ import (
 type site struct {
 	c     *confine.Confiner
 	root  string
-	reach *confine.Reach
+	reach *confine.HostPolicy
 	port  string
 
 	mu         sync.Mutex
@@ -47,7 +47,7 @@ func newSite(t *testing.T, backend string, patterns ...string) *site {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "hello from %s\n", r.Host) }))
 	t.Cleanup(server.Close)
 	s := &site{port: server.URL[strings.LastIndex(server.URL, ":")+1:]}
-	s.reach = &confine.Reach{
+	s.reach = &confine.HostPolicy{
 		Dialer: egress.Dialer{
 			Allow: func(host, _ string) bool { return strings.HasSuffix(host, ".test") },
 			Lookup: func(context.Context, string) ([]netip.Addr, error) {
@@ -57,7 +57,7 @@ func newSite(t *testing.T, backend string, patterns ...string) *site {
 				return new(net.Dialer).DialContext(ctx, "tcp", "127.0.0.1:"+s.port) // whatever the port
 			},
 		},
-		Remembered: func(host string) bool { s.mu.Lock(); defer s.mu.Unlock(); return slices.Contains(s.remembered, host) },
+		IsRemembered: func(host string) bool { s.mu.Lock(); defer s.mu.Unlock(); return slices.Contains(s.remembered, host) },
 		Remember: func(host string, scope policy.Scope, why string) error {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -70,15 +70,15 @@ func newSite(t *testing.T, backend string, patterns ...string) *site {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.reach.Named = append(s.reach.Named, p)
+		s.reach.Allowed = append(s.reach.Allowed, p)
 	}
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	o, _ := helpless(t, confine.Auto)
-	o.Exe, o.Reach, o.Only, s.root = exe, func() *confine.Reach { return s.reach }, backend, o.Root
-	o.Door = program.Outside(os.Environ(), "/nowhere")
+	o.Exe, o.HostPolicy, o.Backend, s.root = exe, func() *confine.HostPolicy { return s.reach }, backend, o.Root
+	o.Launcher = program.NewOutside(os.Environ(), "/nowhere")
 	s.c = confine.New(o)
 	t.Cleanup(func() { s.c.Close() })
 	return s
@@ -91,13 +91,13 @@ func (s *site) run(t *testing.T, ctx context.Context, command string) (out, refu
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Through == nil {
+	if got.Wrapper == nil {
 		t.Skip("commands cannot be confined on this machine")
 	}
-	spec := shell.Spec{Command: command, Dir: s.root, Through: got.Through, Attr: got.Attr, Init: got.Init, Limit: 1 << 16, Env: append(os.Environ(), "PORT="+s.port)}
+	spec := shell.Spec{Command: command, Dir: s.root, Prefix: got.Wrapper, Attr: got.Attr, Init: got.Init, OutputLimit: 1 << 16, Env: append(os.Environ(), "PORT="+s.port)}
 	end := func() string { return "" }
-	if got.Reach != nil {
-		way, err := got.Reach(ctx)
+	if got.OpenNetwork != nil {
+		way, err := got.OpenNetwork(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +113,7 @@ func (s *site) run(t *testing.T, ctx context.Context, command string) (out, refu
 
 // person answers every question with an option, and keeps what was asked.
 func (s *site) person(ctx context.Context, option string) context.Context {
-	return uip.With(ctx, uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+	return uip.WithInteractor(ctx, uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.asked = append(s.asked, q.Display.Title)
@@ -125,8 +125,8 @@ func TestCommandsReachNamedHostsAndNothingElse(t *testing.T) {
 	for _, backend := range []string{sandbox.Namespaces, sandbox.Bubblewrap, sandbox.Landlock} {
 		t.Run(backend, func(t *testing.T) {
 			s := newSite(t, backend, "registry.test", "*.mirror.test:8081", "127.0.0.2:8082", "inside.example")
-			if !strings.HasPrefix(s.c.Words(t.Context()), backend+":") {
-				t.Skip("it does not work here: " + s.c.Words(t.Context()))
+			if !strings.HasPrefix(s.c.Summary(t.Context()), backend+":") {
+				t.Skip("it does not work here: " + s.c.Summary(t.Context()))
 			}
 			reached := backend != sandbox.Landlock
 			for command, hello := range map[string]string{
@@ -166,32 +166,32 @@ func TestCommandsReachNamedHostsAndNothingElse(t *testing.T) {
 func TestWhatOnlyReadsReachesNoHost(t *testing.T) {
 	s := newSite(t, "", "registry.test")
 	got, err := s.c.Command(t.Context(), read("ls"))
-	if err != nil || got.Reach != nil || strings.Contains(strings.Join(got.Through, " "), "--outlet") {
-		t.Errorf("a line that only reads: %v, %v", got.Through, err)
+	if err != nil || got.OpenNetwork != nil || strings.Contains(strings.Join(got.Wrapper, " "), "--outlet") {
+		t.Errorf("a line that only reads: %v, %v", got.Wrapper, err)
 	}
 	all := s.reach
 	s.reach = nil
-	if got, err := s.c.Command(t.Context(), read("make")); err != nil || got.Reach != nil || strings.Contains(got.Words, "registry.test") {
-		t.Errorf("a mode that only reads: %s, %v", got.Words, err)
+	if got, err := s.c.Command(t.Context(), read("make")); err != nil || got.OpenNetwork != nil || strings.Contains(got.Summary, "registry.test") {
+		t.Errorf("a mode that only reads: %s, %v", got.Summary, err)
 	}
 	s.reach = all
-	if got, err := s.c.Command(t.Context(), read("make")); err != nil || got.Through != nil && (got.Reach == nil || !strings.Contains(got.Words, "network only to registry.test")) {
-		t.Errorf("make: %s, %v", got.Words, err)
+	if got, err := s.c.Command(t.Context(), read("make")); err != nil || got.Wrapper != nil && (got.OpenNetwork == nil || !strings.Contains(got.Summary, "network only to registry.test")) {
+		t.Errorf("make: %s, %v", got.Summary, err)
 	}
 }
 
 func TestAPersonIsAskedOnceAboutAHost(t *testing.T) {
 	const twice = "curl -sS http://a.test/ & curl -sS http://a.test/ & curl -sS http://a.test/; wait; curl -sS http://a.test/"
-	for option, again := range map[string]int{uip.Approve: 2, uip.Session: 1, uip.Always: 1, uip.Reject: 1} {
+	for option, again := range map[string]int{uip.OptionApprove: 2, uip.OptionSession: 1, uip.OptionAlways: 1, uip.OptionReject: 1} {
 		t.Run(option, func(t *testing.T) {
 			s := newSite(t, "", "registry.test")
 			ctx := s.person(t.Context(), option)
 			out, refused := s.run(t, ctx, twice)
-			if !strings.Contains(s.c.Words(ctx), "network only to") {
+			if !strings.Contains(s.c.Summary(ctx), "network only to") {
 				t.Skip("hosts cannot be reached on this machine")
 			}
 			want := 4
-			if option == uip.Reject {
+			if option == uip.OptionReject {
 				want = 0
 			}
 			if n := strings.Count(out, "hello"); n != want || len(s.asked) != 1 || (refused == "") != (want > 0) {
@@ -203,7 +203,7 @@ func TestAPersonIsAskedOnceAboutAHost(t *testing.T) {
 			if _, err := s.run(t, ctx, "curl -sS http://b.test/ http://a.test:8080/"); len(s.asked) != again+2 {
 				t.Errorf("others: asked %q, %v", s.asked, err)
 			}
-			if kept := len(s.remembered) > 0; kept != (option == uip.Session || option == uip.Always) {
+			if kept := len(s.remembered) > 0; kept != (option == uip.OptionSession || option == uip.OptionAlways) {
 				t.Errorf("remembered %q", s.remembered)
 			}
 		})
@@ -211,10 +211,10 @@ func TestAPersonIsAskedOnceAboutAHost(t *testing.T) {
 }
 
 func TestNobodyToAskIsARefusal(t *testing.T) {
-	for name, who := range map[string]uip.Interactor{"nobody": uip.Nobody, "parked": uip.Parked} {
+	for name, who := range map[string]uip.Interactor{"nobody": uip.NoInteractor, "parked": uip.PendingInteractor} {
 		s := newSite(t, "", "registry.test")
-		out, refused := s.run(t, uip.With(t.Context(), who), "curl -sS http://a.test/; curl -sSp http://b.test/")
-		if !strings.Contains(s.c.Words(t.Context()), "network only to") {
+		out, refused := s.run(t, uip.WithInteractor(t.Context(), who), "curl -sS http://a.test/; curl -sSp http://b.test/")
+		if !strings.Contains(s.c.Summary(t.Context()), "network only to") {
 			t.Skip("hosts cannot be reached on this machine")
 		}
 		if !strings.Contains(out, "coder: a.test is not in safety.network; add it") || !strings.Contains(refused, "b.test is not in safety.network") {
@@ -228,17 +228,17 @@ func TestNobodyToAskIsARefusal(t *testing.T) {
 func TestAQuestionEndsWithItsCommand(t *testing.T) {
 	s := newSite(t, "", "registry.test")
 	var ends []error
-	ctx := uip.With(t.Context(), uip.Func(func(ctx context.Context, q uip.Request) (uip.Response, error) {
+	ctx := uip.WithInteractor(t.Context(), uip.InteractorFunc(func(ctx context.Context, q uip.Request) (uip.Response, error) {
 		<-ctx.Done()
 		ends = append(ends, ctx.Err())
 		return uip.Response{}, ctx.Err()
 	}))
 	if s.run(t, ctx, "curl -sS -m 0.3 http://a.test/"); len(ends) != 1 || !errors.Is(ends[0], context.Canceled) {
-		if strings.Contains(s.c.Words(ctx), "network only to") {
+		if strings.Contains(s.c.Summary(ctx), "network only to") {
 			t.Errorf("questions ended with %v", ends)
 		}
 	}
-	s.run(t, s.person(t.Context(), uip.Approve), "for i in $(seq 30); do curl -s http://h$i.test/; done")
+	s.run(t, s.person(t.Context(), uip.OptionApprove), "for i in $(seq 30); do curl -s http://h$i.test/; done")
 	if len(s.asked) > 20 {
 		t.Errorf("asked %d times", len(s.asked))
 	}
@@ -249,9 +249,9 @@ func TestHostsThatCannotBeEnforced(t *testing.T) {
 	p, _ := hosts.Parse("registry.test")
 	for demand, bounds := range map[string]bool{confine.Auto: false, confine.Off: false} {
 		o, warned := helpless(t, demand)
-		o.Reach = func() *confine.Reach { return &confine.Reach{Named: []hosts.Pattern{p}} }
+		o.HostPolicy = func() *confine.HostPolicy { return &confine.HostPolicy{Allowed: []hosts.Pattern{p}} }
 		c := confine.New(o)
-		if got, err := c.Command(t.Context(), read("make")); err != nil || got.Reach != nil || c.Bounds(t.Context()) != bounds {
+		if got, err := c.Command(t.Context(), read("make")); err != nil || got.OpenNetwork != nil || c.LimitsHosts(t.Context()) != bounds {
 			t.Errorf("%s: %+v, %v", demand, got, err)
 		}
 		if demand == confine.Auto && (len(*warned) != 1 || !strings.Contains((*warned)[0], "network only to registry.test")) {
@@ -259,7 +259,7 @@ func TestHostsThatCannotBeEnforced(t *testing.T) {
 		}
 	}
 	o, _ := helpless(t, confine.Require)
-	o.Reach = func() *confine.Reach { return &confine.Reach{Named: []hosts.Pattern{p}} }
+	o.HostPolicy = func() *confine.HostPolicy { return &confine.HostPolicy{Allowed: []hosts.Pattern{p}} }
 	if _, err := confine.New(o).Command(t.Context(), read("make")); !errors.Is(err, confine.ErrUnavailable) {
 		t.Errorf("it runs although hosts cannot be enforced: %v", err)
 	}

@@ -85,8 +85,8 @@ func TestANamedSocketNeedsAPersonsYes(t *testing.T) {
 	var named []string
 	o := confine.Options{
 		Demand: confine.Auto, Exe: exe, Root: in("work"), Home: in("home"), Runtime: in("run"), Agent: in("agent"), Write: []string{in("home/.gnupg")},
-		Network: func() bool { return true }, Doubtful: func() bool { return false },
-		Named: func(risk.Report) []string { return named },
+		Network: func() bool { return true }, LooksIncomplete: func() bool { return false },
+		NamedFiles: func(risk.Report) []string { return named },
 	}
 	c := confine.New(o)
 	defer c.Close()
@@ -100,7 +100,7 @@ func TestANamedSocketNeedsAPersonsYes(t *testing.T) {
 		}
 		cmd := exec.Command(exe, "__socket", "dial", socket)
 		cmd.Dir = o.Root
-		sandbox.Line{Argv: got.Through, Attr: got.Attr}.Apply(cmd)
+		sandbox.Wrapper{Argv: got.Wrapper, Attr: got.Attr}.Apply(cmd)
 		out, err := cmd.CombinedOutput()
 		if strings.Contains(string(out), sandbox.SetupPrefix) {
 			t.Fatalf("%s: %s", socket, out)
@@ -143,7 +143,7 @@ func TestANamedSocketNeedsAPersonsYes(t *testing.T) {
 	}
 	own := exec.Command(exe, "__socket", "listen", in("work/own"))
 	own.Dir = o.Root
-	sandbox.Line{Argv: got.Through, Attr: got.Attr}.Apply(own)
+	sandbox.Wrapper{Argv: got.Wrapper, Attr: got.Attr}.Apply(own)
 	startListening(t, own)
 	if !reaches(c, false, read("make"), in("work/own")) {
 		t.Error("a server that a command started is out of reach of the next")
@@ -189,18 +189,18 @@ func TestOnlyAnApprovedLineIsUnbounded(t *testing.T) {
 		{"approved on record", rerun, true, read("make"), true},
 	} {
 		got, err := confine.New(c.o).Command(tool.WithApproval(t.Context(), c.approved), c.line)
-		if err != nil || slices.Contains(got.Through, "--bounds=67108864,7") != c.bounded {
-			t.Errorf("%s: bounded is not %v: %q, %v", c.what, c.bounded, got.Through, err)
+		if err != nil || slices.Contains(got.Wrapper, "--bounds=67108864,7") != c.bounded {
+			t.Errorf("%s: bounded is not %v: %q, %v", c.what, c.bounded, got.Wrapper, err)
 		}
-		through, release := got.Hold()
+		through, release := got.TightenWrapper()
 		release()
-		if grouped := len(through) > len(got.Through); grouped && !c.bounded || !slices.Equal(through[len(through)-len(got.Through)+2:], got.Through[2:]) {
+		if grouped := len(through) > len(got.Wrapper); grouped && !c.bounded || !slices.Equal(through[len(through)-len(got.Wrapper)+2:], got.Wrapper[2:]) {
 			t.Errorf("%s: held by %q", c.what, through)
 		}
 	}
 	o.MemoryMB = -1
 	got, err := confine.New(o).Command(t.Context(), read("make"))
-	if argv := strings.Join(got.Through, " "); err != nil || !strings.Contains(argv, "--bounds=") || strings.Contains(argv, "--bounds=-") {
+	if argv := strings.Join(got.Wrapper, " "); err != nil || !strings.Contains(argv, "--bounds=") || strings.Contains(argv, "--bounds=-") {
 		t.Errorf("half of the memory: %q, %v", argv, err)
 	}
 }

@@ -11,12 +11,12 @@ import (
 	"coder/internal/tool"
 )
 
-// variables returns the withheld variables that a line gets, as NAME=value, and a function that names
+// lineVariables returns the withheld variables that a line gets, as NAME=value, and a function that names
 // the ones it lacks, given its output. A line gets what its programs need if the user approved it, or
 // one of the user's rules names the whole line, and all its other commands only read.
-func (c *Confiner) variables(ctx context.Context, line tool.Line) (given []string, missing func(output string) string) {
+func (c *Confiner) lineVariables(ctx context.Context, line tool.Line) (given []string, missing func(output string) string) {
 	r, ok := line.(risk.Report)
-	if !ok || c.o.Withheld == nil || c.o.Rerun {
+	if !ok || c.o.WithheldEnv == nil || c.o.Rerun {
 		return nil, nil
 	}
 	var users []string // programs that may need variables
@@ -24,15 +24,15 @@ func (c *Confiner) variables(ctx context.Context, line tool.Line) (given []strin
 	known := !r.Unknown
 	for _, s := range r.Simple {
 		switch {
-		case path.Base(s.Name) == s.Name && secret.NeedsVariables(s.Name) && !setsPath && !c.planted(s.Name):
+		case path.Base(s.Name) == s.Name && secret.NeedsVariables(s.Name) && !setsPath && !c.isPlanted(s.Name):
 			users = append(users, s.Name)
-		case !s.ReadOnly && !s.Wraps && s.Name != "cd":
+		case !s.ReadOnly && !s.IsWrapper && s.Name != "cd":
 			known = false
 		}
 	}
-	vouched := known && (tool.Approved(ctx) || c.o.Vouches != nil && c.o.Vouches(r))
+	vouched := known && (tool.IsApproved(ctx) || c.o.IsVouched != nil && c.o.IsVouched(r))
 	withheld := make(map[string][]string) // by variable, the programs that need it
-	for _, kv := range c.o.Withheld() {
+	for _, kv := range c.o.WithheldEnv() {
 		name, _, _ := strings.Cut(kv, "=")
 		needs := slices.DeleteFunc(slices.Clone(users), func(program string) bool { return !secret.NeedsVariable(program, name) })
 		if vouched && len(needs) > 0 {

@@ -11,10 +11,10 @@ import (
 
 func TestAnApprovedProgramGetsItsVariables(t *testing.T) {
 	o, _ := helpless(t, confine.Off)
-	o.Withheld = func() []string {
+	o.WithheldEnv = func() []string {
 		return []string{"GH_TOKEN=a", "AWS_SECRET_ACCESS_KEY=b", "NPM_TOKEN=c", "DB_PASSWORD=d", "CARGO_REGISTRIES_X_TOKEN=e"}
 	}
-	o.Vouches = func(r risk.Report) bool { return r.Command == "gh release create v1" }
+	o.IsVouched = func(r risk.Report) bool { return r.Command == "gh release create v1" }
 	c := confine.New(o)
 	defer c.Close()
 	for _, of := range []struct {
@@ -44,7 +44,7 @@ func TestAnApprovedProgramGetsItsVariables(t *testing.T) {
 		if !slices.Equal(got.Env, of.want) {
 			t.Errorf("%q, approved %v: gets %q, want %q", of.line, of.approved, got.Env, of.want)
 		}
-		if said := got.Missing(of.printed); said != of.missing {
+		if said := got.MissingVariables(of.printed); said != of.missing {
 			t.Errorf("%q, approved %v: says %q, want %q", of.line, of.approved, said, of.missing)
 		}
 	}

@@ -20,21 +20,21 @@ func TestAPlanSaysWhatTheCommandGets(t *testing.T) {
 	}
 	for _, state := range [][]string{{filepath.Join(home, ".coder")}, nil} {
 		c := confine.New(confine.Options{
-			Demand: confine.Auto, Exe: os.Args[0], Root: root, Home: home, Write: []string{"/opt"}, State: state, Network: func() bool { return false },
+			Demand: confine.Auto, Exe: os.Args[0], Root: root, Home: home, Write: []string{"/opt"}, StateDirs: state, Network: func() bool { return false },
 			Journal: new(sandbox.Journal),
 		})
 		defer c.Close()
 		for _, line := range []string{"ls", "cat a", "make", "git commit -m x"} {
-			says, err := c.Holds(t.Context(), read(line))
+			says, err := c.Describe(t.Context(), read(line))
 			if err != nil {
 				t.Fatal(err)
 			}
 			got, err := c.Command(t.Context(), read(line))
-			if err != nil || got.Words == "" {
-				t.Skipf("commands cannot be confined here: %q, %v", got.Words, err)
+			if err != nil || got.Summary == "" {
+				t.Skipf("commands cannot be confined here: %q, %v", got.Summary, err)
 			}
-			if says != got.Words {
-				t.Errorf("%s: the plan says\n%s\nbut the command gets\n%s", line, says, got.Words)
+			if says != got.Summary {
+				t.Errorf("%s: the plan says\n%s\nbut the command gets\n%s", line, says, got.Summary)
 			}
 			if journal := got.Journal != nil; journal == read(line).ReadOnly {
 				t.Errorf("%s: a journal is kept: %v", line, journal)

@@ -28,23 +28,23 @@ import (
 type Grant struct {
 	digest string
 	unused *atomic.Bool
-	person bool // the user approved this very call
+	byUser bool // the user approved this very call
 }
 
 // Covers reports whether g permits running c now.
-func (g Grant) Covers(c *Call) bool { return g.isFor(c) && g.unused.Load() }
+func (g Grant) Covers(c *Call) bool { return g.matches(c) && g.unused.Load() }
 
-func (g Grant) isFor(c *Call) bool { return c != nil && g.unused != nil && g.digest == c.digest }
+func (g Grant) matches(c *Call) bool { return c != nil && g.unused != nil && g.digest == c.digest }
 
-// ErrNone is the error for a call without a grant.
-var ErrNone = errors.New("this call is neither allowed nor approved")
+// ErrNoGrant is the error for a call without a grant.
+var ErrNoGrant = errors.New("this call is neither allowed nor approved")
 
 // A Call is a call as prepared by its tool. Its plan is read once:
 // the plan that was judged and shown is the plan in the digest.
 type Call struct {
-	written  chat.ToolCall
-	by       tool.Tool
-	tool     string
+	original chat.ToolCall
+	impl     tool.Tool
+	toolName string
 	args     json.RawMessage
 	plan     tool.Plan
 	digest   string
@@ -59,14 +59,14 @@ func Prepare(ctx context.Context, t tool.Tool, written chat.ToolCall, args json.
 		return nil, err
 	}
 	spec := t.Spec()
-	c := &Call{written: written, by: t, tool: spec.Name, args: spec.Named(args), plan: prepared.Plan(), prepared: prepared}
-	c.digest = c.sum(args)
+	c := &Call{original: written, impl: t, toolName: spec.Name, args: spec.NormalizeArgs(args), plan: prepared.Plan(), prepared: prepared}
+	c.digest = c.computeDigest(args)
 	return c, nil
 }
 
-// With lets the same tool prepare the call as changed by the user.
-func (c *Call) With(ctx context.Context, changed chat.ToolCall) (*Call, error) {
-	return Prepare(ctx, c.by, changed, changed.Args)
+// PrepareChanged lets the same tool prepare the call as changed by the user.
+func (c *Call) PrepareChanged(ctx context.Context, changed chat.ToolCall) (*Call, error) {
+	return Prepare(ctx, c.impl, changed, changed.Args)
 }
 
 // Plan returns what the call would do.
@@ -79,10 +79,12 @@ func (c *Call) Args() json.RawMessage { return c.args }
 func (c *Call) Digest() string { return c.digest }
 
 // Case returns the call as policies see it.
-func (c *Call) Case() policy.Case { return policy.Case{Tool: c.tool, Call: c.written, Plan: c.plan} }
+func (c *Call) Case() policy.Case {
+	return policy.Case{Tool: c.toolName, Call: c.original, Plan: c.plan}
+}
 
-// sum computes the digest. Records of open questions contain it, so its format must not change.
-func (c *Call) sum(given json.RawMessage) string {
+// computeDigest computes the digest. Records of open questions contain it, so its format must not change.
+func (c *Call) computeDigest(given json.RawMessage) string {
 	type effect struct {
 		Kind   tool.Kind // a number
 		Target string
@@ -92,8 +94,8 @@ func (c *Call) sum(given json.RawMessage) string {
 		effects = append(effects, effect{e.Kind, e.Target})
 	}
 	h := sha256.New()
-	head := jsonx.Must(struct{ ID, Tool string }{c.written.ID, c.tool})
-	rest := jsonx.Must(struct {
+	head := jsonx.MustMarshal(struct{ ID, Tool string }{c.original.ID, c.toolName})
+	rest := jsonx.MustMarshal(struct {
 		Title      string
 		Effects    []effect
 		Confined   string
@@ -102,10 +104,10 @@ func (c *Call) sum(given json.RawMessage) string {
 		Executable []string `json:",omitempty"`
 	}{c.plan.Title, effects, c.plan.Confined, c.plan.Unconfined, c.plan.Sends, c.plan.Executable})
 	h.Write(head[:len(head)-1])
-	hashMember(h, "Args", c.written.Args)
+	hashMember(h, "Args", c.original.Args)
 	h.Write([]byte{','})
 	h.Write(rest[1 : len(rest)-1])
-	if !bytes.Equal(given, c.written.Args) && len(given) > 0 { // other than what the model wrote
+	if !bytes.Equal(given, c.original.Args) && len(given) > 0 { // other than what the model wrote
 		hashMember(h, "Read", given)
 	}
 	h.Write([]byte{'}'})
@@ -122,14 +124,14 @@ func hashMember(h hash.Hash, name string, text []byte) {
 		for n < len(text) && n > piece-utf8.UTFMax && !utf8.RuneStart(text[n]) {
 			n--
 		}
-		quoted := jsonx.Must(string(text[:n]))
+		quoted := jsonx.MustMarshal(string(text[:n]))
 		h.Write(quoted[1 : len(quoted)-1])
 		text = text[n:]
 	}
 	h.Write([]byte{'"'})
 }
 
-func (c *Call) grant(person bool) Grant {
+func (c *Call) newGrant(person bool) Grant {
 	g := Grant{c.digest, new(atomic.Bool), person}
 	g.unused.Store(true)
 	return g
@@ -139,19 +141,19 @@ func (c *Call) grant(person bool) Grant {
 func (c *Call) Judge(ctx context.Context, p policy.Policy) (policy.Opinion, Grant, error) {
 	opinion, err := policy.Judge(ctx, p, c.Case())
 	if c.verdict = opinion.Verdict; c.verdict == policy.Allow {
-		return opinion, c.grant(false), err
+		return opinion, c.newGrant(false), err
 	}
 	return opinion, Grant{}, err
 }
 
 // Unjudged grants a call of the user's own, which no policy judges. typed means that the user wrote
 // this very call, rather than a hook or a check.
-func (c *Call) Unjudged(typed bool) Grant { return c.grant(typed) }
+func (c *Call) Unjudged(typed bool) Grant { return c.newGrant(typed) }
 
 // An Approval is the user's approval of the call that a question showed. The zero Approval grants nothing.
 type Approval struct {
-	shown *Call
-	args  json.RawMessage
+	call *Call
+	args json.RawMessage
 }
 
 // Approve reads the answer a to the question q about the
@@ -162,17 +164,17 @@ func (c *Call) Approve(q uip.Request, a uip.Response) (Approval, error) {
 		return Approval{}, errors.New("the call needed no approval")
 	case q.Digest != c.digest:
 		return Approval{}, errors.New("the question is for another call")
-	case a.Unanswered():
+	case a.IsUnanswered():
 		return Approval{}, errors.New("no answer")
 	}
-	if err := uip.Check(q, a); err != nil {
+	if err := uip.CheckResponse(q, a); err != nil {
 		return Approval{}, err
 	}
 	switch a.Option {
-	case uip.Approve, uip.Session, uip.Always, uip.Below:
+	case uip.OptionApprove, uip.OptionSession, uip.OptionAlways, uip.OptionAlwaysBelow:
 		return Approval{c, a.Args}, nil
-	case uip.Some:
-		args, err := c.reduced(a)
+	case uip.OptionSome:
+		args, err := c.reduceArgs(a)
 		if err != nil {
 			return Approval{}, err
 		}
@@ -181,8 +183,8 @@ func (c *Call) Approve(q uip.Request, a uip.Response) (Approval, error) {
 	return Approval{}, fmt.Errorf("%q does not approve the call", a.Option)
 }
 
-// reduced returns arguments for only the hunks in the answer, or nil if it names all.
-func (c *Call) reduced(a uip.Response) (json.RawMessage, error) {
+// reduceArgs returns arguments for only the hunks in the answer, or nil if it names all.
+func (c *Call) reduceArgs(a uip.Response) (json.RawMessage, error) {
 	if a.Args != nil {
 		return nil, errors.New("the answer has both hunks and other arguments")
 	}
@@ -194,8 +196,8 @@ func (c *Call) reduced(a uip.Response) (json.RawMessage, error) {
 	if err := json.Unmarshal(c.args, &args); err != nil {
 		return nil, errors.New("this call cannot be approved in part")
 	}
-	args[tool.OnlyHunks] = jsonx.Must(taken)
-	return jsonx.Must(args), nil
+	args[tool.OnlyHunks] = jsonx.MustMarshal(taken)
+	return jsonx.MustMarshal(args), nil
 }
 
 // Args returns the user's arguments in place of the shown ones, or nil.
@@ -205,20 +207,20 @@ func (y Approval) Args() json.RawMessage { return y.args }
 // with the user's arguments, and policy does not deny it.
 func (y Approval) Grant(c *Call) (Grant, error) {
 	switch {
-	case y.shown == nil || c == nil || c.written.ID != y.shown.written.ID:
-		return Grant{}, ErrNone
-	case y.args == nil && c.digest != y.shown.digest, y.args != nil && string(y.args) != string(c.written.Args):
+	case y.call == nil || c == nil || c.original.ID != y.call.original.ID:
+		return Grant{}, ErrNoGrant
+	case y.args == nil && c.digest != y.call.digest, y.args != nil && string(y.args) != string(c.original.Args):
 		return Grant{}, errors.New("the approval is for another call")
 	case c.verdict != policy.Ask && c.verdict != policy.Allow:
 		return Grant{}, errors.New("policy denies the call")
 	}
-	return c.grant(true), nil
+	return c.newGrant(true), nil
 }
 
 // Run runs the call if g covers it, which uses up g. Its context tells the call whether the user approved it.
 func (c *Call) Run(ctx context.Context, out io.Writer, g Grant) (tool.Result, error) {
-	if !g.isFor(c) || !g.unused.CompareAndSwap(true, false) {
-		return tool.Result{}, ErrNone
+	if !g.matches(c) || !g.unused.CompareAndSwap(true, false) {
+		return tool.Result{}, ErrNoGrant
 	}
-	return c.prepared.Run(tool.WithApproval(ctx, g.person), out)
+	return c.prepared.Run(tool.WithApproval(ctx, g.byUser), out)
 }

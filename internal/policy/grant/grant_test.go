@@ -130,14 +130,14 @@ func TestAGrantRunsItsCallOnce(t *testing.T) {
 	if !g.Covers(c) || !g.Covers(twin) || g.Covers(other) || g.Covers(nil) {
 		t.Error("the grant covers another call, or not its own")
 	}
-	if _, err := other.Run(t.Context(), io.Discard, g); !errors.Is(err, grant.ErrNone) {
+	if _, err := other.Run(t.Context(), io.Discard, g); !errors.Is(err, grant.ErrNoGrant) {
 		t.Errorf("another call: %v", err)
 	}
 	if res, err := c.Run(t.Context(), io.Discard, g); err != nil || res.Summary != "done" {
 		t.Errorf("%+v, %v", res, err)
 	}
 	for _, again := range []*grant.Call{c, twin} {
-		if _, err := again.Run(t.Context(), io.Discard, g); !errors.Is(err, grant.ErrNone) || g.Covers(again) {
+		if _, err := again.Run(t.Context(), io.Discard, g); !errors.Is(err, grant.ErrNoGrant) || g.Covers(again) {
 			t.Errorf("a second time: %v", err)
 		}
 	}
@@ -164,7 +164,7 @@ func TestAGrantIsUsedUpForAllItsCopies(t *testing.T) {
 func TestTheZeroGrantRunsNothing(t *testing.T) {
 	var w world
 	for name, c := range map[string]*grant.Call{"a call": w.prepare(t, call("c1", "a")), "no call": nil, "an empty call": new(grant.Call)} {
-		if _, err := c.Run(t.Context(), io.Discard, grant.Grant{}); !errors.Is(err, grant.ErrNone) || w.ran.Load() != 0 {
+		if _, err := c.Run(t.Context(), io.Discard, grant.Grant{}); !errors.Is(err, grant.ErrNoGrant) || w.ran.Load() != 0 {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -187,7 +187,7 @@ func TestACallWithoutNamedArgumentsIsMadeWholeOrNot(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, _ = c.Judge(t.Context(), says(policy.Ask))
-	if yes, err := c.Approve(question(c), uip.Response{ID: "q", Option: uip.Some, Input: "1"}); err == nil || !strings.Contains(err.Error(), "in part") {
+	if yes, err := c.Approve(question(c), uip.Response{ID: "q", Option: uip.OptionSome, Input: "1"}); err == nil || !strings.Contains(err.Error(), "in part") {
 		t.Errorf("%v, %s", err, yes.Args())
 	}
 }
@@ -204,7 +204,7 @@ func TestADigestIsTheSameInEveryVersion(t *testing.T) {
 	for shift := range 5 {
 		text := strings.Repeat("a", shift) + strings.Repeat("界<\u2028é", 20_000)
 		args := json.RawMessage(`{"x":"` + text + `"}`)
-		want := sha256.Sum256(jsonx.Must(struct {
+		want := sha256.Sum256(jsonx.MustMarshal(struct {
 			ID, Tool, Args, Title string
 			Effects               []any
 			Confined              string
@@ -250,14 +250,14 @@ func TestDigestsDiffer(t *testing.T) {
 // question is what a person is asked about a call.
 func question(c *grant.Call) uip.Request {
 	return uip.Request{
-		ID: "q", TaskID: "t", Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction, Digest: c.Digest(),
-		Display: uip.Display{Metadata: map[string]string{"toolCallId": "c1", uip.Hunks: "3"}},
-		Options: []uip.Option{{ID: uip.Approve}, {ID: uip.Some}, {ID: uip.Session}, {ID: uip.Always}, {ID: uip.Below}, {ID: "maybe"}, {ID: uip.Reject}},
+		ID: "q", TaskID: "t", Kind: uip.KindConfirm, Purpose: uip.PurposeConfirmRiskyAction, Digest: c.Digest(),
+		Display: uip.Display{Metadata: map[string]string{"toolCallId": "c1", uip.MetaHunks: "3"}},
+		Options: []uip.Option{{ID: uip.OptionApprove}, {ID: uip.OptionSome}, {ID: uip.OptionSession}, {ID: uip.OptionAlways}, {ID: uip.OptionAlwaysBelow}, {ID: "maybe"}, {ID: uip.OptionReject}},
 	}
 }
 
 func TestAYesToTheQuestionAboutTheCallGrantsIt(t *testing.T) {
-	for _, option := range []string{uip.Approve, uip.Session, uip.Always, uip.Below} {
+	for _, option := range []string{uip.OptionApprove, uip.OptionSession, uip.OptionAlways, uip.OptionAlwaysBelow} {
 		var w world
 		c := w.judged(t, policy.Ask, call("c1", "a"))
 		yes, err := c.Approve(question(c), uip.Response{ID: "q", Option: option})
@@ -280,7 +280,7 @@ func TestWhatIsNoYesGrantsNothing(t *testing.T) {
 		change func(q *uip.Request, a *uip.Response)
 		why    string
 	}{
-		"no":                        {func(_ *uip.Request, a *uip.Response) { a.Option = uip.Reject }, `"reject"`},
+		"no":                        {func(_ *uip.Request, a *uip.Response) { a.Option = uip.OptionReject }, `"reject"`},
 		"an option of another kind": {func(_ *uip.Request, a *uip.Response) { a.Option = "maybe" }, `"maybe"`},
 		"an option not offered":     {func(q *uip.Request, _ *uip.Response) { q.Options = q.Options[1:] }, "unknown option"},
 		"no option":                 {func(_ *uip.Request, a *uip.Response) { a.Option = "" }, "an option must be chosen"},
@@ -291,15 +291,15 @@ func TestWhatIsNoYesGrantsNothing(t *testing.T) {
 		"a question about another":  {func(q *uip.Request, _ *uip.Response) { q.Digest = "ff" }, "another call"},
 		"a question about none":     {func(q *uip.Request, _ *uip.Response) { q.Digest = "" }, "another call"},
 		"dismissed":                 {func(_ *uip.Request, a *uip.Response) { a.Option, a.Dismissed = "", true }, "an option must be chosen"},
-		"hunks that there are not":  {func(_ *uip.Request, a *uip.Response) { a.Option, a.Input = uip.Some, "4" }, "not between 1 and 3"},
-		"no hunks":                  {func(_ *uip.Request, a *uip.Response) { a.Option = uip.Some }, "enter hunk numbers"},
+		"hunks that there are not":  {func(_ *uip.Request, a *uip.Response) { a.Option, a.Input = uip.OptionSome, "4" }, "not between 1 and 3"},
+		"no hunks":                  {func(_ *uip.Request, a *uip.Response) { a.Option = uip.OptionSome }, "enter hunk numbers"},
 		"more hunks than are shown": {func(q *uip.Request, a *uip.Response) {
-			q.Display.Metadata[uip.Hunks] = "9"
-			a.Option, a.Input = uip.Some, "4"
+			q.Display.Metadata[uip.MetaHunks] = "9"
+			a.Option, a.Input = uip.OptionSome, "4"
 		}, "not between 1 and 3"},
-		"hunks and other arguments": {func(_ *uip.Request, a *uip.Response) { a.Option, a.Input, a.Args = uip.Some, "1", []byte(`{}`) }, "other arguments"},
+		"hunks and other arguments": {func(_ *uip.Request, a *uip.Response) { a.Option, a.Input, a.Args = uip.OptionSome, "1", []byte(`{}`) }, "other arguments"},
 	} {
-		q, a := question(c), uip.Response{ID: "q", Option: uip.Approve}
+		q, a := question(c), uip.Response{ID: "q", Option: uip.OptionApprove}
 		tt.change(&q, &a)
 		yes, err := c.Approve(q, a)
 		if err == nil || !strings.Contains(err.Error(), tt.why) {
@@ -315,7 +315,7 @@ func TestOnlyACallThatWasToBeAskedAboutIsApproved(t *testing.T) {
 	var w world
 	unjudged := w.prepare(t, call("c1", "a"))
 	for name, c := range map[string]*grant.Call{"not judged": unjudged, "denied": w.judged(t, policy.Deny, call("c1", "a")), "allowed": w.judged(t, policy.Allow, call("c1", "a"))} {
-		if yes, err := c.Approve(question(c), uip.Response{ID: "q", Option: uip.Approve}); err == nil || yes.Args() != nil {
+		if yes, err := c.Approve(question(c), uip.Response{ID: "q", Option: uip.OptionApprove}); err == nil || yes.Args() != nil {
 			t.Errorf("%s: approved", name)
 		}
 	}
@@ -324,7 +324,7 @@ func TestOnlyACallThatWasToBeAskedAboutIsApproved(t *testing.T) {
 func TestAnApprovalGrantsTheCallThatWasShownAndNoOther(t *testing.T) {
 	var w world
 	c := w.judged(t, policy.Ask, call("c1", "a"))
-	yes, err := c.Approve(question(c), uip.Response{ID: "q", Option: uip.Approve})
+	yes, err := c.Approve(question(c), uip.Response{ID: "q", Option: uip.OptionApprove})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -349,7 +349,7 @@ func TestAnApprovalGrantsTheCallThatWasShownAndNoOther(t *testing.T) {
 }
 
 func TestAnApprovalWithOtherArgumentsGrantsThoseAlone(t *testing.T) {
-	for _, option := range []string{uip.Approve, uip.Always} {
+	for _, option := range []string{uip.OptionApprove, uip.OptionAlways} {
 		var w world
 		c := w.judged(t, policy.Ask, call("c1", "a"))
 		yes, err := c.Approve(question(c), uip.Response{ID: "q", Option: option, Args: call("", "b").Args})
@@ -378,13 +378,13 @@ func TestAnApprovalWithOtherArgumentsGrantsThoseAlone(t *testing.T) {
 func TestSomeHunksGrantTheCallThatMakesThoseAlone(t *testing.T) {
 	w := world{plan: tool.Plan{Hunks: 3}}
 	c := w.judged(t, policy.Ask, call("c1", "a"))
-	yes, err := c.Approve(question(c), uip.Response{ID: "q", Option: uip.Some, Input: "3 1"})
+	yes, err := c.Approve(question(c), uip.Response{ID: "q", Option: uip.OptionSome, Input: "3 1"})
 	if err != nil || string(yes.Args()) != `{"only_hunks":[1,3],"x":"a"}` {
 		t.Fatal(err, string(yes.Args()))
 	}
 	written := call("c1", "a")
 	written.Args = yes.Args()
-	part, err := c.With(t.Context(), written)
+	part, err := c.PrepareChanged(t.Context(), written)
 	if err != nil || part.Case().Tool != "write" {
 		t.Fatal(err)
 	}
@@ -400,7 +400,7 @@ func TestSomeHunksGrantTheCallThatMakesThoseAlone(t *testing.T) {
 	if g, err := yes.Grant(c); err == nil || g.Covers(c) {
 		t.Error("the whole is granted")
 	}
-	all, err := c.Approve(question(c), uip.Response{ID: "q", Option: uip.Some, Input: "1-3"})
+	all, err := c.Approve(question(c), uip.Response{ID: "q", Option: uip.OptionSome, Input: "1-3"})
 	if g, no := all.Grant(c); err != nil || no != nil || all.Args() != nil || !g.Covers(c) {
 		t.Errorf("all hunks: %v, %v, %s", err, no, all.Args())
 	}
@@ -409,7 +409,7 @@ func TestSomeHunksGrantTheCallThatMakesThoseAlone(t *testing.T) {
 func TestACallThatCannotBePreparedIsNone(t *testing.T) {
 	var w world
 	c := w.prepare(t, call("c1", "a"))
-	if bad, err := c.With(t.Context(), chat.ToolCall{ID: "c1", Args: []byte(`{"y":1}`)}); err == nil || bad != nil {
+	if bad, err := c.PrepareChanged(t.Context(), chat.ToolCall{ID: "c1", Args: []byte(`{"y":1}`)}); err == nil || bad != nil {
 		t.Errorf("%v, %v", bad, err)
 	}
 }
@@ -424,7 +424,7 @@ func TestACallKnowsWhetherAPersonApprovedIt(t *testing.T) {
 		"typed":             {func(c *grant.Call) Grant { return c.Unjudged(true) }, true},
 		"approved": {func(c *grant.Call) Grant {
 			_, _, _ = c.Judge(t.Context(), says(policy.Ask))
-			yes, _ := c.Approve(question(c), uip.Response{ID: "q", Option: uip.Approve})
+			yes, _ := c.Approve(question(c), uip.Response{ID: "q", Option: uip.OptionApprove})
 			g, _ := yes.Grant(c)
 			return g
 		}, true},
@@ -451,6 +451,6 @@ type knowing struct {
 func (k *knowing) Prepare(context.Context, json.RawMessage) (tool.Call, error) { return k, nil }
 
 func (k *knowing) Run(ctx context.Context, _ io.Writer) (tool.Result, error) {
-	k.approved = tool.Approved(ctx)
+	k.approved = tool.IsApproved(ctx)
 	return tool.Result{}, nil
 }

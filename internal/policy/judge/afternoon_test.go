@@ -53,7 +53,7 @@ func TestAnAfternoon(t *testing.T) {
 				if path, ok := strings.CutPrefix(what, "edit "); ok {
 					c = call("edit", path)
 				}
-				if before := a.asked; a.run(t, uip.Reject, c) != 0 || a.asked == before && !a.denied {
+				if before := a.asked; a.run(t, uip.OptionReject, c) != 0 || a.asked == before && !a.denied {
 					t.Errorf("unasked: %s", what)
 				}
 				a.asked = a.questions
@@ -90,14 +90,14 @@ type one struct {
 }
 
 func call(name, what string) chat.ToolCall {
-	return chat.ToolCall{ID: name + what, Name: name, Args: jsonx.Must(one{what})}
+	return chat.ToolCall{ID: name + what, Name: name, Args: jsonx.MustMarshal(one{what})}
 }
 
 func newDesk(t *testing.T, mode string) *desk {
 	t.Helper()
 	d := &desk{}
 	j := newJudge(t, mode, nil)
-	m, err := j.Remember(t.TempDir(), "", nil)
+	m, err := j.OpenMemory(t.TempDir(), "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func newDesk(t *testing.T, mode string) *desk {
 		t.Fatal(err)
 	}
 	ids := 0
-	d.runner = &toolrun.Runner{Policy: j, Memory: m, Now: func() time.Time { return time.Time{} }, NewID: func() string { ids++; return fmt.Sprint("ui_", ids) }}
+	d.runner = &toolrun.Runner{Policy: j, Approvals: m, Now: func() time.Time { return time.Time{} }, NewID: func() string { ids++; return fmt.Sprint("ui_", ids) }}
 	return d
 }
 
@@ -127,7 +127,7 @@ func (d *desk) run(t *testing.T, answer string, calls ...chat.ToolCall) int {
 	before := d.ran.Load()
 	d.answer, d.denied = answer, false
 	err := d.runner.Run(t.Context(), toolrun.Round{
-		Task: "t", Actor: "main", Set: d.set, Calls: calls, Person: d, Sink: event.Discard,
+		Task: "t", Actor: "main", Tools: d.set, Calls: calls, User: d, Sink: event.Discard,
 		Deliver: func(_ context.Context, out toolrun.Outcome) error {
 			d.denied = d.denied || out.Denied
 			return nil
@@ -151,10 +151,10 @@ func (d *desk) Ask(_ context.Context, q uip.Request) (uip.Response, error) {
 	if d.answer != "" {
 		return uip.Response{ID: q.ID, Author: "user", Option: d.answer}, nil
 	}
-	for _, option := range []string{uip.Below, uip.Always} {
+	for _, option := range []string{uip.OptionAlwaysBelow, uip.OptionAlways} {
 		if slices.ContainsFunc(q.Options, func(o uip.Option) bool { return o.ID == option }) {
 			return uip.Response{ID: q.ID, Author: "user", Option: option}, nil
 		}
 	}
-	return uip.Response{ID: q.ID, Author: "user", Option: uip.Approve}, nil
+	return uip.Response{ID: q.ID, Author: "user", Option: uip.OptionApprove}, nil
 }

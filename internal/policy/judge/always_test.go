@@ -279,7 +279,7 @@ func TestAlwaysForOneDeedAllowsNoOther(t *testing.T) {
 		}
 		for _, scope := range []policy.Scope{policy.ThisSession, policy.ThisProject} {
 			j := newJudge(t, "build", nil)
-			m, err := j.Remember(t.TempDir(), "", nil)
+			m, err := j.OpenMemory(t.TempDir(), "", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -293,7 +293,7 @@ func TestAlwaysForOneDeedAllowsNoOther(t *testing.T) {
 				}
 				written = append(written, specs...)
 			}
-			for name, j := range map[string]*judge.Judge{"always": j, "its rules": j.Allowing(written)} {
+			for name, j := range map[string]*judge.Judge{"always": j, "its rules": j.WithAllowed(written)} {
 				if o := verdict(t, j, run(other)); o.Verdict == policy.Allow {
 					t.Errorf("%s, said of %q, allows %q: %v", name, said, other, offers)
 				}

@@ -26,16 +26,16 @@ import (
 
 // Options configures a Judge.
 type Options struct {
-	State *mode.State  // the current mode
-	Root  string       // the workspace, absolute
-	Added []string     // additional folders where file tools write, absolute
-	Home  string       // the user's home, absolute; may be empty
-	Bash  bool         // bash runs the commands
-	Door  program.Door // to git
+	State    *mode.State      // the current mode
+	Root     string           // the workspace, absolute
+	Added    []string         // additional folders where file tools write, absolute
+	Home     string           // the user's home, absolute; may be empty
+	Bash     bool             // bash runs the commands
+	Launcher program.Launcher // to git
 	// Visible are folders of the home, absolute, that commands see although their names begin with a dot.
 	Visible []string
-	// Given are the user's rules; Allow and Deny are those of this run.
-	Given       map[string]risk.Patterns
+	// UserRules are the user's rules; Allow and Deny are those of this run.
+	UserRules   map[string]risk.Patterns
 	Lines       []string // command patterns that the user's own settings allow, not a project's
 	Allow, Deny []rule.Spec
 	Exact       bool // remember whole command lines, not shapes
@@ -50,42 +50,42 @@ type Options struct {
 	// Frozen are patterns of unwritable files. Freezes reports whether commands are kept
 	// from writing them, Hidden whether secret files that a command does not name are
 	// hidden from it; Tracked lists the ones that git tracks. Each may be nil.
-	Frozen          []string
-	Freezes, Hidden func() bool
-	Tracked         func() []string
+	Frozen                       []string
+	EnforcesFrozen, HidesSecrets func() bool
+	Tracked                      func() []string
 
 	// Network describes what commands may reach. Bounds, which may be nil, reports whether this is enforced.
-	Network string
-	Bounds  func() bool
+	Network     string
+	LimitsHosts func() bool
 
-	// Check, which may be nil, reports whether a command line is the check of a trusted folder: it runs
+	// IsCheck, which may be nil, reports whether a command line is the check of a trusted folder: it runs
 	// without approval, except in plan mode or if a written rule asks.
-	Check func(line string) bool
+	IsCheck func(line string) bool
 
-	// Unasked allows what would only need approval; Fearless also allows risks.
-	Unasked, Fearless bool
+	// AutoApprove allows what would only need approval; Fearless also allows risks.
+	AutoApprove, AutoApproveRisks bool
 }
 
 // Judge decides about calls. It is safe for concurrent use.
 type Judge struct {
-	state  *mode.State
-	book   *rule.Book
-	facts  risk.Facts
-	memory *Memory // nil: no memory
-	heard  *heard
-	later  *later        // rules added during the run
-	logs   *atomic.Value // a string: where this session stores output
-	o      Options
+	state    *mode.State
+	book     *rule.Book
+	facts    risk.Facts
+	memory   *Memory // nil: no memory
+	hosts    *hostLog
+	runRules *runRules     // rules added during the run
+	logDir   *atomic.Value // a string: where this session stores output
+	o        Options
 }
 
-// later are rules added during this run.
-type later struct {
+// runRules are rules added during this run.
+type runRules struct {
 	mu          sync.Mutex // guards the fields below
 	allow, deny []rule.Spec
 }
 
-// book returns b with the later rules.
-func (l *later) book(b *rule.Book) *rule.Book {
+// apply returns b with the later rules.
+func (l *runRules) apply(b *rule.Book) *rule.Book {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.allow)+len(l.deny) == 0 {
@@ -98,61 +98,61 @@ func (l *later) book(b *rule.Book) *rule.Book {
 
 // New returns a Judge.
 func New(o Options) *Judge {
-	w := newWorld(o.Root, o.Home, o.Added)
+	w := newFileView(o.Root, o.Home, o.Added)
 	facts := risk.Facts{
-		Exists: func(path string) bool { _, err := os.Lstat(w.at(path)); return err == nil },
+		Exists: func(path string) bool { _, err := os.Lstat(w.abs(path)); return err == nil },
 		IsInside: func(path string) bool {
-			rel, err := filepath.Rel(w.root, w.at(path))
+			rel, err := filepath.Rel(w.root, w.abs(path))
 			return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
 		},
-		ReadGit: func(dir string) ([]program.Setting, error) { return o.Door.Inspect(context.Background(), dir) },
-		Real:    w.real, Led: w.led(o.Settings), Home: w.home, Cwd: w.root, Bash: o.Bash,
+		ReadGit: func(dir string) ([]program.Setting, error) { return o.Launcher.Inspect(context.Background(), dir) },
+		Real:    w.realPath, IsLinked: w.newLinkTest(o.Settings), Home: w.home, Cwd: w.root, Bash: o.Bash,
 	}
 	book := &rule.Book{
-		Given: o.Given, Lines: o.Lines, Allow: o.Allow, Deny: o.Deny, Exact: o.Exact,
+		UserRules: o.UserRules, Lines: o.Lines, Allow: o.Allow, Deny: o.Deny, Exact: o.Exact,
 		Root: o.Root, Home: o.Home, Visible: o.Visible,
 		Analyse: func(line string) risk.Report { return risk.Analyse(line, facts) },
-		Glob:    w.glob, Below: w.below, Real: w.real, Ignored: o.Ignored,
-		Frozen: o.Frozen, Freezes: o.Freezes, Hidden: o.Hidden, Tracked: o.Tracked,
+		Glob:    w.glob, Walk: w.walk, Real: w.realPath, Ignored: o.Ignored,
+		Frozen: o.Frozen, EnforcesFrozen: o.EnforcesFrozen, HidesSecrets: o.HidesSecrets, Tracked: o.Tracked,
 	}
 	j := &Judge{
-		state: o.State, book: book, facts: facts, heard: newHeard(), later: new(later), logs: new(atomic.Value), o: o,
+		state: o.State, book: book, facts: facts, hosts: newHostLog(), runRules: new(runRules), logDir: new(atomic.Value), o: o,
 	}
-	book.Logs = func() string { dir, _ := j.logs.Load().(string); return dir }
-	book.Named = func(host string) bool {
+	book.Logs = func() string { dir, _ := j.logDir.Load().(string); return dir }
+	book.IsNamed = func(host string) bool {
 		return slices.ContainsFunc(o.Hosts, func(pattern string) bool {
 			above, wild := strings.CutPrefix(strings.ToLower(pattern), "*")
 			return host == above || wild && strings.HasPrefix(above, ".") && strings.HasSuffix(host, above)
 		})
 	}
-	book.Typed, book.Whence = j.heard.typed, j.heard.whence
-	book.Exceeds = j.heard.exceeds
+	book.IsTyped, book.DescribeOrigin = j.hosts.isTyped, j.hosts.describeOrigin
+	book.ExceedsLimits = j.hosts.exceedsLimits
 	return j
 }
 
-// SetLogs sets the folder below the workspace where the session stores output, which its tools may open.
-func (j *Judge) SetLogs(dir string) { j.logs.Store(dir) }
+// SetLogDir sets the folder below the workspace where the session stores output, which its tools may open.
+func (j *Judge) SetLogDir(dir string) { j.logDir.Store(dir) }
 
 // AddRules adds rules to those of this run.
 func (j *Judge) AddRules(allow, deny []rule.Spec) {
-	j.later.mu.Lock()
-	defer j.later.mu.Unlock()
-	j.later.allow, j.later.deny = append(j.later.allow, allow...), append(j.later.deny, deny...)
+	j.runRules.mu.Lock()
+	defer j.runRules.mu.Unlock()
+	j.runRules.allow, j.runRules.deny = append(j.runRules.allow, allow...), append(j.runRules.deny, deny...)
 }
 
-// Reaches reports whether a redirect may lead to an address without approval, and counts it.
-func (j *Judge) Reaches(address string) bool {
+// AllowRedirect reports whether a redirect may lead to an address without approval, and counts it.
+func (j *Judge) AllowRedirect(address string) bool {
 	_, preset := j.state.Current()
-	p, ok := rule.PresetNamed(preset)
-	reaches := ok && j.later.book(j.book).Reaches(p, address)
+	p, ok := rule.LookupPreset(preset)
+	reaches := ok && j.runRules.apply(j.book).AllowsFetch(p, address)
 	if reaches {
-		j.heard.redirected(address)
+		j.hosts.recordRedirect(address)
 	}
 	return reaches
 }
 
-// Allowing returns a Judge that also allows specs.
-func (j *Judge) Allowing(specs []rule.Spec) *Judge {
+// WithAllowed returns a Judge that also allows specs.
+func (j *Judge) WithAllowed(specs []rule.Spec) *Judge {
 	book, more := *j.book, *j
 	book.Allow = slices.Concat(book.Allow, specs)
 	more.book = &book
@@ -161,47 +161,47 @@ func (j *Judge) Allowing(specs []rule.Spec) *Judge {
 
 // Judge judges one case in the current mode.
 func (j *Judge) Judge(ctx context.Context, c policy.Case) (policy.Opinion, error) {
-	return j.In(j.state.Current()).Judge(ctx, c)
+	return j.PolicyFor(j.state.Current()).Judge(ctx, c)
 }
 
 // Mode returns the current mode and preset.
 func (j *Judge) Mode() (m mode.Mode, preset string) { return j.state.Current() }
 
-// In returns the policy for a mode and a preset.
-func (j *Judge) In(m mode.Mode, preset string) policy.Policy {
-	p, ok := rule.PresetNamed(preset)
+// PolicyFor returns the policy for a mode and a preset.
+func (j *Judge) PolicyFor(m mode.Mode, preset string) policy.Policy {
+	p, ok := rule.LookupPreset(preset)
 	if !ok {
 		return policy.All() // denies
 	}
 	if j.memory != nil {
 		_ = j.memory.refresh() // an unreadable memory adds nothing
 	}
-	book := j.later.book(j.book)
-	danger := risk.New(j.facts, book.Waives)
+	book := j.runRules.apply(j.book)
+	danger := risk.New(j.facts, book.WaivedRisks)
 	if p.Unchecked {
 		danger = risk.Unchecked(j.facts)
 	}
-	all := policy.All(m, book.In(p), danger, policy.Func(j.unbounded))
+	all := policy.All(m, book.PolicyFor(p), danger, policy.Func(j.askUnbounded))
 	switch {
-	case j.o.Fearless && !m.ReadOnly:
-		return policy.Fearless(all)
-	case j.o.Unasked:
-		return policy.Unasked(all)
-	case j.o.Check != nil && !m.ReadOnly && m.Name != mode.Plan:
-		return j.checksUnasked(all)
+	case j.o.AutoApproveRisks && !m.ReadOnly:
+		return policy.AutoApproveRisks(all)
+	case j.o.AutoApprove:
+		return policy.AutoApprove(all)
+	case j.o.IsCheck != nil && !m.ReadOnly && m.Name != mode.Plan:
+		return j.allowTrustedCheck(all)
 	}
 	return all
 }
 
-// checksUnasked wraps p to allow the check of a trusted folder where p would only ask.
-func (j *Judge) checksUnasked(p policy.Policy) policy.Policy {
+// allowTrustedCheck wraps p to allow the check of a trusted folder where p would only ask.
+func (j *Judge) allowTrustedCheck(p policy.Policy) policy.Policy {
 	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
 		o, err := policy.Judge(ctx, p, c)
 		written := slices.ContainsFunc(o.Reasons, func(r policy.Reason) bool { return r.Rule != "" && !strings.HasPrefix(r.Rule, "preset ") })
-		if err != nil || o.Verdict != policy.Ask || !o.Waivable() || written || len(c.Plan.Effects) != 1 {
+		if err != nil || o.Verdict != policy.Ask || !o.IsWaivable() || written || len(c.Plan.Effects) != 1 {
 			return o, err
 		}
-		if e := c.Plan.Effects[0]; e.Kind == tool.Exec && j.o.Check(e.Target) {
+		if e := c.Plan.Effects[0]; e.Kind == tool.Exec && j.o.IsCheck(e.Target) {
 			o.Verdict = policy.Allow
 			o.Reasons = append(slices.Clip(o.Reasons), policy.Reason{By: "trust", Text: "checks run unasked in a folder that you trust", Lasting: true})
 		}
@@ -209,10 +209,10 @@ func (j *Judge) checksUnasked(p policy.Policy) policy.Policy {
 	})
 }
 
-// unbounded asks about commands that could reach hosts not in the settings.
-func (j *Judge) unbounded(_ context.Context, c policy.Case) (policy.Opinion, error) {
+// askUnbounded asks about commands that could reach hosts not in the settings.
+func (j *Judge) askUnbounded(_ context.Context, c policy.Case) (policy.Opinion, error) {
 	for _, e := range c.Plan.Effects {
-		if e.Kind != tool.Exec || j.o.Bounds == nil || j.o.Bounds() {
+		if e.Kind != tool.Exec || j.o.LimitsHosts == nil || j.o.LimitsHosts() {
 			continue
 		}
 		if r, read := c.Plan.Line.(risk.Report); !read && !j.Analyse(e.Target).ReadOnly || read && !r.ReadOnly {
@@ -229,86 +229,90 @@ func (j *Judge) Analyse(command string) risk.Report { return risk.Analyse(comman
 // Offers returns what "always" would remember about a call. The error says why it cannot be remembered.
 func (j *Judge) Offers(c policy.Case) ([]policy.Offer, error) { return j.book.Offers(c) }
 
-// Hides reports whether searches skip a file that they were not given by name.
-func (j *Judge) Hides(file string) bool {
+// SkipsInSearch reports whether searches skip a file that they were not given by name.
+func (j *Judge) SkipsInSearch(file string) bool {
 	_, preset := j.state.Current()
-	p, ok := rule.PresetNamed(preset)
-	return !ok || j.later.book(j.book).Hides(p, file)
+	p, ok := rule.LookupPreset(preset)
+	return !ok || j.runRules.apply(j.book).SkipsInSearch(p, file)
 }
 
-// Names returns the full paths of the files that a command line
+// NamedFiles returns the full paths of the files that a command line
 // names and was judged by. It omits files that a rule denies.
-func (j *Judge) Names(r risk.Report) []string {
-	return slices.DeleteFunc(j.book.Names(r), func(file string) bool { return j.Denies(rule.Reads, file) })
+func (j *Judge) NamedFiles(r risk.Report) []string {
+	return slices.DeleteFunc(j.book.NamedFiles(r), func(file string) bool { return j.IsDenied(rule.ClassRead, file) })
 }
 
-// Denies reports whether a rule denies every use of a file in
+// IsDenied reports whether a rule denies every use of a file in
 // a class, read or write. It applies in every mode.
-func (j *Judge) Denies(class, file string) bool { return j.later.book(j.book).Denies(class, file) }
+func (j *Judge) IsDenied(class, file string) bool {
+	return j.runRules.apply(j.book).IsDenied(class, file)
+}
 
 // DeniedPaths returns the files and folders whose use in a class
 // rules deny by name alone, and the visible exceptions inside.
 func (j *Judge) DeniedPaths(class string) (denied, shown []string) {
-	return j.later.book(j.book).DeniedPaths(class)
+	return j.runRules.apply(j.book).DeniedPaths(class)
 }
 
-// Freezes reports whether anything may be frozen.
-func (j *Judge) Freezes() bool {
-	return len(j.o.Frozen) > 0 || j.later.book(j.book).HasDenials(rule.Writes)
+// HasFrozen reports whether anything may be frozen.
+func (j *Judge) HasFrozen() bool {
+	return len(j.o.Frozen) > 0 || j.runRules.apply(j.book).HasDenials(rule.ClassWrite)
 }
 
-// Vouches reports whether one of the user's own rules names the whole line and allows it.
-func (j *Judge) Vouches(r risk.Report) bool { return j.later.book(j.book).Vouches(r) }
+// IsVouched reports whether one of the user's own rules names the whole line and allows it.
+func (j *Judge) IsVouched(r risk.Report) bool { return j.runRules.apply(j.book).IsVouched(r) }
 
-// Conceals reports whether commands that do not name a file may not see it: it usually contains
+// IsConcealed reports whether commands that do not name a file may not see it: it usually contains
 // secrets, or a user's rule asks about it or denies it. It applies in every mode.
-func (j *Judge) Conceals(file string) bool {
-	p, _ := rule.PresetNamed("build")
-	return j.later.book(j.book).Hides(p, file)
+func (j *Judge) IsConcealed(file string) bool {
+	p, _ := rule.LookupPreset("build")
+	return j.runRules.apply(j.book).SkipsInSearch(p, file)
 }
 
 // IsFrozen reports whether a file, or everything in a folder, is unwritable for all.
-func (j *Judge) IsFrozen(file string, dir bool) bool { return j.later.book(j.book).IsFrozen(file, dir) }
+func (j *Judge) IsFrozen(file string, dir bool) bool {
+	return j.runRules.apply(j.book).IsFrozen(file, dir)
+}
 
 // Permissions returns a table of what is in force: the verdict for each sort of call, and the user's rules.
 func (j *Judge) Permissions() display.Table {
-	judge := j.In(j.state.Current())
-	t := display.Table{Head: display.Words("what", "verdict", "why")}
-	for _, s := range samples {
+	judge := j.PolicyFor(j.state.Current())
+	t := display.Table{Header: display.TextCells("what", "verdict", "why")}
+	for _, s := range sampleCalls {
 		o, err := judge.Judge(context.Background(), policy.Case{Tool: s.tool, Plan: tool.Plan{Effects: []tool.Effect{s.effect}}})
 		why := o.String()
 		if err != nil {
 			why = err.Error()
 		}
-		t.Rows = append(t.Rows, display.Words(s.what, o.Verdict.String(), why))
+		t.Rows = append(t.Rows, display.TextCells(s.what, o.Verdict.String(), why))
 	}
 	switch m, _ := j.state.Current(); {
 	case m.ReadOnly:
-		t.Rows = append(t.Rows, display.Words("network of commands", policy.Deny.String(), "commands have no network in plan mode"))
+		t.Rows = append(t.Rows, display.TextCells("network of commands", policy.Deny.String(), "commands have no network in plan mode"))
 	case j.o.Network != "":
-		t.Rows = append(t.Rows, display.Words("commands reaching "+j.o.Network, policy.Allow.String(), "safety.network"))
+		t.Rows = append(t.Rows, display.TextCells("commands reaching "+j.o.Network, policy.Allow.String(), "safety.network"))
 	}
 	// These are the user's rules, the rules of this run, and the "always" answers.
-	for _, name := range slices.Sorted(maps.Keys(j.book.Given)) {
-		for _, pattern := range slices.Sorted(maps.Keys(j.book.Given[name])) {
-			t.Rows = append(t.Rows, display.Words(fmt.Sprintf("your rule %s(%s)", name, pattern), j.book.Given[name][pattern].String(), ""))
+	for _, name := range slices.Sorted(maps.Keys(j.book.UserRules)) {
+		for _, pattern := range slices.Sorted(maps.Keys(j.book.UserRules[name])) {
+			t.Rows = append(t.Rows, display.TextCells(fmt.Sprintf("your rule %s(%s)", name, pattern), j.book.UserRules[name][pattern].String(), ""))
 		}
 	}
 	for _, s := range j.book.Allow {
-		t.Rows = append(t.Rows, display.Words("this run: "+s.String(), policy.Allow.String(), ""))
+		t.Rows = append(t.Rows, display.TextCells("this run: "+s.String(), policy.Allow.String(), ""))
 	}
 	for _, s := range j.book.Deny {
-		t.Rows = append(t.Rows, display.Words("this run: "+s.String(), policy.Deny.String(), ""))
+		t.Rows = append(t.Rows, display.TextCells("this run: "+s.String(), policy.Deny.String(), ""))
 	}
 	_, preset := j.state.Current()
-	if p, _ := rule.PresetNamed(preset); j.memory != nil && !p.Floor {
+	if p, _ := rule.LookupPreset(preset); j.memory != nil && !p.OnlyStricter {
 		t.Rows = append(t.Rows, j.memory.rows()...)
 	}
 	return t
 }
 
-// samples has one call of each sort.
-var samples = []struct {
+// sampleCalls has one call of each sort.
+var sampleCalls = []struct {
 	what, tool string
 	effect     tool.Effect
 }{

@@ -27,7 +27,7 @@ func newJudge(t *testing.T, name string, change func(*judge.Options)) *judge.Jud
 		t.Fatal(err)
 	}
 	o := judge.Options{State: state, Root: t.TempDir(), Home: t.TempDir()}
-	o.Door = program.Outside([]string{"PATH=" + os.Getenv("PATH")}, o.Root).With(nil)
+	o.Launcher = program.NewOutside([]string{"PATH=" + os.Getenv("PATH")}, o.Root).WithEnv(nil)
 	if change != nil {
 		change(&o)
 	}
@@ -48,7 +48,7 @@ func verdict(t *testing.T, j *judge.Judge, c policy.Case) policy.Opinion {
 }
 
 func TestTheReadingThatAPlanCarriesIsJudged(t *testing.T) {
-	j := newJudge(t, "build", func(o *judge.Options) { o.Given = map[string]risk.Patterns{"bash": {"rm *": policy.Deny}} })
+	j := newJudge(t, "build", func(o *judge.Options) { o.UserRules = map[string]risk.Patterns{"bash": {"rm *": policy.Deny}} })
 	for name, tt := range map[string]struct {
 		line risk.Report
 		want policy.Verdict
@@ -67,9 +67,9 @@ func TestTheReadingThatAPlanCarriesIsJudged(t *testing.T) {
 }
 
 func TestModeRulesAndRisksAreWeighedTogether(t *testing.T) {
-	allowAll := func(o *judge.Options) { o.Given = map[string]risk.Patterns{"bash": {"*": policy.Allow}} }
-	unasked := func(o *judge.Options) { o.Unasked = true }
-	fearless := func(o *judge.Options) { o.Unasked, o.Fearless = true, true }
+	allowAll := func(o *judge.Options) { o.UserRules = map[string]risk.Patterns{"bash": {"*": policy.Allow}} }
+	unasked := func(o *judge.Options) { o.AutoApprove = true }
+	fearless := func(o *judge.Options) { o.AutoApprove, o.AutoApproveRisks = true, true }
 	forbidding := func(o *judge.Options) {
 		o.Deny = []rule.Spec{{Tool: "bash", On: "git push *"}, {Tool: "bash", On: "make"}}
 	}
@@ -112,7 +112,7 @@ func TestWhatIsRememberedHoldsForOneProjectAndLaterJudges(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	at := func(root, session string) (*judge.Judge, *judge.Memory) {
 		j := newJudge(t, "build", func(o *judge.Options) { o.Root, o.Now = root, func() time.Time { return now } })
-		m, err := j.Remember(dir, session, []string{"make"})
+		m, err := j.OpenMemory(dir, session, []string{"make"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,10 +155,10 @@ func TestWhatIsRememberedHoldsForOneProjectAndLaterJudges(t *testing.T) {
 	}
 
 	list, err := m.List()
-	if err != nil || len(list) != 2 || list[0].String() != "commands like go vet …" || list[0].Why != "bash go vet" || !list[0].When.Equal(now) || list[1].Scope != policy.ThisSession {
+	if err != nil || len(list) != 2 || list[0].String() != "commands like go vet …" || list[0].Why != "bash go vet" || !list[0].Time.Equal(now) || list[1].Scope != policy.ThisSession {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	rows := strings.Split(j.Permissions().Joined("|"), "\n")
+	rows := strings.Split(j.Permissions().JoinCells("|"), "\n")
 	if last := rows[len(rows)-3]; !strings.HasPrefix(last, "1. always: commands like go vet …|allow|since 2026-01-0") || !strings.HasSuffix(last, "for: bash go vet") {
 		t.Errorf("shown as %q", last)
 	}
@@ -199,7 +199,7 @@ func TestWhatIsRememberedHoldsForOneProjectAndLaterJudges(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken := newJudge(t, "build", func(o *judge.Options) { o.Root = root })
-	if _, err := broken.Remember(dir, "", nil); err == nil || verdict(t, broken, run("go vet")).Verdict != policy.Ask {
+	if _, err := broken.OpenMemory(dir, "", nil); err == nil || verdict(t, broken, run("go vet")).Verdict != policy.Ask {
 		t.Errorf("a broken file: %v", err)
 	}
 }
@@ -210,7 +210,7 @@ func TestWhatIsRememberedOfSessionsIsBounded(t *testing.T) {
 		j := newJudge(t, "build", func(o *judge.Options) {
 			o.Root, o.Now = root, func() time.Time { return time.Unix(int64(when), 0) }
 		})
-		m, err := j.Remember(dir, session, nil)
+		m, err := j.OpenMemory(dir, session, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,11 +237,11 @@ func fetch(address, sends string) policy.Case {
 func TestOnlyHostsThatThePersonNamedAreFetchedFromUnasked(t *testing.T) {
 	for _, mode := range []string{"plan", "build", "default", "auto-edit"} {
 		j := newJudge(t, mode, func(o *judge.Options) { o.Hosts = []string{"intranet", "*.corp.example"} })
-		m, err := j.Remember(t.TempDir(), "", nil)
+		m, err := j.OpenMemory(t.TempDir(), "", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		j.Hear(chat.From(chat.Typed, "summarise https://docs.x.org/a for me"))
+		j.RecordInput(chat.NewUserText(chat.OriginTyped, "summarise https://docs.x.org/a for me"))
 		for _, tt := range []struct {
 			address, sends string
 			want           policy.Verdict
@@ -260,14 +260,14 @@ func TestOnlyHostsThatThePersonNamedAreFetchedFromUnasked(t *testing.T) {
 			{"https://intranet/", "custom headers", policy.Ask},
 		} {
 			o := verdict(t, j, fetch(tt.address, tt.sends))
-			if o.Verdict != tt.want || tt.sends != "" && o.Waivable() {
+			if o.Verdict != tt.want || tt.sends != "" && o.IsWaivable() {
 				t.Errorf("%s: %s sending %q: %v (%s)", mode, tt.address, tt.sends, o.Verdict, o)
 			}
 		}
 		if err := m.Add(t.Context(), fetch("https://evil.org/", ""), policy.ThisSession); err != nil {
 			t.Fatal(err)
 		}
-		if o := verdict(t, j, fetch("https://evil.org/other", "")); o.Verdict != policy.Allow || !j.Reaches("https://evil.org/x") {
+		if o := verdict(t, j, fetch("https://evil.org/other", "")); o.Verdict != policy.Allow || !j.AllowRedirect("https://evil.org/x") {
 			t.Errorf("%s: asked again: %v", mode, o.Verdict)
 		}
 		if o := verdict(t, j, fetch("https://evil.org/other", "a body of 1 bytes")); o.Verdict != policy.Ask {
@@ -289,7 +289,7 @@ func TestWhatSteersOthersIsAskedAboutHoweverItIsWritten(t *testing.T) {
 	root := ""
 	j := newJudge(t, "auto-edit", func(o *judge.Options) {
 		root = o.Root
-		o.Given = map[string]risk.Patterns{"bash": {"*": policy.Allow}}
+		o.UserRules = map[string]risk.Patterns{"bash": {"*": policy.Allow}}
 		if err := os.MkdirAll(filepath.Join(root, ".husky"), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -299,7 +299,7 @@ func TestWhatSteersOthersIsAskedAboutHoweverItIsWritten(t *testing.T) {
 			}
 		}
 	})
-	if _, err := j.Remember(t.TempDir(), "", nil); err != nil {
+	if _, err := j.OpenMemory(t.TempDir(), "", nil); err != nil {
 		t.Fatal(err)
 	}
 	write := func(path string) policy.Case {
@@ -309,7 +309,7 @@ func TestWhatSteersOthersIsAskedAboutHoweverItIsWritten(t *testing.T) {
 		write("CLAUDE.md"), write("sub/.MCP.json"), write(".husky/pre-commit"), write("hooks/pre-commit"), write("soon/ci.yml"), write("notes.md"), write(root + "/.vscode/tasks.json"),
 		run("echo a > .github/workflows/ci.yml"), run("echo a >> hooks/pre-commit"), run("ls | tee soon/x"), run("touch hooks/x"), run("cp a .claude/settings.json"), run("mkdir .cursor"), run("sed -i s/a/b/ notes.md"),
 	} {
-		if o := verdict(t, j, c); o.Verdict != policy.Ask || o.Waivable() {
+		if o := verdict(t, j, c); o.Verdict != policy.Ask || o.IsWaivable() {
 			t.Errorf("%v: %v (%s)", c.Plan.Effects, o.Verdict, o)
 		}
 	}
@@ -321,7 +321,7 @@ func TestWhatSteersOthersIsAskedAboutHoweverItIsWritten(t *testing.T) {
 }
 
 func TestPermissionsShowWhatTheJudgeSays(t *testing.T) {
-	j := newJudge(t, "plan", func(o *judge.Options) { o.Given = map[string]risk.Patterns{"read": {"*.sql": policy.Deny}} })
+	j := newJudge(t, "plan", func(o *judge.Options) { o.UserRules = map[string]risk.Patterns{"read": {"*.sql": policy.Deny}} })
 	rows := make(map[string]string)
 	for _, r := range j.Permissions().Rows {
 		rows[r[0].Text] = r[1].Text
@@ -333,7 +333,7 @@ func TestPermissionsShowWhatTheJudgeSays(t *testing.T) {
 			t.Errorf("%s: %q, want %s", what, rows[what], want)
 		}
 	}
-	if !j.Hides("db/a.sql") || j.Hides("a.go") {
+	if !j.SkipsInSearch("db/a.sql") || j.SkipsInSearch("a.go") {
 		t.Error("searches do not follow the rules about files")
 	}
 }
@@ -352,7 +352,7 @@ func TestARepositoryIsReadUnaskedIfItsProgramsCanBeSwitchedOff(t *testing.T) {
 		"[core]\n\tworktree = /usr\n":           policy.Ask,
 	} {
 		var root string
-		j := newJudge(t, "plan", func(o *judge.Options) { root, o.Door = o.Root, o.Door.With([]string{"HOME=" + o.Home}) })
+		j := newJudge(t, "plan", func(o *judge.Options) { root, o.Launcher = o.Root, o.Launcher.WithEnv([]string{"HOME=" + o.Home}) })
 		if out, err := exec.Command("git", "init", "-q", root).CombinedOutput(); err != nil {
 			t.Fatalf("git init: %v\n%s", err, out)
 		}

@@ -25,7 +25,7 @@ func TestWhatTheHomeLeadsToIsKnown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	led := newWorld(ws, home, []string{top + "/added"}).led([]string{filepath.Join(ws, "dev.conf"), "relative", ""})
+	led := newFileView(ws, home, []string{top + "/added"}).newLinkTest([]string{filepath.Join(ws, "dev.conf"), "relative", ""})
 	for name, want := range map[string]bool{
 		"git/gitconfig": true, "git/later": true, "nvim/init.lua": true, "dev.conf": true,
 		"../added/bashrc": true, "../added/x": false, "../other": false,

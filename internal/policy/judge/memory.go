@@ -34,18 +34,18 @@ type Memory struct {
 	session string // the open session, or empty
 	now     func() time.Time
 
-	mu     sync.Mutex              // guards seen and others, and the file among this process's goroutines
-	seen   stamp                   // the file as last read
-	others map[string][]rule.Grant // grants of the other sessions
+	mu            sync.Mutex              // guards seen and others, and the file among this process's goroutines
+	lastRead      fileStamp               // the file as last read
+	otherSessions map[string][]rule.Grant // grants of the other sessions
 }
 
-// stamp identifies a state of a file.
-type stamp struct {
-	at   time.Time
-	size int64
+// fileStamp identifies a state of a file.
+type fileStamp struct {
+	modTime time.Time
+	size    int64
 }
 
-type remembered struct {
+type projectMemory struct {
 	Root     string                  `json:"root"`
 	Grants   []rule.Grant            `json:"grants"`
 	Sessions map[string][]rule.Grant `json:"sessions,omitempty"`
@@ -54,22 +54,22 @@ type remembered struct {
 // maxSessions limits how many sessions have saved grants.
 const maxSessions = 200
 
-// Remember gives j a memory below dir. session is the open session; if it is
+// OpenMemory gives j a memory below dir. session is the open session; if it is
 // empty, session grants end with j. list are commands that the user's settings
 // allow. The error says what could not be read; that needs approval again.
-func (j *Judge) Remember(dir, session string, list []string) (*Memory, error) {
-	m := &Memory{book: j.book, root: j.o.Root, session: session, now: j.o.Now, path: filepath.Join(dir, fileOf(j.o.Root))}
+func (j *Judge) OpenMemory(dir, session string, list []string) (*Memory, error) {
+	m := &Memory{book: j.book, root: j.o.Root, session: session, now: j.o.Now, path: filepath.Join(dir, projectFileName(j.o.Root))}
 	if m.now == nil {
 		m.now = func() time.Time { return time.Time{} }
 	}
-	j.book.Always, j.book.Session = rule.Remember(), rule.Remember()
+	j.book.Always, j.book.Session = rule.NewGrantList(), rule.NewGrantList()
 	j.book.Always.Names = list
 	j.memory = m
 	return m, m.refresh()
 }
 
-// fileOf returns the name of a project's file.
-func fileOf(root string) string {
+// projectFileName returns the name of a project's file.
+func projectFileName(root string) string {
 	sum := sha256.Sum256([]byte(root))
 	return hex.EncodeToString(sum[:8]) + ".json"
 }
@@ -81,16 +81,16 @@ const maxMemory = 16 << 20
 func (m *Memory) refresh() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var now stamp
+	var now fileStamp
 	if info, err := os.Stat(m.path); err == nil {
-		now = stamp{info.ModTime(), info.Size()}
+		now = fileStamp{info.ModTime(), info.Size()}
 	}
-	if now == m.seen {
+	if now == m.lastRead {
 		return nil
 	}
-	m.seen = now
-	var r remembered
-	text, err := repofile.Own(m.path, maxMemory)
+	m.lastRead = now
+	var r projectMemory
+	text, err := repofile.ReadOwn(m.path, maxMemory)
 	if err == nil {
 		if err = json.Unmarshal(text, &r); err != nil {
 			err = fmt.Errorf("%s: %w", m.path, err)
@@ -104,15 +104,15 @@ func (m *Memory) refresh() error {
 		m.book.Session.Replace(r.Sessions[m.session])
 		delete(r.Sessions, m.session)
 	}
-	m.others = r.Sessions
+	m.otherSessions = r.Sessions
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return err
 }
 
-// Begin deletes the grants of an earlier session with the same name.
-func (m *Memory) Begin() error {
+// ClearSession deletes the grants of an earlier session with the same name.
+func (m *Memory) ClearSession() error {
 	if m.session == "" || len(m.book.Session.Grants()) == 0 {
 		return nil
 	}
@@ -134,13 +134,13 @@ func (m *Memory) Add(_ context.Context, c policy.Case, s policy.Scope) error {
 	return m.save()
 }
 
-// Connects reports whether commands are always allowed to reach a host.
-func (j *Judge) Connects(host string) bool {
-	return j.memory != nil && j.memory.refresh() == nil && j.book.Connects(host)
+// IsHostAllowed reports whether commands are always allowed to reach a host.
+func (j *Judge) IsHostAllowed(host string) bool {
+	return j.memory != nil && j.memory.refresh() == nil && j.book.IsHostAllowed(host)
 }
 
-// Connect remembers that commands may reach a host, and which command asked.
-func (j *Judge) Connect(host string, s policy.Scope, why string) error {
+// AllowHost remembers that commands may reach a host, and which command asked.
+func (j *Judge) AllowHost(host string, s policy.Scope, why string) error {
 	m := j.memory
 	if m == nil {
 		return nil // it applies until coder ends
@@ -148,7 +148,7 @@ func (j *Judge) Connect(host string, s policy.Scope, why string) error {
 	if err := m.refresh(); err != nil {
 		return err
 	}
-	m.book.Connect(host, s, m.now(), why)
+	m.book.AllowHost(host, s, m.now(), why)
 	if s != policy.ThisProject && m.session == "" {
 		return nil
 	}
@@ -158,17 +158,17 @@ func (j *Judge) Connect(host string, s policy.Scope, why string) error {
 func (m *Memory) save() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	sessions := maps.Clone(m.others)
+	sessions := maps.Clone(m.otherSessions)
 	if said := m.book.Session.Grants(); m.session != "" && len(said) > 0 {
 		if sessions == nil {
 			sessions = make(map[string][]rule.Grant)
 		}
 		sessions[m.session] = said
 	}
-	for _, old := range sessionsIn(sessions)[:max(0, len(sessions)-maxSessions)] {
+	for _, old := range sessionsByAge(sessions)[:max(0, len(sessions)-maxSessions)] {
 		delete(sessions, old)
 	}
-	text, err := json.MarshalIndent(remembered{m.root, m.book.Always.Grants(), sessions}, "", "  ")
+	text, err := json.MarshalIndent(projectMemory{m.root, m.book.Always.Grants(), sessions}, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -178,12 +178,12 @@ func (m *Memory) save() error {
 	return atomicfile.Write(m.path, append(text, '\n'), 0o600)
 }
 
-// sessionsIn returns the sessions with grants, the one with the latest grant last.
-func sessionsIn(all map[string][]rule.Grant) []string {
+// sessionsByAge returns the sessions with grants, the one with the latest grant last.
+func sessionsByAge(all map[string][]rule.Grant) []string {
 	last := func(id string) (when time.Time) {
 		for _, g := range all[id] {
-			if g.When.After(when) {
-				when = g.When
+			if g.Time.After(when) {
+				when = g.Time
 			}
 		}
 		return when
@@ -193,16 +193,16 @@ func sessionsIn(all map[string][]rule.Grant) []string {
 	})
 }
 
-// Carry copies a project's grants from before a time to another folder, for another path of the
+// CopyGrants copies a project's grants from before a time to another folder, for another path of the
 // project. It omits session grants: rerunning the session makes them again.
-func Carry(dir, root, toDir, toRoot string, before time.Time) error {
-	var r remembered
-	text, err := repofile.Own(filepath.Join(dir, fileOf(root)), maxMemory)
+func CopyGrants(dir, root, toDir, toRoot string, before time.Time) error {
+	var r projectMemory
+	text, err := repofile.ReadOwn(filepath.Join(dir, projectFileName(root)), maxMemory)
 	if err != nil || json.Unmarshal(text, &r) != nil || r.Root != root {
 		return nil // no grants, or none that count
 	}
 	r.Root, r.Sessions = toRoot, nil
-	r.Grants = slices.DeleteFunc(r.Grants, func(g rule.Grant) bool { return !g.When.Before(before) })
+	r.Grants = slices.DeleteFunc(r.Grants, func(g rule.Grant) bool { return !g.Time.Before(before) })
 	for i, g := range r.Grants {
 		if g.What == root || strings.HasPrefix(g.What, root+"/") {
 			r.Grants[i].What = toRoot + strings.TrimPrefix(g.What, root)
@@ -214,11 +214,11 @@ func Carry(dir, root, toDir, toRoot string, before time.Time) error {
 	if err := os.MkdirAll(toDir, 0o700); err != nil {
 		return err
 	}
-	return atomicfile.Write(filepath.Join(toDir, fileOf(toRoot)), text, 0o600)
+	return atomicfile.Write(filepath.Join(toDir, projectFileName(toRoot)), text, 0o600)
 }
 
-// Granted is a grant in a list.
-type Granted struct {
+// ListedGrant is a grant in a list.
+type ListedGrant struct {
 	Number int `json:"number"`
 	rule.Grant
 	Scope   policy.Scope `json:"scope"`
@@ -227,32 +227,32 @@ type Granted struct {
 
 // List returns all grants of the project, then those of the
 // session or, without an open session, of every session.
-func (m *Memory) List() ([]Granted, error) {
+func (m *Memory) List() ([]ListedGrant, error) {
 	if err := m.refresh(); err != nil {
 		return nil, err
 	}
-	all := []Granted{}
+	all := []ListedGrant{}
 	for _, g := range m.book.Always.Grants() {
-		all = append(all, Granted{len(all) + 1, g, policy.ThisProject, ""})
+		all = append(all, ListedGrant{len(all) + 1, g, policy.ThisProject, ""})
 	}
 	for _, g := range m.book.Session.Grants() {
-		all = append(all, Granted{len(all) + 1, g, policy.ThisSession, m.session})
+		all = append(all, ListedGrant{len(all) + 1, g, policy.ThisSession, m.session})
 	}
 	if m.session != "" {
 		return all, nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, id := range sessionsIn(m.others) {
-		for _, g := range m.others[id] {
-			all = append(all, Granted{len(all) + 1, g, policy.ThisSession, id})
+	for _, id := range sessionsByAge(m.otherSessions) {
+		for _, g := range m.otherSessions[id] {
+			all = append(all, ListedGrant{len(all) + 1, g, policy.ThisSession, id})
 		}
 	}
 	return all, nil
 }
 
 // Revoke deletes the grants that which names, a number in the list or "all", and returns them.
-func (m *Memory) Revoke(which string) ([]Granted, error) {
+func (m *Memory) Revoke(which string) ([]ListedGrant, error) {
 	all, err := m.List()
 	if err != nil {
 		return nil, err
@@ -272,20 +272,20 @@ func (m *Memory) Revoke(which string) ([]Granted, error) {
 		case g.Session == m.session:
 			m.book.Session.Revoke(g.Grant)
 		default:
-			m.forget(g)
+			m.deleteOther(g)
 		}
 	}
 	return all, m.save()
 }
 
-// forget deletes a grant of a session that is not open here.
-func (m *Memory) forget(g Granted) {
+// deleteOther deletes a grant of a session that is not open here.
+func (m *Memory) deleteOther(g ListedGrant) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	left := rule.Remember(m.others[g.Session]...)
+	left := rule.NewGrantList(m.otherSessions[g.Session]...)
 	left.Revoke(g.Grant)
-	if m.others[g.Session] = left.Grants(); len(m.others[g.Session]) == 0 {
-		delete(m.others, g.Session)
+	if m.otherSessions[g.Session] = left.Grants(); len(m.otherSessions[g.Session]) == 0 {
+		delete(m.otherSessions, g.Session)
 	}
 }
 
@@ -300,8 +300,8 @@ func (m *Memory) rows() (rows [][]display.Cell) {
 		if g.Scope == policy.ThisSession {
 			what = fmt.Sprintf("%d. this session: %s", g.Number, g.Grant)
 		}
-		since := fmt.Sprintf("since %s, for: %s", g.When.Local().Format("2006-01-02 15:04"), g.Why)
-		rows = append(rows, display.Words(what, policy.Allow.String(), since))
+		since := fmt.Sprintf("since %s, for: %s", g.Time.Local().Format("2006-01-02 15:04"), g.Why)
+		rows = append(rows, display.TextCells(what, policy.Allow.String(), since))
 	}
 	return rows
 }

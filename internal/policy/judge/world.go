@@ -12,36 +12,36 @@ import (
 	"coder/internal/core/secret"
 )
 
-// world is the judges' view of the file system.
-type world struct {
+// fileView is the judges' view of the file system.
+type fileView struct {
 	root, home string
 	top        func() string // the target of root: the workspace was opened there and stays there
 	added      []string      // additional folders where file tools write
 }
 
-func newWorld(root, home string, added []string) world {
-	return world{root: root, home: home, added: added, top: sync.OnceValue(func() string { return resolved(root) })}
+func newFileView(root, home string, added []string) fileView {
+	return fileView{root: root, home: home, added: added, top: sync.OnceValue(func() string { return resolveLinks(root) })}
 }
 
-func (w world) at(path string) string {
+func (w fileView) abs(path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}
 	return filepath.Join(w.root, path)
 }
 
-// real returns a path with links resolved. A path in the workspace
+// realPath returns a path with links resolved. A path in the workspace
 // begins with the workspace's own name, even if that is a link.
-func (w world) real(path string) string {
-	found, root := resolved(secret.Direct(w.at(path))), w.top()
+func (w fileView) realPath(path string) string {
+	found, root := resolveLinks(secret.ResolveProc(w.abs(path))), w.top()
 	if rel, err := filepath.Rel(root, found); err == nil && rel != ".." && !strings.HasPrefix(rel, "../") {
 		return filepath.Join(w.root, rel)
 	}
 	return found
 }
 
-// resolved resolves links as far as a path exists.
-func resolved(path string) string {
+// resolveLinks resolves links as far as a path exists.
+func resolveLinks(path string) string {
 	rest := ""
 	for dir := path; ; dir = filepath.Dir(dir) {
 		if found, err := filepath.EvalSymlinks(dir); err == nil {
@@ -61,22 +61,22 @@ func resolved(path string) string {
 }
 
 // glob lists the files that match a shell pattern.
-func (w world) glob(pattern string) []string {
-	found, _ := filepath.Glob(w.at(pattern)) // a bad pattern means itself
+func (w fileView) glob(pattern string) []string {
+	found, _ := filepath.Glob(w.abs(pattern)) // a bad pattern means itself
 	return found
 }
 
-// maxBelow limits the search of a folder for files that a rule covers.
-const maxBelow = 20_000
+// maxFiles limits the search of a folder for files that a rule covers.
+const maxFiles = 20_000
 
-// below yields the files below a folder.
-func (w world) below(dir string) iter.Seq[string] {
+// walk yields the files below a folder.
+func (w fileView) walk(dir string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		looked := 0
-		_ = filepath.WalkDir(w.at(dir), func(name string, d fs.DirEntry, err error) error {
+		_ = filepath.WalkDir(w.abs(dir), func(name string, d fs.DirEntry, err error) error {
 			looked++
 			switch {
-			case looked > maxBelow:
+			case looked > maxFiles:
 				return fs.SkipAll
 			case err != nil:
 				return nil // the command cannot read unreadable folders either
@@ -93,14 +93,14 @@ func (w world) below(dir string) iter.Seq[string] {
 // maxDotfiles limits how many files of a home are examined.
 const maxDotfiles = 4000
 
-// led returns a function that reports whether a path is where a link leads, or below
+// newLinkTest returns a function that reports whether a path is where a link leads, or below
 // that. The links are dotfiles of the home, in ~/.config or among settings, and lead
 // into a folder where file tools write. The first call scans the home.
-func (w world) led(settings []string) func(path string) bool {
+func (w fileView) newLinkTest(settings []string) func(path string) bool {
 	ends := sync.OnceValue(func() (ends []string) {
 		looked := 0
 		add := func(file string) {
-			end := w.real(file)
+			end := w.realPath(file)
 			for _, dir := range append(w.added, w.root) {
 				if rel, err := filepath.Rel(dir, end); err == nil && rel != "." && filepath.IsLocal(rel) {
 					ends = append(ends, end)

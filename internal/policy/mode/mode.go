@@ -18,24 +18,24 @@ type Verify uint8
 
 // The values of Verify.
 const (
-	Never Verify = iota
-	OnRequest
-	Automatic
+	VerifyNever Verify = iota
+	VerifyOnRequest
+	VerifyAutomatic
 )
 
 func (v Verify) String() string { return [...]string{"never", "on request", "automatic"}[v] }
 
 // Mode is one mode of work.
 type Mode struct {
-	Name   string
-	Preset string       // the mode's own permissions
-	Off    []tool.Class // classes of unavailable tools
-	Keeps  []tool.Class // tool classes that are part of the mode: always described to the model, even if few are
-	Verify Verify
-	Prompt string // the mode's text for the model
+	Name      string
+	Preset    string       // the mode's own permissions
+	Disabled  []tool.Class // classes of unavailable tools
+	Essential []tool.Class // tool classes that are part of the mode: always described to the model, even if few are
+	Verify    Verify
+	Prompt    string // the mode's text for the model
 	// ReadOnly modes change nothing: every call that would is denied, for any tool and under any rules.
-	ReadOnly bool
-	switched map[string]bool // tools that the user switched on or off, by name
+	ReadOnly  bool
+	overrides map[string]bool // tools that the user switched on or off, by name
 	// Unchecked modes run commands without policy or risk check.
 	Unchecked bool
 }
@@ -52,24 +52,24 @@ const (
 // modes is the table of modes, in display order.
 var modes = []Mode{
 	{
-		Name: Build, Preset: Build, Off: []tool.Class{tool.WritesTodos, tool.AsksPerson, tool.EndsPlan}, Verify: Automatic,
+		Name: Build, Preset: Build, Disabled: []tool.Class{tool.ClassWriteTodos, tool.ClassAskUser, tool.ClassEndPlan}, Verify: VerifyAutomatic,
 		Prompt: "Mode: build. Complete the task. Changes, and commands that are not read-only, may need approval.",
 	},
 	{
-		Name: Plan, Preset: Plan, Off: []tool.Class{tool.EditsFile, tool.PatchesFiles, tool.EditsNotebook, tool.Delegates, tool.ChangesGit}, Verify: Never, ReadOnly: true,
-		Keeps:  []tool.Class{tool.Fetches, tool.ReadsTodos, tool.WritesTodos, tool.AsksPerson, tool.EndsPlan},
-		Prompt: "Mode: plan. Read, search and think, but change nothing, whatever the message asks for: the tools that write are disabled, and each command that is not read-only needs approval. When the plan is ready, submit it with exit_plan_mode; do not ask for approval in your text.",
+		Name: Plan, Preset: Plan, Disabled: []tool.Class{tool.ClassEditFile, tool.ClassPatchFiles, tool.EditsNotebook, tool.ClassDelegate, tool.ClassChangeGit}, Verify: VerifyNever, ReadOnly: true,
+		Essential: []tool.Class{tool.ClassFetch, tool.ClassReadTodos, tool.ClassWriteTodos, tool.ClassAskUser, tool.ClassEndPlan},
+		Prompt:    "Mode: plan. Read, search and think, but change nothing, whatever the message asks for: the tools that write are disabled, and each command that is not read-only needs approval. When the plan is ready, submit it with exit_plan_mode; do not ask for approval in your text.",
 	},
 	{
-		Name: Default, Preset: Balanced, Off: []tool.Class{tool.EndsPlan}, Keeps: []tool.Class{tool.WritesTodos, tool.AsksPerson}, Verify: OnRequest,
+		Name: Default, Preset: Balanced, Disabled: []tool.Class{tool.ClassEndPlan}, Essential: []tool.Class{tool.ClassWriteTodos, tool.ClassAskUser}, Verify: VerifyOnRequest,
 		Prompt: "Mode: default. Read freely, and change files if the user wants it. Changes, and commands that are not read-only, may need approval.",
 	},
 	{
-		Name: AutoEdit, Preset: AutoEdit, Off: []tool.Class{tool.EndsPlan}, Keeps: []tool.Class{tool.WritesTodos, tool.AsksPerson}, Verify: Automatic,
+		Name: AutoEdit, Preset: AutoEdit, Disabled: []tool.Class{tool.ClassEndPlan}, Essential: []tool.Class{tool.ClassWriteTodos, tool.ClassAskUser}, Verify: VerifyAutomatic,
 		Prompt: "Mode: auto-edit. Change files without asking, check your work and fix what fails. Commands that are not read-only may need approval.",
 	},
 	{
-		Name: Yolo, Preset: Yolo, Off: []tool.Class{tool.AsksPerson, tool.EndsPlan}, Keeps: []tool.Class{tool.WritesTodos}, Verify: Automatic, Unchecked: true,
+		Name: Yolo, Preset: Yolo, Disabled: []tool.Class{tool.ClassAskUser, tool.ClassEndPlan}, Essential: []tool.Class{tool.ClassWriteTodos}, Verify: VerifyAutomatic, Unchecked: true,
 		Prompt: "Mode: yolo. Everything runs without approval, commands included. Nobody checks what you do, so be as careful as on your own machine.",
 	},
 }
@@ -103,8 +103,8 @@ func Lookup(name string) (Mode, error) {
 // the others. The tool lists of two modes then begin alike, and a provider's cache stays valid for that part.
 func Rank(c tool.Class) int {
 	for _, m := range modes {
-		if slices.Contains(m.Off, c) {
-			if !slices.Contains(modes[0].Off, c) {
+		if slices.Contains(m.Disabled, c) {
+			if !slices.Contains(modes[0].Disabled, c) {
 				return 1
 			}
 			return 2
@@ -116,34 +116,34 @@ func Rank(c tool.Class) int {
 // Has reports whether a tool is available in this mode. The
 // user cannot switch on what a read-only mode hides.
 func (m Mode) Has(name string) bool {
-	on, said := m.switched[name]
+	on, said := m.overrides[name]
 	if said && (!on || !m.ReadOnly) {
 		return on
 	}
-	return !slices.Contains(m.Off, tool.ClassOf(name))
+	return !slices.Contains(m.Disabled, tool.ClassOf(name))
 }
 
 // Judge denies what the mode does not allow before the user is asked about it: unavailable tools and,
 // in a read-only mode, everything that would or might write.
 func (m Mode) Judge(_ context.Context, c policy.Case) (policy.Opinion, error) {
 	if !m.Has(c.Tool) {
-		return refuse("%s is disabled in %s mode", c.Tool, m.Name), nil
+		return denial("%s is disabled in %s mode", c.Tool, m.Name), nil
 	}
 	if !m.ReadOnly {
 		return policy.Opinion{Verdict: policy.Allow}, nil
 	}
 	for _, e := range c.Plan.Effects {
 		if e.Kind == tool.Write || e.Kind == tool.Unknown {
-			return refuse("%s would make changes, and %s mode allows none", c.Tool, m.Name), nil
+			return denial("%s would make changes, and %s mode allows none", c.Tool, m.Name), nil
 		}
 	}
 	if len(c.Plan.Effects) == 0 {
-		return refuse("%s does not say what it would do, and %s mode allows no changes", c.Tool, m.Name), nil
+		return denial("%s does not say what it would do, and %s mode allows no changes", c.Tool, m.Name), nil
 	}
 	return policy.Opinion{Verdict: policy.Allow}, nil
 }
 
-func refuse(format, tool, mode string) policy.Opinion {
+func denial(format, tool, mode string) policy.Opinion {
 	why := policy.Reason{By: "mode", Text: fmt.Sprintf(format, tool, mode), Rule: "mode " + mode}
 	return policy.Opinion{Verdict: policy.Deny, Reasons: []policy.Reason{why}}
 }

@@ -56,7 +56,7 @@ func TestTabGoesBetweenPlanAndTheLastWorkingModeNeverIntoYolo(t *testing.T) {
 	}
 	for _, tt := range tests {
 		s := at(t, tt.before...)
-		if got := s.Toggled(); got != tt.want {
+		if got := s.ToggleTarget(); got != tt.want {
 			t.Errorf("after %v: %s, want %s", tt.before, got, tt.want)
 		}
 	}
@@ -103,14 +103,14 @@ func TestAPresetThatIsAModeBringsTheModeAlong(t *testing.T) {
 		{"auto-edit", "auto-edit", "auto-edit"},
 		{"default", "default", "balanced"},
 	} {
-		if err := s.Preset(tt.preset); err != nil {
+		if err := s.SetPreset(tt.preset); err != nil {
 			t.Fatal(err)
 		}
 		if m, p := s.Current(); m.Name != tt.mode || p != tt.inForce {
 			t.Errorf("after %s: mode %s, preset %s; want %s, %s", tt.preset, m.Name, p, tt.mode, tt.inForce)
 		}
 	}
-	if err := s.Preset("nope"); err == nil {
+	if err := s.SetPreset("nope"); err == nil {
 		t.Error("an unknown preset was taken")
 	}
 	if err := s.Switch("nope"); err == nil {
@@ -126,13 +126,13 @@ func TestSwitchesChangeTheTableButNeverLoosenAReadOnlyMode(t *testing.T) {
 		t.Fatal(err)
 	}
 	if m, _ := s.Current(); !m.Has("question") || m.Has("bash") {
-		t.Errorf("build: off %v", m.Off)
+		t.Errorf("build: off %v", m.Disabled)
 	}
 	if err := s.Switch("plan"); err != nil {
 		t.Fatal(err)
 	}
 	if m, _ := s.Current(); m.Has("write") || m.Has("bash") || !m.Has("question") {
-		t.Errorf("plan: off %v", m.Off)
+		t.Errorf("plan: off %v", m.Disabled)
 	}
 	if m, _ := mode.Lookup("build"); !m.Has("bash") {
 		t.Error("a switch of one session changed the table itself")

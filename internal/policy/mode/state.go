@@ -12,17 +12,17 @@ import (
 type State struct {
 	switches map[string]map[string]bool // mode → tool → on
 
-	mu       sync.Mutex // guards the fields below
-	barred   []string   // modes that cannot be gone to
-	mode     Mode
-	preset   string
-	last     string // the last mode that was neither plan nor yolo
-	fromYolo bool   // plan mode began in yolo
+	mu          sync.Mutex // guards the fields below
+	barredModes []string   // modes that cannot be gone to
+	mode        Mode
+	preset      string
+	lastWorking string // the last mode that was neither plan nor yolo
+	fromYolo    bool   // plan mode began in yolo
 }
 
 // NewState starts in mode. switches, by mode and tool, modify the table.
 func NewState(mode string, switches map[string]map[string]bool) (*State, error) {
-	s := &State{switches: switches, last: Build}
+	s := &State{switches: switches, lastWorking: Build}
 	return s, s.Switch(mode)
 }
 
@@ -33,11 +33,11 @@ func (s *State) Current() (m Mode, preset string) {
 	return s.mode, s.preset
 }
 
-// Bar keeps the session from going to some modes from now on, whoever wants to.
-func (s *State) Bar(names ...string) {
+// Forbid keeps the session from going to some modes from now on, whoever wants to.
+func (s *State) Forbid(names ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.barred = append(s.barred, names...)
+	s.barredModes = append(s.barredModes, names...)
 }
 
 // Switch changes to another mode and its permissions.
@@ -48,14 +48,14 @@ func (s *State) Switch(name string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if slices.Contains(s.barred, m.Name) {
+	if slices.Contains(s.barredModes, m.Name) {
 		return fmt.Errorf("mode %s was not allowed when coder started", m.Name)
 	}
 	s.fromYolo = m.Name == Plan && (s.mode.Name == Yolo || s.fromYolo)
-	m.switched = s.switches[m.Name]
+	m.overrides = s.switches[m.Name]
 	s.mode, s.preset = m, m.Preset
 	if m.Name != Plan && m.Name != Yolo {
-		s.last = m.Name
+		s.lastWorking = m.Name
 	}
 	return nil
 }
@@ -66,8 +66,8 @@ var presets = []string{Strict, Balanced, Build, Plan, Default, AutoEdit, Yolo}
 // Presets returns the names of the permission presets.
 func Presets() []string { return slices.Clone(presets) }
 
-// Preset changes the permissions. A preset that is also a mode changes the mode, too; the others keep it.
-func (s *State) Preset(name string) error {
+// SetPreset changes the permissions. A preset that is also a mode changes the mode, too; the others keep it.
+func (s *State) SetPreset(name string) error {
 	name = strings.ToLower(name)
 	switch {
 	case !slices.Contains(presets, name):
@@ -83,35 +83,35 @@ func (s *State) Preset(name string) error {
 
 // These tables order modes and presets by how much may happen without approval, the least first.
 var (
-	modeWidths   = [][]string{{Plan}, {Default}, {Build}, {AutoEdit}, {Yolo}}
-	presetWidths = [][]string{{Strict}, {Plan}, {Balanced, Build, Default}, {AutoEdit}, {Yolo}}
+	modesByWidth   = [][]string{{Plan}, {Default}, {Build}, {AutoEdit}, {Yolo}}
+	presetsByWidth = [][]string{{Strict}, {Plan}, {Balanced, Build, Default}, {AutoEdit}, {Yolo}}
 )
 
-// Narrows reports whether mode, under preset (the mode's own if it is empty), allows nothing without
+// IsNarrower reports whether mode, under preset (the mode's own if it is empty), allows nothing without
 // approval that is not allowed now. For an unknown mode or preset it returns false.
-func (s *State) Narrows(mode, preset string) bool {
+func (s *State) IsNarrower(mode, preset string) bool {
 	m, err := Lookup(mode)
 	if err != nil {
 		return false
 	}
 	now, nowPreset := s.Current()
-	return atMost(modeWidths, m.Name, now.Name) && atMost(presetWidths, cmp.Or(preset, m.Preset), nowPreset)
+	return isNotWider(modesByWidth, m.Name, now.Name) && isNotWider(presetsByWidth, cmp.Or(preset, m.Preset), nowPreset)
 }
 
-func atMost(widths [][]string, name, than string) bool {
+func isNotWider(widths [][]string, name, than string) bool {
 	width := func(name string) int {
 		return slices.IndexFunc(widths, func(same []string) bool { return slices.Contains(same, name) })
 	}
 	return width(name) >= 0 && width(name) <= width(than)
 }
 
-// Toggled returns where Tab leads: from plan to the last working
+// ToggleTarget returns where Tab leads: from plan to the last working
 // mode, from any other mode to plan. It never leads to yolo.
-func (s *State) Toggled() string {
+func (s *State) ToggleTarget() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mode.Name == Plan {
-		return s.last
+		return s.lastWorking
 	}
 	return Plan
 }

@@ -6,21 +6,21 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// nothingYet is the placeholder for a function's command that runs nothing.
-const nothingYet = ""
+// noCommand is the placeholder for a function's command that runs nothing.
+const noCommand = ""
 
-// RunsItself is the text of the finding that a line restarts itself endlessly.
-const RunsItself = "a function that runs itself"
+// RecursionFinding is the text of the finding that a line restarts itself endlessly.
+const RecursionFinding = "a function that runs itself"
 
-// circles reports whether a function runs itself, directly or through
+// isRecursive reports whether a function runs itself, directly or through
 // others. In done, true means finished and false in progress.
-func (w *walker) circles(name string, done map[string]bool) bool {
+func (w *walker) isRecursive(name string, done map[string]bool) bool {
 	if finished, seen := done[name]; seen {
 		return !finished
 	}
 	done[name] = false
 	for _, next := range w.functions[name] {
-		if next != nothingYet && w.circles(next, done) {
+		if next != noCommand && w.isRecursive(next, done) {
 			return true
 		}
 	}
@@ -28,8 +28,8 @@ func (w *walker) circles(name string, done map[string]bool) bool {
 	return false
 }
 
-// startsPlainly reports whether a pipeline begins with the name of a command.
-func startsPlainly(s *syntax.Stmt) bool {
+// startsWithName reports whether a pipeline begins with the name of a command.
+func startsWithName(s *syntax.Stmt) bool {
 	for s != nil && !s.Negated {
 		switch c := s.Cmd.(type) {
 		case *syntax.BinaryCmd:
@@ -43,9 +43,9 @@ func startsPlainly(s *syntax.Stmt) bool {
 	return false
 }
 
-// floods judges a loop that starts processes without waiting for them: if nothing visibly ends it, it
+// judgeLoop judges a loop that starts processes without waiting for them: if nothing visibly ends it, it
 // runs until the machine has no resources left.
-func (w *walker) floods(loop syntax.Node, cond, body []*syntax.Stmt) {
+func (w *walker) judgeLoop(loop syntax.Node, cond, body []*syntax.Stmt) {
 	starts, ends := false, false
 	note := func(n syntax.Node) bool {
 		switch n := n.(type) {
@@ -63,26 +63,26 @@ func (w *walker) floods(loop syntax.Node, cond, body []*syntax.Stmt) {
 		syntax.Walk(s, func(n syntax.Node) bool {
 			switch n := n.(type) {
 			case *syntax.TestClause, *syntax.ArithmCmd:
-				ends = ends || varies(n)
+				ends = ends || isVariable(n)
 			case *syntax.CallExpr:
 				if len(n.Args) > 0 {
 					name := n.Args[0].Lit()
-					ends = ends || (name == "[" || name == "test") && varies(n)
+					ends = ends || (name == "[" || name == "test") && isVariable(n)
 				}
 			}
 			return true
 		})
 	}
 	if starts && !ends {
-		w.find(Approve, "starts processes endlessly", w.text(loop))
+		w.addFinding(Approve, "starts processes endlessly", w.sourceText(loop))
 	}
 }
 
 // loopEnds are the commands that end a loop or make it wait.
-var loopEnds = words("break exit return wait read")
+var loopEnds = wordList("break exit return wait read")
 
-// varies reports whether a test depends on a variable, a command's output or a file.
-func varies(test syntax.Node) (yes bool) {
+// isVariable reports whether a test depends on a variable, a command's output or a file.
+func isVariable(test syntax.Node) (yes bool) {
 	_, calculates := test.(*syntax.ArithmCmd)
 	syntax.Walk(test, func(n syntax.Node) bool {
 		switch n := n.(type) {

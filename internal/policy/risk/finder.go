@@ -6,54 +6,54 @@ import (
 	"strings"
 )
 
-func (w *walker) findFiles(args []arg) bool {
+func (w *walker) judgeFind(args []arg) bool {
 	var starts []arg
 	narrowed, expression := false, false
 	for i := 1; i < len(args); i++ {
 		a := args[i]
-		if !expression && !a.option() && !a.is("(", "!", ")") {
+		if !expression && !a.isOption() && !a.isOneOf("(", "!", ")") {
 			starts = append(starts, a)
 			continue
 		}
-		expression = expression || !a.is("-H", "-L", "-P", "-O", "-D")
+		expression = expression || !a.isOneOf("-H", "-L", "-P", "-O", "-D")
 		switch {
-		case a.is("-delete"):
+		case a.isOneOf("-delete"):
 			level := Approve
 			if !narrowed && slices.ContainsFunc(starts, w.isRoot) {
 				level = Block
 			}
-			w.find(level, "matches dangerous command policy (find deletes what it finds)", joined(args))
-		case a.is("-exec", "-execdir", "-ok", "-okdir"):
+			w.addFinding(level, "matches dangerous command policy (find deletes what it finds)", joinWords(args))
+		case a.isOneOf("-exec", "-execdir", "-ok", "-okdir"):
 			inner, n := execWords(args[i+1:])
 			if i += n; !narrowed && slices.ContainsFunc(starts, w.isRoot) { // the names of all files
 				all := slices.Clone(inner)
 				for i, a := range all {
-					if a.is("{}") {
+					if a.isOneOf("{}") {
 						all[i] = arg{text: "/"}
 					}
 				}
-				w.either(inner, all)
+				w.judgeEither(inner, all)
 			} else {
-				w.either(inner, filled(inner, "{}"))
+				w.judgeEither(inner, markUnknown(inner, "{}"))
 			}
-		case a.is("-fprint", "-fprint0", "-fls", "-fprintf") && i+1 < len(args):
-			w.writes(args[i+1], true)
+		case a.isOneOf("-fprint", "-fprint0", "-fls", "-fprintf") && i+1 < len(args):
+			w.judgeWrite(args[i+1], true)
 			i++
-		case a.option() && !a.is("-print", "-print0", "-depth", "-xdev", "-mount", "-maxdepth", "-mindepth", "-prune"):
+		case a.isOption() && !a.isOneOf("-print", "-print0", "-depth", "-xdev", "-mount", "-maxdepth", "-mindepth", "-prune"):
 			narrowed = true
 		}
 	}
-	if !literals(args) {
+	if !allLiteral(args) {
 		return false
 	}
 	for i := 1; i < len(args); i++ {
 		a := args[i]
-		if a.is("-exec") {
+		if a.isOneOf("-exec") {
 			inner, n := execWords(args[i+1:])
-			if i += n; !readsAnything(inner) {
+			if i += n; !alwaysReads(inner) {
 				return false
 			}
-		} else if a.option() && !findTests.has(a.text) {
+		} else if a.isOption() && !findTests.has(a.text) {
 			// A minus sign before a number, perhaps with a unit, means "less than".
 			if n := strings.TrimRight(a.text[1:], "bcwkMGT"); n == "" || strings.Trim(n, "0123456789") != "" {
 				return false
@@ -66,7 +66,7 @@ func (w *walker) findFiles(args []arg) bool {
 // execWords returns the words up to the ; or + that ends them.
 func execWords(args []arg) (inner []arg, n int) {
 	for i, a := range args {
-		if a.is(";") || a.is("+") && i > 0 && args[i-1].is("{}") {
+		if a.isOneOf(";") || a.isOneOf("+") && i > 0 && args[i-1].isOneOf("{}") {
 			return args[:i], i + 1
 		}
 	}
@@ -74,20 +74,20 @@ func execWords(args []arg) (inner []arg, n int) {
 }
 
 // findTests are the words of find that only test.
-var findTests = words(`-name -iname -path -ipath -wholename -iwholename -lname -ilname -regex -iregex -regextype -type -xtype
+var findTests = wordList(`-name -iname -path -ipath -wholename -iwholename -lname -ilname -regex -iregex -regextype -type -xtype
 	-size -empty -newer -anewer -cnewer -newermt -newerct -newerat -mtime -mmin -atime -amin -ctime -cmin -user -group -uid -gid
 	-nouser -nogroup -perm -links -inum -samefile -readable -writable -executable -maxdepth -mindepth -depth -d -xdev -mount
 	-prune -print -print0 -printf -ls -quit -and -a -or -o -not -true -false -follow -L -H -P -daystart -fstype -noleaf
 	-ignore_readdir_race -warn -nowarn`)
 
-var fdOptions = known("HIusigapltLF01hVq", "deEtSoocjBC", "hidden no-ignore case-sensitive ignore-case glob absolute-path list-details follow full-path max-depth= min-depth= exclude= extension= type= size= changed-within= changed-before= color= max-results= print0")
+var fdOptions = newOptions("HIusigapltLF01hVq", "deEtSoocjBC", "hidden no-ignore case-sensitive ignore-case glob absolute-path list-details follow full-path max-depth= min-depth= exclude= extension= type= size= changed-within= changed-before= color= max-results= print0")
 
-// fd judges fd, which runs a command on its results with -x and -X.
-func (w *walker) fd(args []arg) bool {
+// judgeFd judges fd, which runs a command on its results with -x and -X.
+func (w *walker) judgeFd(args []arg) bool {
 	for i, a := range args {
-		if i > 0 && (a.is("-x", "-X", "--exec", "--exec-batch") || a.option() && !strings.HasPrefix(a.text, "--") && strings.ContainsAny(a.text, "xX")) {
+		if i > 0 && (a.isOneOf("-x", "-X", "--exec", "--exec-batch") || a.isOption() && !strings.HasPrefix(a.text, "--") && strings.ContainsAny(a.text, "xX")) {
 			if i+1 < len(args) {
-				w.either(args[i+1:], withMore(filled(args[i+1:], "{")))
+				w.judgeEither(args[i+1:], withUnknownArgs(markUnknown(args[i+1:], "{")))
 			}
 			return false
 		}
@@ -96,20 +96,20 @@ func (w *walker) fd(args []arg) bool {
 	return ok
 }
 
-var xargsOptions = known("0eiloprtx", "adEILnPs", "null no-run-if-empty verbose interactive exit open-tty show-limits arg-file= delimiter= eof[= replace[= max-lines[= max-args= max-procs= max-chars= process-slot-var=")
+var xargsOptions = newOptions("0eiloprtx", "adEILnPs", "null no-run-if-empty verbose interactive exit open-tty show-limits arg-file= delimiter= eof[= replace[= max-lines[= max-args= max-procs= max-chars= process-slot-var=")
 
 const xargsReads = "0 r t x d I L n P s null no-run-if-empty verbose exit delimiter max-args max-procs max-chars"
 
-// xargs judges xargs, which adds words from its input to a command or inserts them into it. It is
+// judgeXargs judges xargs, which adds words from its input to a command or inserts them into it. It is
 // read-only if the command would be, whatever the words.
-func (w *walker) xargs(args []arg) bool {
-	fs, rest, ok := xargsOptions.lead(args[1:])
+func (w *walker) judgeXargs(args []arg) bool {
+	fs, rest, ok := xargsOptions.parseLeading(args[1:])
 	if !ok {
-		w.unknown("the command that xargs runs is unknown", joined(args))
-		rest = operandsOnly(rest)
+		w.addUnknown("the command that xargs runs is unknown", joinWords(args))
+		rest = dropOptions(rest)
 	}
-	only := ok && literals(args) && harmless(fs, xargsReads) && fewAtOnce(fs) && (len(rest) == 0 || readsAnything(rest))
-	w.apart(func() {
+	only := ok && allLiteral(args) && allHarmless(fs, xargsReads) && isBoundedParallel(fs) && (len(rest) == 0 || alwaysReads(rest))
+	w.judgeSubshell(func() {
 		if len(rest) == 0 {
 			return
 		}
@@ -117,55 +117,57 @@ func (w *walker) xargs(args []arg) bool {
 			switch f.name {
 			case "I", "i", "replace":
 				mark := f.value.text
-				if !f.given {
+				if !f.hasValue {
 					mark = "{}"
 				}
-				w.either(rest, filled(rest, mark))
+				w.judgeEither(rest, markUnknown(rest, mark))
 				return
 			}
 		}
-		w.either(rest, withMore(rest))
+		w.judgeEither(rest, withUnknownArgs(rest))
 	})
 	return only
 }
 
-// mostAtOnce is the maximum number of parallel processes for a read-only command.
-const mostAtOnce = 64
+// maxParallel is the maximum number of parallel processes for a read-only command.
+const maxParallel = 64
 
-// fewAtOnce reports whether xargs runs at most mostAtOnce processes: one for each word would be unbounded.
-func fewAtOnce(fs []found) bool {
-	return !slices.ContainsFunc(fs, func(f found) bool {
+// isBoundedParallel reports whether xargs runs at most maxParallel processes: one for each word would be unbounded.
+func isBoundedParallel(fs []parsedOption) bool {
+	return !slices.ContainsFunc(fs, func(f parsedOption) bool {
 		n, err := strconv.Atoi(f.value.text)
-		return (f.name == "P" || f.name == "max-procs") && (err != nil || n < 1 || n > mostAtOnce)
+		return (f.name == "P" || f.name == "max-procs") && (err != nil || n < 1 || n > maxParallel)
 	})
 }
 
-// readsAnything reports whether a command only reads, whatever its words.
-func readsAnything(args []arg) bool {
-	return len(args) > 0 && literals(args) && free.has(base(args[0].text)) && properName(args[0].text)
+// alwaysReads reports whether a command only reads, whatever its words.
+func alwaysReads(args []arg) bool {
+	return len(args) > 0 && allLiteral(args) && freeReaders.has(programName(args[0].text)) && isSystemProgram(args[0].text)
 }
 
-// either judges a command with two possible forms; the first is the one recorded.
-func (w *walker) either(args, other []arg) {
+// judgeEither judges a command with two possible forms; the first is the one recorded.
+func (w *walker) judgeEither(args, other []arg) {
 	at := len(w.report.Simple)
-	w.run(args)
+	w.judgeCommand(args)
 	n := len(w.report.Simple)
-	w.run(other)
+	w.judgeCommand(other)
 	w.report.Simple = w.report.Simple[:n]
 	if at < n {
-		w.report.Simple[at].Fed = true
+		w.report.Simple[at].AddsArgs = true
 	}
 }
 
-// withMore returns a command with more words of unknown value.
-func withMore(args []arg) []arg { return append(slices.Clone(args), arg{text: "…", known: vague}) }
+// withUnknownArgs returns a command with more words of unknown value.
+func withUnknownArgs(args []arg) []arg {
+	return append(slices.Clone(args), arg{text: "…", certainty: vague})
+}
 
-// filled marks the words that will contain something unknown.
-func filled(args []arg, mark string) []arg {
+// markUnknown marks the words that will contain something unknown.
+func markUnknown(args []arg, mark string) []arg {
 	as := slices.Clone(args)
 	for i, a := range as {
 		if mark != "" && strings.Contains(a.text, mark) {
-			as[i].known = max(a.known, vague)
+			as[i].certainty = max(a.certainty, vague)
 		}
 	}
 	return as

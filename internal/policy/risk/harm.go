@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// harms are irreversible actions of well-known programs, or actions that send data to others. A row
+// harmRows are irreversible actions of well-known programs, or actions that send data to others. A row
 // names programs, then the words of such an action: plain words in this order, perhaps with others
 // between them; options anywhere. "|" separates alternatives, a star matches the rest of a word, "~"
 // matches inside a word. The first matching row decides, so rows that only send data come last.
-var harms = []struct{ why, rows string }{
+var harmRows = []struct{ why, rows string }{
 	{"destroys or changes running infrastructure", `
 		terraform|tofu|terragrunt destroy
 		terraform|tofu|terragrunt apply -auto-approve|-destroy
@@ -150,19 +150,19 @@ var harms = []struct{ why, rows string }{
 // A harm is one parsed row.
 type harm struct {
 	words, options [][]string
-	why            string
+	reason         string
 }
 
-// harmful are the rows by program; a program ending in a star matches by prefix.
-var harmful = sync.OnceValue(func() map[string][]harm {
+// harmsByProgram are the rows by program; a program ending in a star matches by prefix.
+var harmsByProgram = sync.OnceValue(func() map[string][]harm {
 	all := make(map[string][]harm)
-	for _, h := range harms {
+	for _, h := range harmRows {
 		for row := range strings.Lines(h.rows) {
 			fields := strings.Split(strings.TrimSpace(row), " ")
 			if fields[0] == "" {
 				continue
 			}
-			one := harm{why: h.why}
+			one := harm{reason: h.why}
 			rest := fields[1:]
 			if len(rest) > 0 && strings.HasPrefix(rest[0], "~") { // the content of a word, including spaces
 				rest = []string{strings.Join(rest, " ")}
@@ -182,8 +182,8 @@ var harmful = sync.OnceValue(func() map[string][]harm {
 	return all
 })
 
-// telling are the words that announce by themselves, for any program, something irreversible.
-var telling = words("delete destroy terminate purge wipe drop revoke unpublish publish deploy")
+// irreversibleWords are the words that announce by themselves, for any program, something irreversible.
+var irreversibleWords = wordList("delete destroy terminate purge wipe drop revoke unpublish publish deploy")
 
 func (h harm) matches(args []arg) bool {
 	for _, any := range h.options {
@@ -218,7 +218,7 @@ func (h harm) matches(args []arg) bool {
 // isOption reports whether a word is one of the options, with any number
 // of dashes, with a value, abbreviated, or as a combined letter.
 func isOption(a arg, any []string) bool {
-	if !a.option() {
+	if !a.isOption() {
 		return false
 	}
 	name, _, _ := strings.Cut(strings.TrimLeft(a.text, "-"), "=")
@@ -236,21 +236,21 @@ func isOption(a arg, any []string) bool {
 	})
 }
 
-// senders are the programs whose harm depends on more than single words.
-var senders func() map[string]func(*walker, []arg)
+// senderHandlers are the programs whose harm depends on more than single words.
+var senderHandlers func() map[string]func(*walker, []arg)
 
-func init() { senders = sync.OnceValue(allSenders) } // these functions refer back to the table
+func init() { senderHandlers = sync.OnceValue(allSenders) } // these functions refer back to the table
 
 func allSenders() map[string]func(*walker, []arg) {
-	posts, copies := asksIf(sendsData, postsMore), asksIf(sendsData, copiesFar)
-	lookUp := asksIf(sendsData, func(args []arg) bool { return !literals(args) }) // a name made of data carries the data to a name server
+	posts, copies := approveIf(sendsData, postsMore), approveIf(sendsData, copiesToRemote)
+	lookUp := approveIf(sendsData, func(args []arg) bool { return !allLiteral(args) }) // a name made of data carries the data to a name server
 	return map[string]func(*walker, []arg){
-		"curl": (*walker).curl, "wget": (*walker).wget, "http": posts, "https": posts, "xh": posts, "rsync": copies,
-		"ssh":    asksIf("runs on another machine", func(args []arg) bool { return len(args) != 2 || !args[1].is("-V") }),
-		"docker": (*walker).mounts, "podman": (*walker).mounts, "nerdctl": (*walker).mounts,
+		"curl": (*walker).judgeCurl, "wget": (*walker).judgeWget, "http": posts, "https": posts, "xh": posts, "rsync": copies,
+		"ssh":    approveIf("runs on another machine", func(args []arg) bool { return len(args) != 2 || !args[1].isOneOf("-V") }),
+		"docker": (*walker).judgeMounts, "podman": (*walker).judgeMounts, "nerdctl": (*walker).judgeMounts,
 		"dig": lookUp, "nslookup": lookUp, "host": lookUp, "drill": lookUp, "getent": lookUp,
 		"ping": lookUp, "ping6": lookUp, "traceroute": lookUp, "whois": lookUp, "resolvectl": lookUp,
-		"touch": (*walker).makes, "mkdir": (*walker).makes, "mkfifo": (*walker).makes, "sed": (*walker).inPlace, "perl": (*walker).inPlace, "unzip": (*walker).unpacks,
+		"touch": (*walker).judgeCreate, "mkdir": (*walker).judgeCreate, "mkfifo": (*walker).judgeCreate, "sed": (*walker).judgeInPlace, "perl": (*walker).judgeInPlace, "unzip": (*walker).judgeUnpack,
 	}
 }
 
@@ -261,8 +261,8 @@ const (
 	sendsData = "sends data to another machine"
 )
 
-// curl judges curl, which sends with a body, an upload, an explicit method, or a config file.
-func (w *walker) curl(args []arg) {
+// judgeCurl judges curl, which sends with a body, an upload, an explicit method, or a config file.
+func (w *walker) judgeCurl(args []arg) {
 	for i, a := range args[1:] {
 		name, value, has := strings.Cut(a.text, "=")
 		long := strings.HasPrefix(a.text, "--")
@@ -270,28 +270,28 @@ func (w *walker) curl(args []arg) {
 			value = args[i+2].text
 		}
 		// A variable's value becomes part of an address.
-		sends := a.known == vague && strings.Contains(a.text, "://") && !toThisMachine(a.text)
+		sends := a.certainty == vague && strings.Contains(a.text, "://") && !isLocalAddress(a.text)
 		switch {
 		case long && isOption(arg{text: name}, []string{"--data*", "--form*", "--upload-file", "--json", "--config", "--mail*", "--quote", "--url-query", "--variable", "--netrc*", "--cookie"}),
-			!long && a.option() && curlSends(a.text[1:]), strings.HasPrefix(a.text, "@"), strings.HasPrefix(a.text, "<@"):
+			!long && a.isOption() && curlSends(a.text[1:]), strings.HasPrefix(a.text, "@"), strings.HasPrefix(a.text, "<@"):
 			sends = true
-		case long && isOption(arg{text: name}, []string{"--request"}), a.is("-X"):
+		case long && isOption(arg{text: name}, []string{"--request"}), a.isOneOf("-X"):
 			method := strings.ToUpper(value)
 			sends = sends || method != "GET" && method != "HEAD"
-		case long && isOption(arg{text: name}, []string{"--header"}), a.is("-H"):
+		case long && isOption(arg{text: name}, []string{"--header"}), a.isOneOf("-H"):
 			sends = sends || strings.HasPrefix(value, "@")
 		}
 		if sends {
-			w.find(Approve, sendsData, joined(args))
+			w.addFinding(Approve, sendsData, joinWords(args))
 		}
-		if a.is("-o", "--output", "-D", "--dump-header", "-c", "--cookie-jar", "--trace", "--trace-ascii", "--stderr", "--hsts", "--alt-svc", "--etag-save") && i+2 < len(args) {
-			w.writes(args[i+2], true)
+		if a.isOneOf("-o", "--output", "-D", "--dump-header", "-c", "--cookie-jar", "--trace", "--trace-ascii", "--stderr", "--hsts", "--alt-svc", "--etag-save") && i+2 < len(args) {
+			w.judgeWrite(args[i+2], true)
 		}
 	}
 }
 
-// toThisMachine reports whether an address, of which parts may be unknown, is on this machine.
-func toThisMachine(address string) bool {
+// isLocalAddress reports whether an address, of which parts may be unknown, is on this machine.
+func isLocalAddress(address string) bool {
 	_, rest, _ := strings.Cut(address, "://")
 	return !strings.Contains(rest, "@") && slices.ContainsFunc([]string{"localhost", "127.0.0.1", "[::1]"}, func(host string) bool {
 		after, ok := strings.CutPrefix(rest, host)
@@ -317,37 +317,37 @@ func curlSends(letters string) bool {
 	return false
 }
 
-func (w *walker) wget(args []arg) {
+func (w *walker) judgeWget(args []arg) {
 	for i, a := range args[1:] {
-		if isOption(a, []string{"--post-data", "--post-file", "--body-data", "--body-file", "--method", "--execute", "--config", "--use-askpass", "--input-file"}) && strings.HasPrefix(a.text, "--") || a.is("-e", "-i") {
-			w.find(Approve, sendsData, joined(args))
+		if isOption(a, []string{"--post-data", "--post-file", "--body-data", "--body-file", "--method", "--execute", "--config", "--use-askpass", "--input-file"}) && strings.HasPrefix(a.text, "--") || a.isOneOf("-e", "-i") {
+			w.addFinding(Approve, sendsData, joinWords(args))
 		}
-		if a.is("-O", "--output-document", "-o", "--output-file", "-a", "-P") && i+2 < len(args) {
-			w.writes(args[i+2], true)
+		if a.isOneOf("-O", "--output-document", "-o", "--output-file", "-a", "-P") && i+2 < len(args) {
+			w.judgeWrite(args[i+2], true)
 		}
 	}
 }
 
 // postsMore reports whether operands follow the address; they are sent.
 func postsMore(args []arg) bool {
-	operands := operandsOnly(args[1:])
-	return len(operands) > 1 && !operands[0].is("GET", "HEAD", "get", "head") || len(operands) > 2
+	operands := dropOptions(args[1:])
+	return len(operands) > 1 && !operands[0].isOneOf("GET", "HEAD", "get", "head") || len(operands) > 2
 }
 
-// copiesFar reports whether an operand is on another machine.
-func copiesFar(args []arg) bool {
-	return slices.ContainsFunc(operandsOnly(args[1:]), func(a arg) bool {
+// copiesToRemote reports whether an operand is on another machine.
+func copiesToRemote(args []arg) bool {
+	return slices.ContainsFunc(dropOptions(args[1:]), func(a arg) bool {
 		host, _, far := strings.Cut(a.text, ":")
 		return far && host != "" && !strings.Contains(host, "/") || strings.HasPrefix(a.text, "rsync://")
 	})
 }
 
-// mounts judges host folders that a container gets.
-func (w *walker) mounts(args []arg) {
+// judgeMounts judges host folders that a container gets.
+func (w *walker) judgeMounts(args []arg) {
 	for i, a := range args {
 		source, given := "", false
 		switch {
-		case i > 0 && args[i-1].is("-v", "--volume", "--mount"):
+		case i > 0 && args[i-1].isOneOf("-v", "--volume", "--mount"):
 			source, given = a.text, true
 		case strings.HasPrefix(a.text, "--volume="), strings.HasPrefix(a.text, "--mount="):
 			_, source, given = strings.Cut(a.text, "=")
@@ -365,42 +365,42 @@ func (w *walker) mounts(args []arg) {
 			}
 		}
 		source, _, _ = strings.Cut(source, ":")
-		if far := strings.HasPrefix(source, "/") || strings.HasPrefix(source, "~") || strings.Contains(source, ".."); far && slices.ContainsFunc(w.places(arg{text: source, home: true}), w.leadsOutside) {
-			w.find(Approve, "gives a container access to the machine", joined(args))
+		if far := strings.HasPrefix(source, "/") || strings.HasPrefix(source, "~") || strings.Contains(source, ".."); far && slices.ContainsFunc(w.possiblePaths(arg{text: source, hasTilde: true}), w.isOutside) {
+			w.addFinding(Approve, "gives a container access to the machine", joinWords(args))
 		}
 	}
 }
 
-func (w *walker) makes(args []arg) {
-	for _, a := range operandsOnly(args[1:]) {
-		w.lands(a)
+func (w *walker) judgeCreate(args []arg) {
+	for _, a := range dropOptions(args[1:]) {
+		w.judgeDestination(a)
 	}
 }
 
-// inPlace judges the files that a stream editor changes in place.
-func (w *walker) inPlace(args []arg) {
+// judgeInPlace judges the files that a stream editor changes in place.
+func (w *walker) judgeInPlace(args []arg) {
 	if slices.ContainsFunc(args[1:], func(a arg) bool {
-		return strings.HasPrefix(a.text, "-i") || strings.HasPrefix(a.text, "--in-place") || a.option() && a.text[1] != '-' && strings.Contains(a.text, "i")
+		return strings.HasPrefix(a.text, "-i") || strings.HasPrefix(a.text, "--in-place") || a.isOption() && a.text[1] != '-' && strings.Contains(a.text, "i")
 	}) {
-		w.makes(args)
+		w.judgeCreate(args)
 	}
 }
 
-func (w *walker) unpacks(args []arg) {
+func (w *walker) judgeUnpack(args []arg) {
 	if i := indexOf(args, "-d"); i > 0 && i+1 < len(args) {
-		w.lands(args[i+1])
+		w.judgeDestination(args[i+1])
 	}
 }
 
-// lands judges a path that a command may change by what it belongs to.
-func (w *walker) lands(a arg) {
-	if !a.exact() {
+// judgeDestination judges a path that a command may change by what it belongs to.
+func (w *walker) judgeDestination(a arg) {
+	if !a.isExact() {
 		return
 	}
-	for _, p := range w.places(a) {
-		if what := w.facts.protected(p); what != "" {
+	for _, p := range w.possiblePaths(a) {
+		if what := w.facts.protectedReason(p); what != "" {
 			w.report.Writes = append(w.report.Writes, p)
-			w.find(Approve, "writes to "+what, p)
+			w.addFinding(Approve, "writes to "+what, p)
 		}
 	}
 }

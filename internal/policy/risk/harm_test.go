@@ -228,14 +228,14 @@ func TestWhatSteersOthersIsProtected(t *testing.T) {
 		devbox.json shell.nix replit.nix .gitpod/automations.yaml .aiassistant/rules/a.md .continuerc.json .trunk/trunk.yaml .pdbrc.py omnisharp.json a.csproj.user ansible.cfg .air.toml modd.conf
 		nodemon.json .nodemonrc Guardfile opencode.jsonc .direnv.toml .prototools .ripgreprc sub/.lldbinit-Xcode .goreleaser.yaml .cargo/env
 		.coder/config.json Jenkinsfile a.code-workspace .circleci/config.yml x\.git\config .g` + "\u200c" + `it/config .kiro/x .zed/settings.json /etc/sudoers.d/x /home/me/.ssh/authorized_keys ~/.local/bin/x .mvn/jvm.config conf/.exrc`) {
-		if risk.Protected(p) == "" {
+		if risk.ProtectedReason(p) == "" {
 			t.Errorf("%s is not protected", p)
 		}
 	}
 	for _, p := range strings.Fields(`node_modules/x/index.js .venv/lib/x.py src/hg/x docs/codeowners.md bin/x README.md src/agents.go Makefile package.json .editorconfig .gitignore .github/ISSUE_TEMPLATE.md github/workflows/x docs/claude.html main.go .dockerignore Dockerfile
 		src/head/x.tsx head.tsx mise/x src/erlang.go docs/launch.md bazel/BUILD run/a.run.xml x.proto flake.nix jest.config.js llms.txt .prettierrc .gitkeep platform/x
 		git/config coder/x etc/profile src/etc/sudoers tsconfig.json .eslintrc.json cargo/config go.mod .config/x vscode/a`) {
-		if what := risk.Protected(p); what != "" {
+		if what := risk.ProtectedReason(p); what != "" {
 			t.Errorf("%s counts as %s", p, what)
 		}
 	}

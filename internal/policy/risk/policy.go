@@ -12,43 +12,43 @@ import (
 // New returns the policy for what a call would do, apart from the user's rules:
 // commands by what they would run, writes by where they would go. Every approval it
 // asks for is needed each time. It also knows which commands only read.
-func New(facts Facts, vouched Vouched) policy.Policy { return judgeOf(facts, vouched, true) }
+func New(facts Facts, vouched VouchFunc) policy.Policy { return newPolicy(facts, vouched, true) }
 
-// Vouched reports which risks of a line the user's own rules accept:
+// VouchFunc reports which risks of a line the user's own rules accept:
 // only those that send something out, or all that can be approved.
-type Vouched func(tool string, r Report) (outward, all bool)
+type VouchFunc func(tool string, r Report) (outward, all bool)
 
 // Unchecked returns the policy for a mode without command checks. It
 // still judges writes by file tools, and leaving the sandbox.
-func Unchecked(facts Facts) policy.Policy { return judgeOf(facts, nil, false) }
+func Unchecked(facts Facts) policy.Policy { return newPolicy(facts, nil, false) }
 
-func judgeOf(facts Facts, vouched Vouched, commands bool) policy.Policy {
+func newPolicy(facts Facts, vouched VouchFunc, commands bool) policy.Policy {
 	return policy.Func(func(_ context.Context, c policy.Case) (policy.Opinion, error) {
 		o := policy.Opinion{Verdict: policy.Allow, ReadOnly: len(c.Plan.Effects) > 0 && !c.Plan.Unconfined}
 		for _, e := range c.Plan.Effects {
-			o.ReadOnly = judge(&o, c, e, facts, vouched, commands) && o.ReadOnly
+			o.ReadOnly = judgeEffect(&o, c, e, facts, vouched, commands) && o.ReadOnly
 		}
 		if c.Plan.Sends != "" && commands {
-			object(&o, policy.Ask, "sends "+plain(c.Plan.Sends)+" to another machine")
+			addObjection(&o, policy.Ask, "sends "+plainText(c.Plan.Sends)+" to another machine")
 		}
 		for _, name := range c.Plan.Executable {
 			if commands {
-				object(&o, policy.Ask, "makes a file executable: "+plain(name))
+				addObjection(&o, policy.Ask, "makes a file executable: "+plainText(name))
 			}
 		}
 		if c.Plan.Unconfined {
-			object(&o, policy.Ask, "runs outside the sandbox: only your own permissions limit what it can change")
+			addObjection(&o, policy.Ask, "runs outside the sandbox: only your own permissions limit what it can change")
 		}
 		o.ReadOnly = o.ReadOnly && o.Verdict == policy.Allow
 		return o, nil
 	})
 }
 
-// judge adds the objections to an effect and reports whether it only reads.
-func judge(o *policy.Opinion, c policy.Case, e tool.Effect, facts Facts, vouched Vouched, commands bool) (reads bool) {
+// judgeEffect adds the objections to an effect and reports whether it only reads.
+func judgeEffect(o *policy.Opinion, c policy.Case, e tool.Effect, facts Facts, vouched VouchFunc, commands bool) (reads bool) {
 	switch e.Kind {
 	case tool.Exec:
-		r, ok := Of(c.Plan, e.Target)
+		r, ok := ReportOf(c.Plan, e.Target)
 		if !ok {
 			r = Analyse(e.Target, facts)
 		}
@@ -60,14 +60,14 @@ func judge(o *policy.Opinion, c policy.Case, e tool.Effect, facts Facts, vouched
 			if !commands {
 				break
 			}
-			if f.Level == Approve && all || f.Outward() && outward {
+			if f.Level == Approve && all || f.IsOutward() && outward {
 				continue
 			}
 			why := f.String()
 			if !strings.HasPrefix(f.Text, policyName) {
 				why = policyName + ": " + why
 			}
-			object(o, [...]policy.Verdict{None: policy.Allow, Approve: policy.Ask, Block: policy.Deny}[f.Level], why)
+			addObjection(o, [...]policy.Verdict{None: policy.Allow, Approve: policy.Ask, Block: policy.Deny}[f.Level], why)
 		}
 		return r.ReadOnly
 	case tool.Write:
@@ -75,8 +75,8 @@ func judge(o *policy.Opinion, c policy.Case, e tool.Effect, facts Facts, vouched
 		if !path.IsAbs(at) && facts.Cwd != "" {
 			at = path.Join(facts.Cwd, at)
 		}
-		if what := facts.protected(at); what != "" {
-			object(o, policy.Ask, "writes to "+what+": "+plain(e.Target))
+		if what := facts.protectedReason(at); what != "" {
+			addObjection(o, policy.Ask, "writes to "+what+": "+plainText(e.Target))
 		}
 	case tool.Read:
 		return true
@@ -88,16 +88,16 @@ func judge(o *policy.Opinion, c policy.Case, e tool.Effect, facts Facts, vouched
 // policyName begins the reason for every command that needs approval.
 const policyName = "matches dangerous command policy"
 
-func object(o *policy.Opinion, v policy.Verdict, why string) {
+func addObjection(o *policy.Opinion, v policy.Verdict, why string) {
 	o.Verdict = min(o.Verdict, v)
 	o.Reasons = append(o.Reasons, policy.Reason{By: "risk", Text: why})
 }
 
-// Of returns the report on a command line from a plan.
-func Of(p tool.Plan, command string) (Report, bool) {
+// ReportOf returns the report on a command line from a plan.
+func ReportOf(p tool.Plan, command string) (Report, bool) {
 	r, ok := p.Line.(Report)
 	return r, ok && r.Command == command
 }
 
-// Written returns the line as written.
-func (r Report) Written() string { return r.Command }
+// Original returns the line as written.
+func (r Report) Original() string { return r.Command }

@@ -54,7 +54,7 @@ func TestThePolicyJudgesByEffects(t *testing.T) {
 		if tt.want == policy.Allow {
 			continue
 		}
-		if len(o.Reasons) == 0 || o.Waivable() || o.Reasons[0].By != "risk" {
+		if len(o.Reasons) == 0 || o.IsWaivable() || o.Reasons[0].By != "risk" {
 			t.Errorf("%v: reasons %v must be there and not be waived for good", tt.effect, o.Reasons)
 		}
 	}
@@ -151,7 +151,7 @@ func TestWhatOnlyReadsRunsWithTheHelpersOfARepositoryOff(t *testing.T) {
 		{"git com\\\nmit", "git commit", 0},
 	} {
 		r := risk.Analyse(tt.command, f)
-		if got := r.Runs(); got != tt.runs {
+		if got := r.ShellLine(); got != tt.runs {
 			t.Errorf("%q runs as %q, want %q", tt.command, got, tt.runs)
 		}
 		env := strings.Join(r.Environ([]string{"A=b", "GIT_DIR=x"}), " ")
@@ -176,7 +176,7 @@ func BenchmarkAnalyse(b *testing.B) {
 		})
 	}
 	b.Run("table", func(b *testing.B) {
-		rows, f := commands(b), facts()
+		rows, f := commandVars(b), facts()
 		b.ReportAllocs()
 		i := 0
 		for b.Loop() {

@@ -2,19 +2,19 @@ package risk
 
 import "mvdan.cc/sh/v3/syntax"
 
-// Read analyses a line as bash would run it, for callers that need
+// Inspect analyses a line as bash would run it, for callers that need
 // its programs and their connections, and not whether it may run.
-func Read(line string) Report { return Analyse(line, Facts{Bash: true}) }
+func Inspect(line string) Report { return Analyse(line, Facts{Bash: true}) }
 
-// Place is the position of a command in its line: who starts it, and what it is connected to.
-type Place struct {
-	By      Starter
-	Input   bool // it reads a pipe, a file or text in the line
-	Output  bool // its output goes to a pipe, a file or into the line
-	Writes  bool // one of its redirections may change a file
-	Decides bool // the line fails if it fails
-	// Given are the variables set for it alone.
-	Given []string
+// Position is the position of a command in its line: who starts it, and what it is connected to.
+type Position struct {
+	StartedBy     Starter
+	Input         bool // it reads a pipe, a file or text in the line
+	Output        bool // its output goes to a pipe, a file or into the line
+	Writes        bool // one of its redirections may change a file
+	DecidesResult bool // the line fails if it fails
+	// Vars are the variables set for it alone.
+	Vars []string
 }
 
 // Starter is who starts a command.
@@ -22,19 +22,19 @@ type Starter uint8
 
 // The starters, from the least to the most certain.
 const (
-	Another Starter = iota // a program that may start it, or start it elsewhere
-	Wrapper                // a program that only starts it: timeout, or a shell with text after -c
-	Line                   // the line itself
+	StartedByOther   Starter = iota // a program that may start it, or start it elsewhere
+	StartedByWrapper                // a program that only starts it: timeout, or a shell with text after -c
+	StartedByLine                   // the line itself
 )
 
-// in returns the place of a statement within p.
-func (p Place) in(s *syntax.Stmt) Place {
+// forStmt returns the place of a statement within p.
+func (p Position) forStmt(s *syntax.Stmt) Position {
 	p.Writes = false
 	switch s.Cmd.(type) {
 	case *syntax.CallExpr, *syntax.BinaryCmd, *syntax.Block, *syntax.Subshell, *syntax.TimeClause:
-		p.Decides = p.Decides && !s.Negated && !s.Background
+		p.DecidesResult = p.DecidesResult && !s.Negated && !s.Background
 	default:
-		p.Decides = false
+		p.DecidesResult = false
 	}
 	for _, r := range s.Redirs {
 		switch r.Op {
@@ -51,34 +51,34 @@ func (p Place) in(s *syntax.Stmt) Place {
 	return p
 }
 
-// standing is the walker's position in the line.
-type standing struct {
-	place    Place // of the current command
-	behind   int   // nested commands of the line that start it
-	doubtful int   // those of them that may not start it
+// walkPosition is the walker's position in the line.
+type walkPosition struct {
+	position  Position // of the current command
+	starters  int      // nested commands of the line that start it
+	uncertain int      // those of them that may not start it
 }
 
-// here returns the place of the current command.
-func (s standing) here() Place {
+// current returns the place of the current command.
+func (s walkPosition) current() Position {
 	switch {
-	case s.doubtful > 0:
-		s.place.By = Another
-	case s.behind > 0:
-		s.place.By = Wrapper
+	case s.uncertain > 0:
+		s.position.StartedBy = StartedByOther
+	case s.starters > 0:
+		s.position.StartedBy = StartedByWrapper
 	default:
-		s.place.By = Line
+		s.position.StartedBy = StartedByLine
 	}
-	return s.place
+	return s.position
 }
 
-// passing are the programs that only run another one, with their own input and output.
-var passing = words("env command exec nice ionice time timeout stdbuf")
+// passThrough are the programs that only run another one, with their own input and output.
+var passThrough = wordList("env command exec nice ionice time timeout stdbuf")
 
-// surely judges what a shell certainly runs.
-func (w *walker) surely(judge func()) {
-	w.doubtful--
+// judgeCertain judges what a shell certainly runs.
+func (w *walker) judgeCertain(judge func()) {
+	w.uncertain--
 	judge()
-	w.doubtful++
+	w.uncertain++
 }
 
 // changesOnlyShell reports whether statements only change the
@@ -100,7 +100,7 @@ func changesOnlyShell(stmts []*syntax.Stmt) bool {
 			return len(c.Assigns) > 0
 		}
 		name := c.Args[0].Lit()
-		return name == "cd" || len(c.Args) > 1 && words("pushd popd unset umask").has(name)
+		return name == "cd" || len(c.Args) > 1 && wordList("pushd popd unset umask").has(name)
 	}
 	return false
 }

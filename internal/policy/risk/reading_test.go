@@ -34,12 +34,12 @@ func TestPlacesOfCommandsInALine(t *testing.T) {
 		"PAGER=less git log":            "less:another decides, git:line decides",
 	} {
 		var got []string
-		for _, c := range Read(line).Simple {
-			s := c.Name + ":" + []string{Another: "another", Wrapper: "wrapper", Line: "line"}[c.By]
+		for _, c := range Inspect(line).Simple {
+			s := c.Name + ":" + []string{StartedByOther: "another", StartedByWrapper: "wrapper", StartedByLine: "line"}[c.StartedBy]
 			for _, f := range []struct {
 				is   bool
 				name string
-			}{{c.Input, " input"}, {c.Output, " output"}, {c.Writes, " writes"}, {c.Decides, " decides"}} {
+			}{{c.Input, " input"}, {c.Output, " output"}, {c.Writes, " writes"}, {c.DecidesResult, " decides"}} {
 				if f.is {
 					s += f.name
 				}

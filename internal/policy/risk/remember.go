@@ -8,16 +8,16 @@ import (
 	"coder/internal/policy"
 )
 
-// forgettable reports whether a command's name alone never allows it: its words alone decide what it does.
-func forgettable(c Command) bool {
-	name := family(base(c.Name))
+// neverRemembered reports whether a command's name alone never allows it: its words alone decide what it does.
+func neverRemembered(c Command) bool {
+	name := programFamily(programName(c.Name))
 	_, wraps := wrappers()[name]
-	_, harms := dangerous()[name]
-	return c.Name == "" || c.Wraps || c.local || wraps || harms || shells.has(name) || interpreters.has(name) || anything.has(name)
+	_, harms := dangerousCommands()[name]
+	return c.Name == "" || c.IsWrapper || c.isLocal || wraps || harms || shellNames.has(name) || interpreterNames.has(name) || commandRunners.has(name)
 }
 
-// anything are the other commands that run their arguments.
-var anything = words("git env command exec eval xargs gxargs parallel trap alias source . hash enable su runuser sg flock script watch ssh at batch " +
+// commandRunners are the other commands that run their arguments.
+var commandRunners = wordList("git env command exec eval xargs gxargs parallel trap alias source . hash enable su runuser sg flock script watch ssh at batch " +
 	"awk gawk mawk nawk expect screen tmux vim vi nvim gvim view vimdiff ed ex emacs emacsclient nsenter firejail proxychains torsocks rsh systemctl loginctl " +
 	"bwrap gdb gdbserver lldb cgdb rr perf dtrace bpftrace heaptrack systemd-nspawn start-stop-daemon dbus-launch xterm ip ifconfig route service sysctl " +
 	"kubectl helm terraform tofu pulumi docker docker-compose podman nerdctl buildah oc lxc incus virsh vagrant ansible ansible-playbook minikube " +
@@ -30,14 +30,14 @@ func MatchPattern(pattern string, c Command) bool {
 		return pattern == "*"
 	}
 	text := c.String()
-	if bare, ok := strings.CutSuffix(pattern, " *"); ok && matches(bare, text) {
+	if bare, ok := strings.CutSuffix(pattern, " *"); ok && matchStars(bare, text) {
 		return true
 	}
-	return matches(pattern, text)
+	return matchStars(pattern, text)
 }
 
-// matches compares the pieces between the stars from left to right.
-func matches(pattern, text string) bool {
+// matchStars compares the pieces between the stars from left to right.
+func matchStars(pattern, text string) bool {
 	pieces := strings.Split(pattern, "*")
 	if len(pieces) == 1 {
 		return pattern == text
@@ -74,7 +74,7 @@ func (ps Patterns) Verdict(r Report) (v policy.Verdict, pattern string, ok bool)
 		v, ok = ps["*"]
 		return v, "*", ok
 	}
-	vouched := !r.Substituted && !r.Unknown && !r.Redirected && len(r.Sets) == 0
+	vouched := !r.Substituted && !r.Unknown && !r.Redirected && len(r.SetVars) == 0
 	v = policy.Allow
 	for _, c := range r.Simple {
 		p, found := ps.longest(func(p string) bool { return MatchPattern(p, c) })
@@ -104,12 +104,12 @@ func (c Command) Matches(pattern string) bool {
 		return true
 	}
 	plain := c
-	plain.Name = base(c.Name)
+	plain.Name = programName(c.Name)
 	if plain.Name == "git" {
 		args := c.Args
 		for len(args) > 0 && strings.HasPrefix(args[0], "-") {
 			n := 1
-			if gitTakes.has(args[0]) {
+			if gitValueOptions.has(args[0]) {
 				n = min(2, len(args))
 			}
 			args = args[n:]
@@ -119,8 +119,8 @@ func (c Command) Matches(pattern string) bool {
 	return MatchPattern(pattern, plain)
 }
 
-// gitTakes are git's options before the subcommand that take the next word as their value.
-var gitTakes = words("-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source")
+// gitValueOptions are git's options before the subcommand that take the next word as their value.
+var gitValueOptions = wordList("-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source")
 
 // longest returns the longest applicable pattern, and among equally long ones the strictest.
 func (ps Patterns) longest(applies func(pattern string) bool) (best string, ok bool) {

@@ -41,12 +41,12 @@ type Facts struct {
 	ReadGit func(dir string) ([]program.Setting, error)
 	// Real returns an absolute path with links resolved, as far as the path exists.
 	Real func(path string) string
-	// Led, which may be nil, reports whether a link in the user's home, or the
+	// IsLinked, which may be nil, reports whether a link in the user's home, or the
 	// user's environment, makes a program use the path for its settings.
-	Led  func(path string) bool
-	Home string // absolute
-	Cwd  string // absolute: where the command would start
-	Bash bool   // bash runs the line; otherwise any shell may
+	IsLinked func(path string) bool
+	Home     string // absolute
+	Cwd      string // absolute: where the command would start
+	Bash     bool   // bash runs the line; otherwise any shell may
 }
 
 func (f Facts) exists(p string) bool   { return f.Exists == nil || f.Exists(p) }
@@ -64,7 +64,7 @@ func (f Facts) real(p string) string {
 	return f.Real(p)
 }
 
-// Report is what a command line would do. There is one for each call, carried on its plan: see [Of].
+// Report is what a command line would do. There is one for each call, carried on its plan: see [ReportOf].
 type Report struct {
 	Command  string // the line as written
 	line     string // the line as parsed; empty if it was not
@@ -84,8 +84,8 @@ type Report struct {
 	// OnlyWrites is set if the line would be read-only without them.
 	Redirects  []string
 	OnlyWrites bool
-	// Sets are the variables it sets that may affect programs; see [Report.MaySet].
-	Sets []string
+	// SetVars are the variables it sets that may affect programs; see [Report.MaySet].
+	SetVars []string
 	// Functions is set if the line defines functions: names may mean something else.
 	Functions bool
 	// OnlyShell is set if it only changes the shell that runs it.
@@ -98,8 +98,8 @@ type Report struct {
 	// known: absolute, or as written if the directory is unknown.
 	Writes, Reads []string
 
-	facts Facts
-	more  bool // it does more than read and redirect
+	facts      Facts
+	hasEffects bool // it does more than read and redirect
 }
 
 // Finding is one objection to running the line.
@@ -109,8 +109,8 @@ type Finding struct {
 	Where string // the part it is about, made safe to show
 }
 
-// Outward reports whether the finding means that the line only sends something out, without local changes.
-func (f Finding) Outward() bool {
+// IsOutward reports whether the finding means that the line only sends something out, without local changes.
+func (f Finding) IsOutward() bool {
 	return f.Level == Approve && (f.Text == publishes || f.Text == sendsData || f.Text == connects)
 }
 
@@ -124,19 +124,19 @@ func (f Finding) String() string {
 // Command is a simple command. Words with values known only at
 // run time are in Args as written, and Exact is false.
 type Command struct {
-	Name  string // as written, without quotes; empty if unknown
-	Args  []string
-	Exact bool
-	Wraps bool // it runs another command, which follows
-	Fed   bool // it gets more words at run time: file names found by another command
+	Name      string // as written, without quotes; empty if unknown
+	Args      []string
+	Exact     bool
+	IsWrapper bool // it runs another command, which follows
+	AddsArgs  bool // it gets more words at run time: file names found by another command
 
 	ReadOnly bool   // it certainly only reads
 	Dir      string // where it runs, absolute; empty if unknown
 	Word     string // its first word; as written if Name is empty
-	Place
+	Position
 
-	git   gitPlaces
-	local bool // a function that the line itself defines
+	git     gitOffsets
+	isLocal bool // a function that the line itself defines
 }
 
 func (c Command) String() string {
@@ -151,7 +151,7 @@ const (
 	maxBrackets = 200      // nesting
 	maxDepth    = 12       // shells within shells
 	maxWork     = 250_000  // judged words of commands, in all readings
-	perCommand  = 8        // extra words that a command counts for
+	commandCost = 8        // extra words that a command counts for
 	maxText     = 1 << 20  // parsed bytes, including shells within shells
 	maxFindings = 64       // per level
 )
@@ -159,32 +159,32 @@ const (
 // Analyse judges a command line for the shell.
 func Analyse(command string, facts Facts) Report {
 	w := &walker{facts: facts, bash: facts.Bash, report: Report{Command: command, ReadOnly: true, facts: facts}}
-	w.place.Decides = true
+	w.position.DecidesResult = true
 	if facts.Cwd == "" {
-		w.lost = true
+		w.dirUnknown = true
 	} else {
 		w.dirs = []string{facts.Cwd}
 	}
-	w.script(command)
+	w.judgeScript(command)
 	// A function that runs itself may do so until the machine runs out of processes.
 	done := make(map[string]bool, len(w.functions))
 	for name := range w.functions {
-		if w.circles(name, done) {
-			w.find(Approve, RunsItself, name)
+		if w.isRecursive(name, done) {
+			w.addFinding(Approve, RecursionFinding, name)
 			break
 		}
 	}
 	w.report.Functions = len(w.functions) > 0
 	for i, c := range w.report.Simple {
-		_, w.report.Simple[i].local = w.functions[c.Name]
+		_, w.report.Simple[i].isLocal = w.functions[c.Name]
 	}
-	if w.calculates && w.holdsCommand {
-		w.unknown("a variable that may run commands when evaluated as an expression", w.report.Command)
+	if w.evaluatesVars && w.holdsCommand {
+		w.addUnknown("a variable that may run commands when evaluated as an expression", w.report.Command)
 	}
 	if len(w.report.Simple) == 0 || w.report.Level > None || w.report.Unknown {
-		w.changes("runs no known command")
+		w.recordEffect("runs no known command")
 	}
-	w.report.OnlyWrites = !w.report.more && len(w.report.Redirects) > 0
+	w.report.OnlyWrites = !w.report.hasEffects && len(w.report.Redirects) > 0
 	return w.report
 }
 
@@ -193,25 +193,25 @@ type walker struct {
 	facts  Facts
 	report Report
 
-	src     string   // the text the current tree was parsed from
-	depth   int      // of nested shells
-	dirs    []string // where the shell may be by now
-	lost    bool     // the shell may be anywhere
-	arrived []string // where the last change of directory leads if it succeeds
-	feed    feed     // the content of standard input
-	bash    bool     // bash runs the current text, not any shell
-	dialect dialect  // what shells read differently in the current tree
-	within  uint     // end of the current substitution; 0 if there is none
-	work    int      // words judged so far
-	parsed  int      // bytes parsed so far
-	bounded int      // while positive, a block counts only as approve
+	src             string   // the text the current tree was parsed from
+	depth           int      // of nested shells
+	dirs            []string // where the shell may be by now
+	dirUnknown      bool     // the shell may be anywhere
+	nextDirs        []string // where the last change of directory leads if it succeeds
+	stdin           stdin    // the content of standard input
+	bash            bool     // bash runs the current text, not any shell
+	dialect         dialect  // what shells read differently in the current tree
+	substitutionEnd uint     // end of the current substitution; 0 if there is none
+	work            int      // words judged so far
+	parsed          int      // bytes parsed so far
+	remoteDepth     int      // while positive, a block counts only as approve
 
-	standing
+	walkPosition
 
-	calculates   bool // it evaluates values of variables as expressions
-	holdsCommand bool // a variable gets text that would run a command there
+	evaluatesVars bool // it evaluates values of variables as expressions
+	holdsCommand  bool // a variable gets text that would run a command there
 
-	asked     []string            // where git's read settings were looked up
+	gitDirs   []string            // where git's read settings were looked up
 	functions map[string][]string // commands run by the line's functions, by function
 	defining  []string            // the functions whose bodies are being judged
 }
@@ -219,70 +219,70 @@ type walker struct {
 // A dialect records which constructs are data to one shell and commands to another.
 type dialect struct{ differs, hides bool }
 
-// script judges text as a shell would run it. If shells of different
+// judgeScript judges text as a shell would run it. If shells of different
 // dialects may disagree on what is a command, both readings count.
-func (w *walker) script(text string) {
+func (w *walker) judgeScript(text string) {
 	w.parsed += len(text)
 	switch {
 	case len(text) > maxCommand:
-		w.unknown("too long to be judged", text)
+		w.addUnknown("too long to be judged", text)
 		return
-	case nesting(text) > maxBrackets:
-		w.unknown("nested too deeply to be judged", text)
+	case nestingDepth(text) > maxBrackets:
+		w.addUnknown("nested too deeply to be judged", text)
 		return
 	case w.depth >= maxDepth, w.parsed > maxText:
-		w.unknown("too many nested shells to be judged", text)
+		w.addUnknown("too many nested shells to be judged", text)
 		return
 	// Parser and shell disagree about some of these, and the user could see something other than what runs.
 	case !utf8.ValidString(text):
-		w.unknown("not valid UTF-8", text)
-	case strings.ContainsFunc(text, deceives):
-		w.unknown("contains control characters", text)
+		w.addUnknown("not valid UTF-8", text)
+	case strings.ContainsFunc(text, isDeceptive):
+		w.addUnknown("contains control characters", text)
 	}
 	text, file, err := parseJoined(text)
 	if err != nil {
-		w.unknown(unreadable(err), text)
+		w.addUnknown(describeParseError(err), text)
 		return
 	}
 	if w.depth == 0 {
 		w.report.line, w.report.OnlyShell = text, changesOnlyShell(file.Stmts)
 	}
-	src, was, within := w.src, w.dialect, w.within
-	w.src, w.dialect, w.within, w.depth = text, dialect{}, 0, w.depth+1
-	dirs, lost := w.dirs, w.lost
-	w.stmts(file.Stmts)
+	src, was, within := w.src, w.dialect, w.substitutionEnd
+	w.src, w.dialect, w.substitutionEnd, w.depth = text, dialect{}, 0, w.depth+1
+	dirs, lost := w.dirs, w.dirUnknown
+	w.walkStmts(file.Stmts)
 	if d := w.dialect; d.differs {
-		after, nowhere := w.dirs, w.lost
-		w.dirs, w.lost = dirs, lost
-		w.changes(otherwiseRead)
+		after, nowhere := w.dirs, w.dirUnknown
+		w.dirs, w.dirUnknown = dirs, lost
+		w.recordEffect(dialectReason)
 		if file, err := parse(text, syntax.LangPOSIX); err == nil {
-			w.stmts(file.Stmts)
+			w.walkStmts(file.Stmts)
 		} else if d.hides {
-			w.unknown(otherwiseRead, text)
+			w.addUnknown(dialectReason, text)
 		}
-		w.dirs, w.lost = union(after, w.dirs), nowhere || w.lost
+		w.dirs, w.dirUnknown = union(after, w.dirs), nowhere || w.dirUnknown
 	}
-	w.src, w.dialect, w.within, w.depth = src, was, within, w.depth-1
+	w.src, w.dialect, w.substitutionEnd, w.depth = src, was, within, w.depth-1
 }
 
-// differs records a construct that not every shell knows; hides means that text to one shell may be a
+// recordDialect records a construct that not every shell knows; hides means that text to one shell may be a
 // command to another. If bash runs the line, its reading applies.
-func (w *walker) differs(hides bool) {
+func (w *walker) recordDialect(hides bool) {
 	if w.bash {
 		return
 	}
-	w.changes(otherwiseRead)
+	w.recordEffect(dialectReason)
 	w.dialect.differs = true
 	w.dialect.hides = w.dialect.hides || hides
 }
 
-const otherwiseRead = "shells may read this differently"
+const dialectReason = "shells may read this differently"
 
-// inShell judges text that another shell runs: bash, or any.
-func (w *walker) inShell(bash bool, judge func()) {
+// judgeInShell judges text that another shell runs: bash, or any.
+func (w *walker) judgeInShell(bash bool, judge func()) {
 	was := w.bash
 	w.bash = bash
-	w.apart(judge)
+	w.judgeSubshell(judge)
 	w.bash = was
 }
 
@@ -296,12 +296,12 @@ func parse(text string, lang syntax.LangVariant) (file *syntax.File, err error) 
 	return syntax.NewParser(syntax.Variant(lang), syntax.KeepComments(true)).Parse(strings.NewReader(text), "")
 }
 
-func (w *walker) find(l Level, text, where string) {
-	if w.bounded > 0 {
+func (w *walker) addFinding(l Level, text, where string) {
+	if w.remoteDepth > 0 {
 		l = min(l, Approve)
 	}
-	w.changes(text)
-	f := Finding{Level: l, Text: text, Where: plain(where)}
+	w.recordEffect(text)
+	f := Finding{Level: l, Text: text, Where: plainText(where)}
 	if slices.Contains(w.report.Findings, f) {
 		return
 	}
@@ -311,27 +311,27 @@ func (w *walker) find(l Level, text, where string) {
 	w.report.Level = max(w.report.Level, l)
 }
 
-func (w *walker) unknown(text, where string) {
+func (w *walker) addUnknown(text, where string) {
 	w.report.Unknown = true
-	w.find(Approve, text, where)
+	w.addFinding(Approve, text, where)
 }
 
-// changes records that the line does more than read, or may, and the first reason.
-func (w *walker) changes(why string) {
-	w.report.more = true
-	w.doesMore(why)
+// recordEffect records that the line does more than read, or may, and the first reason.
+func (w *walker) recordEffect(why string) {
+	w.report.hasEffects = true
+	w.recordNotReadOnly(why)
 }
 
-// doesMore records that the line is not read-only, although it may only write to known files.
-func (w *walker) doesMore(why string) {
+// recordNotReadOnly records that the line is not read-only, although it may only write to known files.
+func (w *walker) recordNotReadOnly(why string) {
 	w.report.ReadOnly = false
 	w.report.Why = cmp.Or(w.report.Why, why, "unknown command")
 }
 
-// anyVariable represents unknown variables in [Report.Sets].
+// anyVariable represents unknown variables in [Report.SetVars].
 const anyVariable = "variables"
 
 // MaySet reports whether the line may set a variable.
 func (r Report) MaySet(name string) bool {
-	return slices.Contains(r.Sets, name) || slices.Contains(r.Sets, anyVariable)
+	return slices.Contains(r.SetVars, name) || slices.Contains(r.SetVars, anyVariable)
 }

@@ -23,7 +23,7 @@ type judged struct {
 
 var signs = strings.NewReplacer("␤", "\n", "␍", "\r", "␛", "\x1b")
 
-func commands(t testing.TB) (rows []judged) {
+func commandVars(t testing.TB) (rows []judged) {
 	for line := range strings.Lines(table) {
 		line = strings.TrimSuffix(line, "\n")
 		if line == "" || line[0] == '#' {
@@ -39,7 +39,7 @@ func commands(t testing.TB) (rows []judged) {
 }
 
 func TestTheTableOfCommands(t *testing.T) {
-	for _, row := range commands(t) {
+	for _, row := range commandVars(t) {
 		r := risk.Analyse(row.command, facts())
 		if r.Level.String() != row.level || r.ReadOnly != row.readOnly {
 			t.Errorf("%q: %v read-only=%v, want %s %v %v", row.command, r.Level, r.ReadOnly, row.level, row.readOnly, r.Findings)
@@ -200,7 +200,7 @@ func TestWhyItIsNotReadOnly(t *testing.T) {
 			t.Errorf("%q: read-only=%v, why %q, want %q", command, r.ReadOnly, r.Why, want)
 		}
 	}
-	for _, row := range commands(t) {
+	for _, row := range commandVars(t) {
 		if r := risk.Analyse(row.command, facts()); r.ReadOnly != (r.Why == "") || strings.ContainsAny(r.Why, "\x1b\n\r") {
 			t.Errorf("%q: read-only=%v, why %q", row.command, r.ReadOnly, r.Why)
 		}
@@ -215,7 +215,7 @@ func TestWhatVariablesHoldMayBeRead(t *testing.T) {
 	}
 	for command, want := range map[string]bool{"find . -exec cat {} +": true, "ls | xargs cat": true, "ls | nice cat": false} {
 		r := risk.Analyse(command, facts())
-		if last := r.Simple[len(r.Simple)-1]; last.Name != "cat" || last.Fed != want {
+		if last := r.Simple[len(r.Simple)-1]; last.Name != "cat" || last.AddsArgs != want {
 			t.Errorf("%q: %+v", command, last)
 		}
 	}
@@ -231,7 +231,7 @@ func TestEveryCommandIsFound(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if !r.Simple[0].Wraps || r.Simple[1].Wraps {
+	if !r.Simple[0].IsWrapper || r.Simple[1].IsWrapper {
 		t.Error("which of them wraps another is not told")
 	}
 	if want := []string{root + "/log"}; !slices.Equal(r.Writes, want) {

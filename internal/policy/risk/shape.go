@@ -12,8 +12,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Dots replaces the irrelevant words in a shape: workspace files, and options that run nothing else.
-const Dots = "…"
+// Ellipsis replaces the irrelevant words in a shape: workspace files, and options that run nothing else.
+const Ellipsis = "…"
 
 // Shapes returns what "always" would remember of a line: each command that does more than read, without
 // the words that can neither run code nor reach elsewhere. Two commands of one shape differ only in
@@ -30,7 +30,7 @@ func Shapes(r Report) ([]string, error) {
 	case len(r.Simple) == 0:
 		return nil, errors.New("it runs no command")
 	}
-	if len(r.Sets) > 0 {
+	if len(r.SetVars) > 0 {
 		return nil, nil
 	}
 	var shapes []string
@@ -38,8 +38,8 @@ func Shapes(r Report) ([]string, error) {
 		if c.ReadOnly {
 			continue
 		}
-		h, _ := habitOf(c)
-		s, ok := r.shape(h, c, true)
+		h, _ := findHabit(c)
+		s, ok := r.buildShape(h, c, true)
 		if !ok {
 			return nil, nil
 		}
@@ -50,22 +50,22 @@ func Shapes(r Report) ([]string, error) {
 	return shapes, nil
 }
 
-// Covered reports whether the line has commands that do more than
+// IsCovered reports whether the line has commands that do more than
 // read, and each has a remembered shape or is in the user's list.
-func Covered(r Report, remembered func(shape string) bool, names []string) bool {
-	if r.Level > None || r.Unknown || r.Substituted || r.Redirected || len(r.Simple) == 0 || len(r.Sets) > 0 {
+func IsCovered(r Report, remembered func(shape string) bool, names []string) bool {
+	if r.Level > None || r.Unknown || r.Substituted || r.Redirected || len(r.Simple) == 0 || len(r.SetVars) > 0 {
 		return false
 	}
 	some := false
 	for _, c := range r.Simple {
-		let := slices.Contains(names, c.Name) && !forgettable(c)
+		let := slices.Contains(names, c.Name) && !neverRemembered(c)
 		if c.ReadOnly && !let {
 			continue
 		}
-		h, _ := habitOf(c)
-		let = let || slices.ContainsFunc(r.wider(h, c), func(s string) bool {
-			wider := strings.Replace(s, strings.Join(h.words, " "), h.within, 1)
-			return remembered(s) || h.within != "" && (remembered(wider) || remembered(wider+" "+Dots))
+		h, _ := findHabit(c)
+		let = let || slices.ContainsFunc(r.widerShapes(h, c), func(s string) bool {
+			wider := strings.Replace(s, strings.Join(h.words, " "), h.broader, 1)
+			return remembered(s) || h.broader != "" && (remembered(wider) || remembered(wider+" "+Ellipsis))
 		})
 		if !let {
 			return false
@@ -75,11 +75,11 @@ func Covered(r Report, remembered func(shape string) bool, names []string) bool 
 	return some
 }
 
-// wider returns the shape of a command and of commands that do at least the same: without its dry-run
+// widerShapes returns the shape of a command and of commands that do at least the same: without its dry-run
 // option, or with another option to change files.
-func (r Report) wider(h habit, c Command) (shapes []string) {
+func (r Report) widerShapes(h habit, c Command) (shapes []string) {
 	add := func(rehearses bool, more ...string) {
-		if s, ok := r.shape(h, c, rehearses, more...); ok {
+		if s, ok := r.buildShape(h, c, rehearses, more...); ok {
 			shapes = append(shapes, s)
 		}
 	}
@@ -91,21 +91,21 @@ func (r Report) wider(h habit, c Command) (shapes []string) {
 	return shapes
 }
 
-// shape returns a command of a habit without the irrelevant words, and with more. It omits a dry-run
+// buildShape returns a command of a habit without the irrelevant words, and with more. It omits a dry-run
 // option unless rehearses. It fails for an unknown command.
-func (r Report) shape(h habit, c Command, rehearses bool, more ...string) (string, bool) {
-	if h.words == nil || !c.Exact || c.local || c.Fed || c.Dir == "" || !r.facts.isInside(c.Dir) {
+func (r Report) buildShape(h habit, c Command, rehearses bool, more ...string) (string, bool) {
+	if h.words == nil || !c.Exact || c.isLocal || c.AddsArgs || c.Dir == "" || !r.facts.isInside(c.Dir) {
 		return "", false
 	}
 	all := append([]string{c.Name}, c.Args[:len(h.words)-1]...)
 	for i, word := range all {
-		all[i] = quoted(word)
+		all[i] = quoteWord(word)
 	}
-	for _, word := range append(r.kept(h, c, rehearses), more...) {
-		all = append(all, quoted(word))
+	for _, word := range append(r.keptWords(h, c, rehearses), more...) {
+		all = append(all, quoteWord(word))
 	}
 	if h.operands != keepAll {
-		all = append(all, Dots)
+		all = append(all, Ellipsis)
 	}
 	s := strings.Join(all, " ")
 	if c.Dir != r.facts.Cwd {
@@ -114,20 +114,20 @@ func (r Report) shape(h habit, c Command, rehearses bool, more ...string) (strin
 	return s, true
 }
 
-// kept returns the relevant words after the known ones: all of them from
+// keptWords returns the relevant words after the known ones: all of them from
 // the first that is neither a harmless option nor a harmless operand.
-func (r Report) kept(h habit, c Command, rehearses bool) (kept []string) {
+func (r Report) keptWords(h habit, c Command, rehearses bool) (kept []string) {
 	rest := c.Args[len(h.words)-1:]
 	for len(rest) > 0 {
 		word := rest[0]
-		if h.rehearse[word] || h.change[word] {
+		if h.dryRun[word] || h.change[word] {
 			if rest = rest[1:]; rehearses || h.change[word] {
 				kept = append(kept, word)
 			}
 			continue
 		}
 		if len(word) > 1 && word[0] == '-' {
-			n := h.lets(rest)
+			n := h.optionLength(rest)
 			if n == 0 {
 				return append(kept, rest...)
 			}
@@ -135,9 +135,9 @@ func (r Report) kept(h habit, c Command, rehearses bool) (kept []string) {
 			continue
 		}
 		switch {
-		case h.operands == freeWords, h.operands == freePaths && r.ordinary(c, word):
-		case h.operands == freeLocal && origin(word) != "":
-			kept = append(kept, origin(word))
+		case h.operands == keepNone, h.operands == keepNonPaths && r.isOrdinary(c, word):
+		case h.operands == keepLocalOrigins && localOrigin(word) != "":
+			kept = append(kept, localOrigin(word))
 		case h.operands == keepAll:
 			kept = append(kept, word)
 		default:
@@ -148,8 +148,8 @@ func (r Report) kept(h habit, c Command, rehearses bool) (kept []string) {
 	return kept
 }
 
-// ordinary reports whether a word names a workspace file that steers no program.
-func (r Report) ordinary(c Command, word string) bool {
+// isOrdinary reports whether a word names a workspace file that steers no program.
+func (r Report) isOrdinary(c Command, word string) bool {
 	file, _, _ := strings.Cut(word, "::") // one test in a file
 	if file == "" || file == "-" || file[0] == '@' /* a file of options */ || strings.HasPrefix(file, "~") || strings.Contains(file, "\\") {
 		return false
@@ -157,21 +157,21 @@ func (r Report) ordinary(c Command, word string) bool {
 	p := file
 	if !path.IsAbs(p) {
 		p = path.Join(c.Dir, strings.TrimSuffix(p, "..."))
-		if !strings.HasPrefix(file, ".") && packages.has(c.Name) {
+		if !strings.HasPrefix(file, ".") && packageTools.has(c.Name) {
 			return false // a third-party package
 		}
 	}
 	if p = path.Clean(p); p == r.facts.Cwd {
 		p = path.Join(p, "x") // the workspace's content counts, whatever its name
 	}
-	return r.facts.isInside(p) && r.facts.isInside(r.facts.real(p)) && r.facts.protected(p) == ""
+	return r.facts.isInside(p) && r.facts.isInside(r.facts.real(p)) && r.facts.protectedReason(p) == ""
 }
 
-// packages are the programs for which a word without a leading dot is a package, not a local folder.
-var packages = words("go staticcheck")
+// packageTools are the programs for which a word without a leading dot is a package, not a local folder.
+var packageTools = wordList("go staticcheck")
 
-// origin returns an address on this machine without its path, or "" for any other word.
-func origin(word string) string {
+// localOrigin returns an address on this machine without its path, or "" for any other word.
+func localOrigin(word string) string {
 	address := word
 	if !strings.Contains(address, "://") {
 		address = "http://" + address
@@ -187,8 +187,8 @@ func origin(word string) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// quoted quotes a word so that its end is visible.
-func quoted(word string) string {
+// quoteWord quotes a word so that its end is visible.
+func quoteWord(word string) string {
 	q, err := syntax.Quote(word, syntax.LangBash)
 	if err != nil {
 		return "'" + word + "'"
@@ -196,99 +196,99 @@ func quoted(word string) string {
 	return q
 }
 
-// operands says which words after a known command a shape keeps.
-type operands uint8
+// operandRule says which words after a known command a shape keeps.
+type operandRule uint8
 
 const (
-	keepAll   operands = iota // all: they decide what runs
-	freePaths                 // all but files and folders of the workspace
-	freeWords                 // none
-	freeLocal                 // addresses of this machine, without their path
+	keepAll          operandRule = iota // all: they decide what runs
+	keepNonPaths                        // all but files and folders of the workspace
+	keepNone                            // none
+	keepLocalOrigins                    // addresses of this machine, without their path
 )
 
-// habits are everyday commands that run only the program itself, or project code that the first words
+// habitRows are everyday commands that run only the program itself, or project code that the first words
 // name. A row has the words that identify the command, where "*" is any one word, and the options that
 // neither run other code nor lead elsewhere; "=" ends those that take a value. After "|" are dry-run
 // options, after a second "|" options that change files: both stay in a shape. A command outside the
 // table is only remembered exactly as written.
-var habits = []struct {
-	operands operands
+var habitRows = []struct {
+	operands operandRule
 	options  string
 	rows     string
 }{
-	{freePaths, goTest, "go test"},
-	{freePaths, "-v -race -tags= -x -a -p= -trimpath -json | -n", "go vet < go test"},
-	{freePaths, "-v -race -tags= -x -a -p= -trimpath | -n", "go build < go test"},
-	{freePaths, "-x | -n", "go fmt"},
-	{freePaths, "-l -d -s -e || -w", "gofmt,goimports,gofumpt"},
+	{keepNonPaths, goTestOptions, "go test"},
+	{keepNonPaths, "-v -race -tags= -x -a -p= -trimpath -json | -n", "go vet < go test"},
+	{keepNonPaths, "-v -race -tags= -x -a -p= -trimpath | -n", "go build < go test"},
+	{keepNonPaths, "-x | -n", "go fmt"},
+	{keepNonPaths, "-l -d -s -e || -w", "gofmt,goimports,gofumpt"},
 	{keepAll, "-v -x", "go mod tidy,go mod verify,go mod download,go mod graph,go mod why,go list,go doc,go version,go work sync"},
-	{freePaths, "-v --verbose --fast --timeout= --new || --fix", "golangci-lint run"},
-	{freePaths, "-checks= -f= -tests= -show-ignored", "staticcheck"},
+	{keepNonPaths, "-v --verbose --fast --timeout= --new || --fix", "golangci-lint run"},
+	{keepNonPaths, "-checks= -f= -tests= -show-ignored", "staticcheck"},
 
-	{freePaths, pytest, "pytest,python -m pytest,python3 -m pytest,uv run pytest,poetry run pytest,pipenv run pytest,pdm run pytest,hatch run pytest"},
+	{keepNonPaths, pytestOptions, "pytest,python -m pytest,python3 -m pytest,uv run pytest,poetry run pytest,pipenv run pytest,pdm run pytest,hatch run pytest"},
 	{keepAll, "-v -q -f -b -c -k= --verbose --quiet --failfast", "python -m unittest,python3 -m unittest"},
-	{freePaths, "--strict --pretty --no-color-output --ignore-missing-imports --show-error-codes", "mypy,python -m mypy,python3 -m mypy,uv run mypy,poetry run mypy,pyright"},
-	{freePaths, "--select= --ignore= -q --quiet --statistics --line-length= -l= --show-fixes | --diff --check | --fix", "ruff check,ruff format,uv run ruff check,uv run ruff format,black,isort,flake8,python -m black,python -m ruff check,python -m flake8"},
+	{keepNonPaths, "--strict --pretty --no-color-output --ignore-missing-imports --show-error-codes", "mypy,python -m mypy,python3 -m mypy,uv run mypy,poetry run mypy,pyright"},
+	{keepNonPaths, "--select= --ignore= -q --quiet --statistics --line-length= -l= --show-fixes | --diff --check | --fix", "ruff check,ruff format,uv run ruff check,uv run ruff format,black,isort,flake8,python -m black,python -m ruff check,python -m flake8"},
 	{keepAll, "", "python manage.py test,python manage.py check,python manage.py makemigrations,python manage.py migrate,python manage.py showmigrations,python3 manage.py test,python3 manage.py check,tox,nox"},
 
 	{keepAll, "-s --silent -q --quiet", `npm run *,npm test,npm t,npm start,npm ci,npm install,npm i,npm ls,npm outdated,npm audit,npm view,npm run-script *,
 		pnpm run *,pnpm test,pnpm build,pnpm lint,pnpm install,yarn run *,yarn test,yarn build,yarn lint,yarn install,yarn,bun run *,bun test,bun install`},
-	{freePaths, "--test-name-pattern= --test-only --test-concurrency=", "node --test"},
+	{keepNonPaths, "--test-name-pattern= --test-only --test-concurrency=", "node --test"},
 	{keepAll, "--pretty --watch -b --build --incremental | --noEmit", "tsc"},
-	{freePaths, "--ext= --max-warnings= --quiet --cache --no-color --color || --fix", "eslint"},
-	{freePaths, "| --check -c -l --list-different | --write -w", "prettier"},
-	{freePaths, "-t= --testNamePattern= --coverage --runInBand -i --verbose --silent --bail --ci --watch=false --watchAll=false --passWithNoTests --run || -u --updateSnapshot", "jest,vitest run,vitest"},
+	{keepNonPaths, "--ext= --max-warnings= --quiet --cache --no-color --color || --fix", "eslint"},
+	{keepNonPaths, "| --check -c -l --list-different | --write -w", "prettier"},
+	{keepNonPaths, "-t= --testNamePattern= --coverage --runInBand -i --verbose --silent --bail --ci --watch=false --watchAll=false --passWithNoTests --run || -u --updateSnapshot", "jest,vitest run,vitest"},
 
-	{freeWords, cargo, "cargo test"},
-	{keepAll, cargo, "cargo build < cargo test,cargo check < cargo test,cargo clippy,cargo fmt,cargo doc,cargo bench,cargo tree,cargo metadata,cargo nextest run"},
+	{keepNone, cargoOptions, "cargo test"},
+	{keepAll, cargoOptions, "cargo build < cargo test,cargo check < cargo test,cargo clippy,cargo fmt,cargo doc,cargo bench,cargo tree,cargo metadata,cargo nextest run"},
 	{keepAll, "-j -k --keep-going -s --silent -B --always-make -w --no-print-directory | -n --dry-run", "make,gmake"},
 	{keepAll, "", "just,ninja,./gradlew,./mvnw,mvn test,mvn compile,mvn package,mvn verify,gradle test,gradle build,gradle check,dotnet test,dotnet build,swift test,swift build,mix test,mix compile,zig build,zig test,sbt test,lein test"},
-	{freePaths, "-f= --format= --fail-fast -e= --example= -b", "rspec,bundle exec rspec"},
-	{freePaths, "--parallel || -a -A --autocorrect", "rubocop,bundle exec rubocop"},
+	{keepNonPaths, "-f= --format= --fail-fast -e= --example= -b", "rspec,bundle exec rspec"},
+	{keepNonPaths, "--parallel || -a -A --autocorrect", "rubocop,bundle exec rubocop"},
 
-	{freePaths, "-A --all -u --update -p --patch -N --intent-to-add -v --verbose -- | -n --dry-run", "git add"},
-	{freePaths, "-m= --message= -a --all -q --quiet -v --verbose -s --signoff --allow-empty --no-gpg-sign --", "git commit"},
-	{freePaths, "-v -- | -n", "git mv"},
-	{freePaths, "--", "git restore --staged,git restore -S"},
-	{freeWords, "-q --quiet", "git checkout -b,git switch -c,git switch --create"},
+	{keepNonPaths, "-A --all -u --update -p --patch -N --intent-to-add -v --verbose -- | -n --dry-run", "git add"},
+	{keepNonPaths, "-m= --message= -a --all -q --quiet -v --verbose -s --signoff --allow-empty --no-gpg-sign --", "git commit"},
+	{keepNonPaths, "-v -- | -n", "git mv"},
+	{keepNonPaths, "--", "git restore --staged,git restore -S"},
+	{keepNone, "-q --quiet", "git checkout -b,git switch -c,git switch --create"},
 	{keepAll, "-q --quiet -v --verbose", "git checkout,git switch,git branch,git push,git rebase,git rm,git init,git remote,git stash,git stash pop,git stash apply,git worktree add"},
 	{keepAll, "-q --quiet -v --verbose --all --prune -p --tags", "git fetch"},
 	{keepAll, "-q --quiet -v --verbose --ff-only --no-edit --rebase --autostash --stat", "git pull"},
 	{keepAll, "-q --quiet -m= --message= --no-edit --ff-only --no-ff -u --include-untracked", "git merge,git revert,git cherry-pick,git stash push"},
 
-	{freeWords, "-a --all -q --quiet --no-trunc --tail= -n= -t --timestamps --format= --filter= --since= --services --no-stream", `docker ps,docker images,docker logs,docker version,docker info,docker stats,docker top,docker port,
+	{keepNone, "-a --all -q --quiet --no-trunc --tail= -n= -t --timestamps --format= --filter= --since= --services --no-stream", `docker ps,docker images,docker logs,docker version,docker info,docker stats,docker top,docker port,
 		docker compose ps,docker compose logs,docker compose top,docker compose images,docker compose ls,docker-compose ps,docker-compose logs`},
 	{keepAll, "-d --detach -q --quiet --build --wait --no-deps --pull= --no-cache --progress=", "docker build,docker compose up,docker compose down,docker compose build,docker compose start,docker compose stop,docker compose restart,docker compose pull,docker-compose up,docker-compose down,docker-compose build"},
 	{keepAll, "", "kubectl get,kubectl describe,kubectl logs,kubectl top,kubectl version,kubectl diff,helm list,helm lint,helm template,terraform plan,terraform validate,terraform fmt,gh pr view,gh pr list,gh pr status,gh pr checks,gh pr diff,gh issue view,gh issue list,gh run list,gh run view"},
 
-	{freePaths, "-p -v --parents --verbose", "mkdir"},
-	{freePaths, "", "touch"},
-	{freePaths, "-p -v --verbose | -n --no-clobber", "cp"},
-	{freeLocal, "-s -S -f -i -I -v --silent --show-error --fail --head --include --verbose -m= --max-time= --retry= --retry-delay= --retry-connrefused --connect-timeout=", "curl"},
+	{keepNonPaths, "-p -v --parents --verbose", "mkdir"},
+	{keepNonPaths, "", "touch"},
+	{keepNonPaths, "-p -v --verbose | -n --no-clobber", "cp"},
+	{keepLocalOrigins, "-s -S -f -i -I -v --silent --show-error --fail --head --include --verbose -m= --max-time= --retry= --retry-delay= --retry-connrefused --connect-timeout=", "curl"},
 }
 
 const (
-	goTest = "-v -race -short -count= -run= -skip= -bench= -benchmem -benchtime= -timeout= -cover -covermode= -coverpkg= -failfast -json -parallel= -p= -cpu= -shuffle= -list= -tags= -x -a -trimpath -fullpath -vet= | -n"
-	pytest = "-k= -v -vv -vvv -q -qq -x -s -l --lf --ff --nf --sw --tb= -m= --maxfail= -ra -rA -rs -rf -r= --durations= -n= --co --collect-only --no-header --no-summary --color= --cov --cov= --last-failed --failed-first --exitfirst --verbose --quiet --showlocals --capture= --stepwise"
-	cargo  = "-p= --package= --lib --bins --tests --all --workspace --release -r --all-features --all-targets --no-default-features --features= -F= --no-run -q --quiet -v --verbose --test= --bin= --example= --doc --no-fail-fast -j= --jobs= --locked --offline --message-format= --color="
+	goTestOptions = "-v -race -short -count= -run= -skip= -bench= -benchmem -benchtime= -timeout= -cover -covermode= -coverpkg= -failfast -json -parallel= -p= -cpu= -shuffle= -list= -tags= -x -a -trimpath -fullpath -vet= | -n"
+	pytestOptions = "-k= -v -vv -vvv -q -qq -x -s -l --lf --ff --nf --sw --tb= -m= --maxfail= -ra -rA -rs -rf -r= --durations= -n= --co --collect-only --no-header --no-summary --color= --cov --cov= --last-failed --failed-first --exitfirst --verbose --quiet --showlocals --capture= --stepwise"
+	cargoOptions  = "-p= --package= --lib --bins --tests --all --workspace --release -r --all-features --all-targets --no-default-features --features= -F= --no-run -q --quiet -v --verbose --test= --bin= --example= --doc --no-fail-fast -j= --jobs= --locked --offline --message-format= --color="
 )
 
 // A habit is one row of the table.
 type habit struct {
 	words    []string // that identify it
-	operands operands
+	operands operandRule
 	options  map[string]bool // those with a value end in "="
-	rehearse map[string]bool // dry-run options
+	dryRun   map[string]bool // dry-run options
 	change   map[string]bool // options that make it change files
-	within   string          // the habit whose permission includes this one
+	broader  string          // the habit whose permission includes this one
 }
 
-// habitsOf are the rows by program, those with most words first.
-var habitsOf = sync.OnceValue(func() map[string][]habit {
+// habitsByProgram are the rows by program, those with most words first.
+var habitsByProgram = sync.OnceValue(func() map[string][]habit {
 	all := make(map[string][]habit)
-	for _, h := range habits {
+	for _, h := range habitRows {
 		parts := append(strings.Split(h.options, "|"), "", "")
-		options, rehearse, change := set(parts[0]), set(parts[1]), set(parts[2])
+		options, rehearse, change := newSet(parts[0]), newSet(parts[1]), newSet(parts[2])
 		for row := range strings.SplitSeq(h.rows, ",") {
 			row, within, _ := strings.Cut(row, "<")
 			one := habit{strings.Fields(row), h.operands, options, rehearse, change, strings.TrimSpace(within)}
@@ -303,9 +303,9 @@ var habitsOf = sync.OnceValue(func() map[string][]habit {
 	return all
 })
 
-// habitOf returns the row that a command matches.
-func habitOf(c Command) (habit, bool) {
-	for _, h := range habitsOf()[c.Name] {
+// findHabit returns the row that a command matches.
+func findHabit(c Command) (habit, bool) {
+	for _, h := range habitsByProgram()[c.Name] {
 		if len(c.Args) < len(h.words)-1 {
 			continue
 		}
@@ -321,8 +321,8 @@ func habitOf(c Command) (habit, bool) {
 	return habit{}, false
 }
 
-// lets returns how many words an option that does not affect what runs takes; 0 if it is not such an option.
-func (h habit) lets(args []string) int {
+// optionLength returns how many words an option that does not affect what runs takes; 0 if it is not such an option.
+func (h habit) optionLength(args []string) int {
 	name, _, hasValue := strings.Cut(args[0], "=")
 	if c := h.words[0]; (c == "go" || c == "staticcheck") && strings.HasPrefix(name, "--") {
 		name = name[1:] // one dash or two are equal there

@@ -166,7 +166,7 @@ func TestAShapeCoversWhatRunsTheSameCode(t *testing.T) {
 			if command == "" {
 				continue
 			}
-			got := risk.Covered(risk.Analyse(command, facts()), func(s string) bool { return slices.Contains(shapes, s) }, nil)
+			got := risk.IsCovered(risk.Analyse(command, facts()), func(s string) bool { return slices.Contains(shapes, s) }, nil)
 			if got != (want == "yes") {
 				t.Errorf("after %q: %q is covered: %v", said, command, got)
 			}
@@ -180,7 +180,7 @@ func TestAPersonsListNamesPrograms(t *testing.T) {
 		"go build": true, "go test | tail": true, "go test && make": false, "go test; rm x": false, "go test > /tmp/new": false, "go test $(date)": false,
 		"./go build": false, "./git status": false, "sudo go build": false, "GOFLAGS=-exec=x go test": false, "": false,
 	} {
-		if got := risk.Covered(risk.Analyse(command, facts()), func(string) bool { return false }, names); got != want {
+		if got := risk.IsCovered(risk.Analyse(command, facts()), func(string) bool { return false }, names); got != want {
 			t.Errorf("%q: %v, want %v", command, got, want)
 		}
 	}

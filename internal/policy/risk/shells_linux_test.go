@@ -149,7 +149,7 @@ func inCell(dir string) {
 	}
 	seed, _ := strconv.ParseUint(os.Getenv(seedVariable), 10, 64)
 	count, _ := strconv.Atoi(os.Getenv(linesVariable))
-	f := &fuzzer{cell: c, lines: newLines(seed, commands(nil)), waiting: make(map[string][]string), told: make(map[string][]risk.Report), ran: make(map[string]int), endless: make(map[string]bool)}
+	f := &fuzzer{cell: c, lines: newLines(seed, commandVars(nil)), waiting: make(map[string][]string), told: make(map[string][]risk.Report), ran: make(map[string]int), endless: make(map[string]bool)}
 	said := time.Now()
 	for n := range count {
 		if f.judge(f.lines.next()); time.Since(said) > progressEvery {
@@ -206,7 +206,7 @@ func runsFiles(r risk.Report) bool {
 // that does not end by itself; and whether it was told to run itself.
 func repeats(line string, r risk.Report) bool {
 	return strings.Contains(line, "$0") || strings.Contains(line, "script") || strings.Contains(line, "while") ||
-		slices.ContainsFunc(r.Findings, func(f risk.Finding) bool { return f.Text == risk.RunsItself })
+		slices.ContainsFunc(r.Findings, func(f risk.Finding) bool { return f.Text == risk.RecursionFinding })
 }
 
 func (f *fuzzer) judge(line string) {
@@ -220,9 +220,9 @@ func (f *fuzzer) judge(line string) {
 			r = bash
 		}
 		switch {
-		case f.endless[r.Runs()]:
+		case f.endless[r.ShellLine()]:
 		case r.ReadOnly:
-			f.waiting[s.name] = append(f.waiting[s.name], r.Runs())
+			f.waiting[s.name] = append(f.waiting[s.name], r.ShellLine())
 		case !r.Unknown && !repeats(line, r) && !runsFiles(r) && (strings.Contains(line, "touch") || strings.Contains(line, "rm")) && f.lines.chance(30):
 			f.told[s.name] = append(f.told[s.name], r)
 		}
@@ -253,9 +253,9 @@ func (f *fuzzer) unseen(s shellIn, reports []risk.Report) {
 	names, risky := make(map[string][]risk.Command), make(map[string]bool)
 	var lines []string
 	for _, r := range reports {
-		lines = append(lines, r.Runs())
-		names[r.Runs()] = append(names[r.Runs()], r.Simple...)
-		risky[r.Runs()] = r.Level > risk.None
+		lines = append(lines, r.ShellLine())
+		names[r.ShellLine()] = append(names[r.ShellLine()], r.Simple...)
+		risky[r.ShellLine()] = r.Level > risk.None
 	}
 	f.ran[s.name+", told"] += len(lines)
 	for _, d := range f.run(s, lines, manner{writes: true}) {

@@ -21,35 +21,35 @@ func parseJoined(text string) (string, *syntax.File, error) {
 	file, err := parse(text, syntax.LangBash)
 	work := 0
 	for from := 0; err == nil; {
-		at := continued(text, from)
+		at := nextContinuation(text, from)
 		if at < 0 {
 			return text, file, nil
 		}
 		if work += len(text); work > maxText {
 			return text, nil, errContinued
 		}
-		switch place := placeOf(file, uint(at)); place {
-		case quotedPlace:
+		switch place := contextAt(file, uint(at)); place {
+		case contextQuoted:
 			from = at + 2
 			continue
-		case commentPlace: // it ends with the line, with or without a backslash
+		case contextComment: // it ends with the line, with or without a backslash
 			text, from = text[:at]+text[at+1:], at
-		case backquotedPlace, dollarPlace:
+		case contextBackquoted, contextDollar:
 			return text, nil, errContinued
 		default:
 			text, from = text[:at]+text[at+2:], at
 		}
 		file, err = parse(text, syntax.LangBash)
 	}
-	if continued(text, 0) >= 0 {
+	if nextContinuation(text, 0) >= 0 {
 		err = errContinued
 	}
 	return text, nil, err
 }
 
-// continued returns the index of the next backslash that continues a
+// nextContinuation returns the index of the next backslash that continues a
 // line, as far as backslashes can tell; -1 if there is none.
-func continued(text string, from int) int {
+func nextContinuation(text string, from int) int {
 	for i := from; ; i++ {
 		n := strings.IndexByte(text[i:], '\n')
 		if n < 0 {
@@ -63,18 +63,18 @@ func continued(text string, from int) int {
 	}
 }
 
-type place uint8
+type textContext uint8
 
 const (
-	plainPlace place = iota
-	quotedPlace
-	commentPlace
-	backquotedPlace
-	dollarPlace // in $'...'
+	contextPlain textContext = iota
+	contextQuoted
+	contextComment
+	contextBackquoted
+	contextDollar // in $'...'
 )
 
-// placeOf returns the kind of place of an offset in the text.
-func placeOf(file *syntax.File, at uint) (p place) {
+// contextAt returns the kind of place of an offset in the text.
+func contextAt(file *syntax.File, at uint) (p textContext) {
 	syntax.Walk(file, func(n syntax.Node) bool {
 		if n == nil {
 			return false
@@ -83,21 +83,21 @@ func placeOf(file *syntax.File, at uint) (p place) {
 		switch n := n.(type) {
 		case *syntax.Comment:
 			if within {
-				p = commentPlace
+				p = contextComment
 			}
 		case *syntax.SglQuoted:
-			if within && p != backquotedPlace {
-				if p = quotedPlace; n.Dollar {
-					p = dollarPlace
+			if within && p != contextBackquoted {
+				if p = contextQuoted; n.Dollar {
+					p = contextDollar
 				}
 			}
 		case *syntax.CmdSubst:
 			if within && n.Backquotes {
-				p = backquotedPlace
+				p = contextBackquoted
 			}
 		case *syntax.Redirect:
-			if n.Hdoc != nil && n.Hdoc.Pos().Offset() <= at && at < n.Hdoc.End().Offset() && quotedDelimiter(n.Word) && p != backquotedPlace {
-				p = quotedPlace
+			if n.Hdoc != nil && n.Hdoc.Pos().Offset() <= at && at < n.Hdoc.End().Offset() && isQuotedDelimiter(n.Word) && p != contextBackquoted {
+				p = contextQuoted
 			}
 		}
 		return true
@@ -105,9 +105,9 @@ func placeOf(file *syntax.File, at uint) (p place) {
 	return p
 }
 
-// deceives reports whether r makes text look different from what it is:
+// isDeceptive reports whether r makes text look different from what it is:
 // control characters, and those that reverse the writing direction.
-func deceives(r rune) bool {
+func isDeceptive(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t':
 		return false
@@ -117,7 +117,7 @@ func deceives(r rune) bool {
 	return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }
 
-func nesting(text string) (deepest int) {
+func nestingDepth(text string) (deepest int) {
 	depth := 0
 	for i := range len(text) {
 		switch text[i] {
@@ -133,8 +133,8 @@ func nesting(text string) (deepest int) {
 
 const maxShown = 120 // maximum runes of a finding's place
 
-// plain makes part of a command line safe and short enough to show.
-func plain(s string) string {
+// plainText makes part of a command line safe and short enough to show.
+func plainText(s string) string {
 	var b strings.Builder
 	n := 0
 	for _, r := range strings.TrimSpace(s) {
@@ -145,7 +145,7 @@ func plain(s string) string {
 		switch {
 		case r == '\n' || r == '\t':
 			b.WriteByte(' ')
-		case deceives(r) || r == utf8.RuneError:
+		case isDeceptive(r) || r == utf8.RuneError:
 			b.WriteRune('\uFFFD')
 		default:
 			b.WriteRune(r)
@@ -154,8 +154,8 @@ func plain(s string) string {
 	return b.String()
 }
 
-// unreadable describes where the parser failed.
-func unreadable(err error) string {
+// describeParseError describes where the parser failed.
+func describeParseError(err error) string {
 	var at syntax.Pos
 	var wrong syntax.ParseError
 	var foreign syntax.LangError
@@ -167,7 +167,7 @@ func unreadable(err error) string {
 	case errors.As(err, &foreign):
 		at = foreign.Pos
 	default:
-		return plain(err.Error())
+		return plainText(err.Error())
 	}
 	return fmt.Sprintf("could not parse the shell syntax from line %d, column %d on", at.Line(), at.Col())
 }

@@ -5,30 +5,30 @@ import (
 	"strings"
 )
 
-// editor judges the startup commands of an editor.
-func (w *walker) editor(args []arg) {
+// judgeEditor judges the startup commands of an editor.
+func (w *walker) judgeEditor(args []arg) {
 	for i, a := range args[1:] {
 		switch {
 		case strings.HasPrefix(a.text, "+"):
-			w.editorLine(a.text[1:], args)
-		case a.is("--cmd") || a.option() && a.text[1] != '-' && strings.HasSuffix(a.text, "c"):
+			w.judgeEditorLine(a.text[1:], args)
+		case a.isOneOf("--cmd") || a.isOption() && a.text[1] != '-' && strings.HasSuffix(a.text, "c"):
 			if i+2 < len(args) {
-				w.editorLine(args[i+2].text, args)
+				w.judgeEditorLine(args[i+2].text, args)
 			}
 		case strings.HasPrefix(a.text, "-c"):
-			w.editorLine(a.text[2:], args)
+			w.judgeEditorLine(a.text[2:], args)
 		}
 	}
-	if w.feed.kind == given {
-		for line := range strings.Lines(w.feed.text) {
-			w.editorLine(strings.TrimSuffix(line, "\n"), args)
+	if w.stdin.kind == stdinLiteral {
+		for line := range strings.Lines(w.stdin.text) {
+			w.judgeEditorLine(strings.TrimSuffix(line, "\n"), args)
 		}
 	}
 }
 
-// editorLine finds a ! that passes the rest of the line to a shell: not one at the end of a command's
+// judgeEditorLine finds a ! that passes the rest of the line to a shell: not one at the end of a command's
 // name, as in q!, and not one that compares.
-func (w *walker) editorLine(text string, args []arg) {
+func (w *walker) judgeEditorLine(text string, args []arg) {
 	runs := strings.Contains(text, "system(") || strings.Contains(text, "systemlist(") || strings.Contains(text, "terminal")
 	for i := range len(text) {
 		ends := i > 0 && (text[i-1]|0x20 >= 'a' && text[i-1]|0x20 <= 'z' || text[i-1] == '\\')
@@ -36,51 +36,51 @@ func (w *walker) editorLine(text string, args []arg) {
 			continue
 		}
 		runs = true
-		w.line(arg{text: text[i+1:]})
+		w.judgeLine(arg{text: text[i+1:]})
 		break
 	}
 	if runs {
-		w.find(Approve, "runs a command from the editor", joined(args))
+		w.addFinding(Approve, "runs a command from the editor", joinWords(args))
 	}
 }
 
-// makes are the variables that affect what make runs.
-var makes = words("MAKEFLAGS GNUMAKEFLAGS MAKEFILES")
+// makeVars are the variables that affect what make runs.
+var makeVars = wordList("MAKEFLAGS GNUMAKEFLAGS MAKEFILES")
 
-// make judges the words that replace commands of its makefile.
-func (w *walker) make(args []arg) {
+// judgeMakeArgs judges the words that replace commands of its makefile.
+func (w *walker) judgeMakeArgs(args []arg) {
 	for i, a := range args[1:] {
 		name, value, sets := strings.Cut(a.text, "=")
 		name = strings.TrimRight(name, ":?+!")
 		shell := name == "SHELL" || name == ".SHELLFLAGS"
-		input := a.is("-f-", "-f/dev/stdin") || i+2 < len(args) && a.is("-f", "--file", "--makefile") && isInput(args[i+2])
+		input := a.isOneOf("-f-", "-f/dev/stdin") || i+2 < len(args) && a.isOneOf("-f", "--file", "--makefile") && isInput(args[i+2])
 		switch {
-		case sets && (shell || makes.has(name) && !onlyHurries(arg{text: value, known: a.known})), a.is("--eval", "-E"), strings.HasPrefix(a.text, "--eval="):
-			w.find(Approve, "changes what programs run", joined(args))
-		case input && w.feed.kind > given:
-			w.unknown("runs the output of another command", joined(args))
+		case sets && (shell || makeVars.has(name) && !affectsOnlySpeed(arg{text: value, certainty: a.certainty})), a.isOneOf("--eval", "-E"), strings.HasPrefix(a.text, "--eval="):
+			w.addFinding(Approve, "changes what programs run", joinWords(args))
+		case input && w.stdin.kind > stdinLiteral:
+			w.addUnknown("runs the output of another command", joinWords(args))
 		}
 	}
 }
 
-// onlyHurries reports whether flags of make only affect speed and output.
-func onlyHurries(flags arg) bool {
-	return flags.exact() && strings.Trim(flags.text, "-jksB0123456789 ") == ""
+// affectsOnlySpeed reports whether flags of make only affect speed and output.
+func affectsOnlySpeed(flags arg) bool {
+	return flags.isExact() && strings.Trim(flags.text, "-jksB0123456789 ") == ""
 }
 
 var (
 	// ipValues are the options of ip with a value.
-	ipValues = words("-f -family -n -netns -rc -rcvbuf -l -loops")
-	// ipShows are the words after an object that only show it.
-	ipShows = words("show list lst ls sh get help save identify pids monitor")
+	ipValues = wordList("-f -family -n -netns -rc -rcvbuf -l -loops")
+	// ipShowWords are the words after an object that only show it.
+	ipShowWords = wordList("show list lst ls sh get help save identify pids monitor")
 )
 
-// ip judges a change of the network, and a command run in another network namespace.
-func (w *walker) ip(args []arg) {
+// judgeIP judges a change of the network, and a command run in another network namespace.
+func (w *walker) judgeIP(args []arg) {
 	rest := args[1:]
-	for len(rest) > 0 && rest[0].option() {
-		if rest[0].is("-b", "-batch", "-force") {
-			w.find(Approve, "changes the network", joined(args))
+	for len(rest) > 0 && rest[0].isOption() {
+		if rest[0].isOneOf("-b", "-batch", "-force") {
+			w.addFinding(Approve, "changes the network", joinWords(args))
 		}
 		n := 1
 		if ipValues.has(rest[0].text) {
@@ -88,15 +88,15 @@ func (w *walker) ip(args []arg) {
 		}
 		rest = rest[min(n, len(rest)):]
 	}
-	if len(rest) < 2 || rest[0].is("monitor", "help") {
+	if len(rest) < 2 || rest[0].isOneOf("monitor", "help") {
 		return
 	}
-	brief := rest[1].is("s") && rest[0].is("a", "addr", "address", "r", "route", "n", "neigh")
-	if rest[1].is("exec") && rest[0].is("netns", "vrf") {
-		w.find(Approve, "runs in another namespace", joined(args))
-		w.inner(rest[min(3, len(rest)):])
-	} else if !brief && !(rest[1].exact() && ipShows.has(rest[1].text)) {
-		w.find(Approve, "changes the network", joined(args))
+	brief := rest[1].isOneOf("s") && rest[0].isOneOf("a", "addr", "address", "r", "route", "n", "neigh")
+	if rest[1].isOneOf("exec") && rest[0].isOneOf("netns", "vrf") {
+		w.addFinding(Approve, "runs in another namespace", joinWords(args))
+		w.judgeInner(rest[min(3, len(rest)):])
+	} else if !brief && !(rest[1].isExact() && ipShowWords.has(rest[1].text)) {
+		w.addFinding(Approve, "changes the network", joinWords(args))
 	}
 }
 
@@ -104,17 +104,17 @@ func (w *walker) ip(args []arg) {
 func unlessShowing(_ *walker, args []arg) Level {
 	shows := func(a arg) bool {
 		switch {
-		case a.is("--list", "--list-rules", "list", "status", "--version", "-V", "--list-all"):
+		case a.isOneOf("--list", "--list-rules", "list", "status", "--version", "-V", "--list-all"):
 			return true
-		case !a.exact() || !a.option() || a.text[1] == '-':
+		case !a.isExact() || !a.isOption() || a.text[1] == '-':
 			return false
 		}
 		return strings.ContainsAny(a.text, "LS") && strings.Trim(a.text, "-LSnvxt46") == ""
 	}
 	changes := func(a arg) bool {
-		return a.is("add", "delete", "flush", "insert", "replace", "create", "destroy", "-f") ||
-			a.option() && a.text[1] != '-' && strings.ContainsAny(a.text, "ADIRFXZNPE") ||
-			abbreviates(a, "--append", "--delete", "--insert", "--replace", "--flush", "--zero", "--new-chain", "--delete-chain", "--policy", "--rename-chain")
+		return a.isOneOf("add", "delete", "flush", "insert", "replace", "create", "destroy", "-f") ||
+			a.isOption() && a.text[1] != '-' && strings.ContainsAny(a.text, "ADIRFXZNPE") ||
+			isAbbreviation(a, "--append", "--delete", "--insert", "--replace", "--flush", "--zero", "--new-chain", "--delete-chain", "--policy", "--rename-chain")
 	}
 	if slices.ContainsFunc(args[1:], shows) && !slices.ContainsFunc(args[1:], changes) {
 		return None
@@ -122,50 +122,50 @@ func unlessShowing(_ *walker, args []arg) Level {
 	return Approve
 }
 
-// abbreviates reports whether a word is a long option, in full or abbreviated.
-func abbreviates(a arg, longs ...string) bool {
+// isAbbreviation reports whether a word is a long option, in full or abbreviated.
+func isAbbreviation(a arg, longs ...string) bool {
 	name, _, _ := strings.Cut(a.text, "=")
 	return len(name) > 3 && slices.ContainsFunc(longs, func(l string) bool { return strings.HasPrefix(l, name) })
 }
 
-func anyAbbreviates(args []arg, longs ...string) bool {
-	return slices.ContainsFunc(args, func(a arg) bool { return abbreviates(a, longs...) })
+func anyAbbreviation(args []arg, longs ...string) bool {
+	return slices.ContainsFunc(args, func(a arg) bool { return isAbbreviation(a, longs...) })
 }
 
-// asksIf returns a judge of a command that needs approval if says reports true for its words.
-func asksIf(why string, says func(args []arg) bool) func(*walker, []arg) {
+// approveIf returns a judge of a command that needs approval if says reports true for its words.
+func approveIf(why string, says func(args []arg) bool) func(*walker, []arg) {
 	return func(w *walker, args []arg) {
 		if says(args) {
-			w.find(Approve, why, joined(args))
+			w.addFinding(Approve, why, joinWords(args))
 		}
 	}
 }
 
-// tells is for programs that show a value unless told to change it:
+// hasMoreOperands is for programs that show a value unless told to change it:
 // it reports whether there are more than this many operands.
-func tells(more int) func(args []arg) bool {
+func hasMoreOperands(more int) func(args []arg) bool {
 	return func(args []arg) bool {
-		operands := operandsOnly(args[1:])
-		return len(operands) > more && !operands[0].is("get")
+		operands := dropOptions(args[1:])
+		return len(operands) > more && !operands[0].isOneOf("get")
 	}
 }
 
-var dmesgOptions = known("CcDEdeHkLPprSTtuwWxhV", "FfJlns", "")
+var dmesgOptions = newOptions("CcDEdeHkLPprSTtuwWxhV", "FfJlns", "")
 
 func clearsLog(args []arg) bool {
-	fs, _, _ := dmesgOptions.interspersed(args[1:])
-	return has(fs, "c", "C", "D", "E", "n") || anyAbbreviates(args[1:], "--clear", "--read-clear", "--console-off", "--console-on", "--console-level")
+	fs, _, _ := dmesgOptions.parseInterspersed(args[1:])
+	return hasOption(fs, "c", "C", "D", "E", "n") || anyAbbreviation(args[1:], "--clear", "--read-clear", "--console-off", "--console-on", "--console-level")
 }
 
 func cutsJournal(args []arg) bool {
-	return withPrefix(args[1:], "--va", "--rot", "--fl", "--relinquish", "--smart-relinquish", "--setup-keys", "--update-catalog")
+	return anyHasPrefix(args[1:], "--va", "--rot", "--fl", "--relinquish", "--smart-relinquish", "--setup-keys", "--update-catalog")
 }
 
 func setsKernel(args []arg) bool {
-	sets := func(a arg) bool { return strings.Contains(a.text, "=") && !a.option() }
-	return letter(args[1:], "wp", "--write") || anyAbbreviates(args[1:], "--write", "--load", "--system") || slices.ContainsFunc(args[1:], sets)
+	sets := func(a arg) bool { return strings.Contains(a.text, "=") && !a.isOption() }
+	return hasFlag(args[1:], "wp", "--write") || anyAbbreviation(args[1:], "--write", "--load", "--system") || slices.ContainsFunc(args[1:], sets)
 }
 
 func endsConnections(args []arg) bool {
-	return letter(args[1:], "K", "--kill") || anyAbbreviates(args[1:], "--kill")
+	return hasFlag(args[1:], "K", "--kill") || anyAbbreviation(args[1:], "--kill")
 }

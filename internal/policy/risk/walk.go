@@ -7,31 +7,31 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-func (w *walker) stmts(ss []*syntax.Stmt) {
-	decides := w.place.Decides
+func (w *walker) walkStmts(ss []*syntax.Stmt) {
+	decides := w.position.DecidesResult
 	for i, s := range ss {
-		w.place.Decides = decides && i == len(ss)-1
-		w.stmt(s)
+		w.position.DecidesResult = decides && i == len(ss)-1
+		w.walkStmt(s)
 	}
 }
 
-func (w *walker) stmt(s *syntax.Stmt) {
+func (w *walker) walkStmt(s *syntax.Stmt) {
 	if s == nil {
 		return
 	}
-	feed, at := w.feed, w.place
+	feed, at := w.stdin, w.position
 	for _, r := range s.Redirs {
-		w.redirect(r)
+		w.judgeRedirect(r)
 	}
-	w.place = at.in(s)
+	w.position = at.forStmt(s)
 	switch {
 	case s.Background || s.Coprocess || s.Disown:
-		w.changes("continues in the background")
-		w.apart(func() { w.command(s.Cmd) })
-	case !w.bash && ampersand(s): // the background, in some shells
-		w.perhaps(func() { w.command(s.Cmd) })
+		w.recordEffect("continues in the background")
+		w.judgeSubshell(func() { w.walkCommand(s.Cmd) })
+	case !w.bash && redirectsAll(s): // the background, in some shells
+		w.judgeOptional(func() { w.walkCommand(s.Cmd) })
 	default:
-		w.command(s.Cmd)
+		w.walkCommand(s.Cmd)
 	}
 	// A shell without &> runs the words after it as a separate command.
 	call, ok := s.Cmd.(*syntax.CallExpr)
@@ -41,31 +41,31 @@ func (w *walker) stmt(s *syntax.Stmt) {
 		}
 		for i, word := range call.Args {
 			if i > 0 && word.Pos().After(r.OpPos) {
-				w.run(w.words(call.Args[i:]))
+				w.judgeCommand(w.evalWords(call.Args[i:]))
 				break
 			}
 		}
 	}
-	w.feed, w.place = feed, at
+	w.stdin, w.position = feed, at
 }
 
-// ampersand reports whether all output is redirected with &>.
-func ampersand(s *syntax.Stmt) bool {
+// redirectsAll reports whether all output is redirected with &>.
+func redirectsAll(s *syntax.Stmt) bool {
 	return slices.ContainsFunc(s.Redirs, func(r *syntax.Redirect) bool { return r.Op == syntax.RdrAll || r.Op == syntax.AppAll })
 }
 
-// apart judges what runs in a separate shell, whose directory changes do not affect the rest.
-func (w *walker) apart(judge func()) {
-	dirs, lost := w.dirs, w.lost
+// judgeSubshell judges what runs in a separate shell, whose directory changes do not affect the rest.
+func (w *walker) judgeSubshell(judge func()) {
+	dirs, lost := w.dirs, w.dirUnknown
 	judge()
-	w.dirs, w.lost = dirs, lost
+	w.dirs, w.dirUnknown = dirs, lost
 }
 
-// perhaps judges what may or may not run: the shell may be in its old directory or in a new one.
-func (w *walker) perhaps(judge func()) {
-	dirs, lost := w.dirs, w.lost
+// judgeOptional judges what may or may not run: the shell may be in its old directory or in a new one.
+func (w *walker) judgeOptional(judge func()) {
+	dirs, lost := w.dirs, w.dirUnknown
 	judge()
-	w.dirs, w.lost = union(dirs, w.dirs), lost || w.lost
+	w.dirs, w.dirUnknown = union(dirs, w.dirs), lost || w.dirUnknown
 }
 
 func union(a, b []string) []string {
@@ -81,194 +81,194 @@ func union(a, b []string) []string {
 	return both
 }
 
-func (w *walker) command(c syntax.Command) {
+func (w *walker) walkCommand(c syntax.Command) {
 	switch c := c.(type) {
 	case nil:
 	case *syntax.CallExpr:
-		args := w.words(c.Args)
+		args := w.evalWords(c.Args)
 		for _, a := range c.Assigns {
-			if w.assign(a, len(args) == 0); a.Name != nil {
-				w.place.Given = append(slices.Clip(w.place.Given), a.Name.Value)
+			if w.judgeAssign(a, len(args) == 0); a.Name != nil {
+				w.position.Vars = append(slices.Clip(w.position.Vars), a.Name.Value)
 			}
 		}
 		if len(args) > 0 {
 			// Without extended patterns, !(command) is a subshell.
 			if g, ok := c.Args[0].Parts[0].(*syntax.ExtGlob); ok && g.Pattern != nil {
-				w.script(g.Pattern.Value)
+				w.judgeScript(g.Pattern.Value)
 			}
 			for _, f := range w.defining { // what a wrapper runs is not a function
-				if name := args[0]; name.exact() && !slices.Contains(w.functions[f], name.text) {
+				if name := args[0]; name.isExact() && !slices.Contains(w.functions[f], name.text) {
 					w.functions[f] = append(w.functions[f], name.text)
 				}
 			}
-			w.run(args)
+			w.judgeCommand(args)
 		}
 	case *syntax.BinaryCmd:
-		w.binary(c)
+		w.walkBinary(c)
 	case *syntax.Block:
-		w.stmts(c.Stmts)
+		w.walkStmts(c.Stmts)
 	case *syntax.Subshell:
-		w.apart(func() { w.stmts(c.Stmts) })
+		w.judgeSubshell(func() { w.walkStmts(c.Stmts) })
 	case *syntax.IfClause:
 		for ; c != nil; c = c.Else {
-			w.perhaps(func() { w.stmts(c.Cond); w.stmts(c.Then) })
+			w.judgeOptional(func() { w.walkStmts(c.Cond); w.walkStmts(c.Then) })
 		}
 	case *syntax.WhileClause:
-		w.perhaps(func() { w.stmts(c.Cond); w.stmts(c.Do) })
-		w.floods(c, c.Cond, c.Do)
+		w.judgeOptional(func() { w.walkStmts(c.Cond); w.walkStmts(c.Do) })
+		w.judgeLoop(c, c.Cond, c.Do)
 	case *syntax.ForClause:
-		w.forClause(c)
+		w.walkFor(c)
 	case *syntax.CaseClause:
-		w.word(c.Word)
+		w.evalWord(c.Word)
 		for _, item := range c.Items {
-			w.words(item.Patterns)
-			w.perhaps(func() { w.stmts(item.Stmts) })
+			w.evalWords(item.Patterns)
+			w.judgeOptional(func() { w.walkStmts(item.Stmts) })
 		}
 	case *syntax.TimeClause:
 		// If time is a program and not a keyword, a builtin or an assignment would mean something else.
-		if !startsPlainly(c.Stmt) {
-			w.differs(false)
+		if !startsWithName(c.Stmt) {
+			w.recordDialect(false)
 		}
 		if c.Stmt != nil {
-			w.perhaps(func() { w.stmt(c.Stmt) })
+			w.judgeOptional(func() { w.walkStmt(c.Stmt) })
 		}
 	case *syntax.TestClause:
 		// The simplest tests mean the same in every shell: without [[, a command that does not exist.
-		words, ok := w.plainTest(c.X)
-		if !ok || !w.bash && strings.Contains(w.text(c), "\n") {
-			w.changes(otherwiseRead)
-			w.differs(false)
-			w.setsAny() // by an index or by arithmetic
-			w.test(c.X)
+		words, ok := w.parsePlainTest(c.X)
+		if !ok || !w.bash && strings.Contains(w.sourceText(c), "\n") {
+			w.recordEffect(dialectReason)
+			w.recordDialect(false)
+			w.recordUnknownSet() // by an index or by arithmetic
+			w.walkTest(c.X)
 			return
 		}
 		args := []arg{{text: "[["}}
 		for _, word := range words {
-			a := w.word(word)
-			w.index(a)
+			a := w.evalWord(word)
+			w.judgeIndex(a)
 			args = append(args, a)
 		}
-		w.record(append(args, arg{text: "]]"}))
+		w.recordCommand(append(args, arg{text: "]]"}))
 	default:
-		w.changes("does more than run commands")
-		w.rareCommand(c)
+		w.recordEffect("does more than run commands")
+		w.walkRareCommand(c)
 	}
 }
 
-// rareCommand judges commands that are never read-only.
-func (w *walker) rareCommand(c syntax.Command) {
+// walkRareCommand judges commands that are never read-only.
+func (w *walker) walkRareCommand(c syntax.Command) {
 	switch c := c.(type) {
 	case *syntax.FuncDecl:
 		// Its body runs sooner or later.
 		if c.Name == nil {
-			w.unknown("a construct that could not be parsed", w.text(c))
-			w.perhaps(func() { w.stmt(c.Body) })
+			w.addUnknown("a construct that could not be parsed", w.sourceText(c))
+			w.judgeOptional(func() { w.walkStmt(c.Body) })
 			return
 		}
 		if w.functions == nil {
 			w.functions = make(map[string][]string)
 		}
 		name := c.Name.Value
-		w.functions[name] = append(w.functions[name], nothingYet)
+		w.functions[name] = append(w.functions[name], noCommand)
 		w.defining = append(w.defining, name)
-		w.perhaps(func() { w.stmt(c.Body) })
+		w.judgeOptional(func() { w.walkStmt(c.Body) })
 		w.defining = w.defining[:len(w.defining)-1]
 	case *syntax.CoprocClause:
-		w.unknown(otherwiseRead, w.text(c)) // shells differ about which word is its name
-		w.apart(func() { w.stmt(c.Stmt) })
+		w.addUnknown(dialectReason, w.sourceText(c)) // shells differ about which word is its name
+		w.judgeSubshell(func() { w.walkStmt(c.Stmt) })
 	case *syntax.ArithmCmd:
-		w.differs(true)
-		w.arithmetic(c.X)
+		w.recordDialect(true)
+		w.judgeArithmetic(c.X)
 	case *syntax.LetClause:
 		for _, x := range c.Exprs {
-			if _, word := x.(*syntax.Word); !word && strings.ContainsAny(w.text(x), "|&;<>()\n#") { // characters that quotes do not hide from the shell
-				w.unknown(otherwiseRead, w.text(c))
+			if _, word := x.(*syntax.Word); !word && strings.ContainsAny(w.sourceText(x), "|&;<>()\n#") { // characters that quotes do not hide from the shell
+				w.addUnknown(dialectReason, w.sourceText(c))
 			}
-			w.arithmetic(x)
+			w.judgeArithmetic(x)
 		}
 	case *syntax.DeclClause:
 		for _, a := range c.Args {
-			w.assign(a, false)
+			w.judgeAssign(a, false)
 		}
 	default:
-		w.unknown("a construct that could not be parsed", w.text(c))
+		w.addUnknown("a construct that could not be parsed", w.sourceText(c))
 	}
 }
 
-func (w *walker) binary(c *syntax.BinaryCmd) {
-	w.place.Decides = w.place.Decides && c.Op == syntax.AndStmt
+func (w *walker) walkBinary(c *syntax.BinaryCmd) {
+	w.position.DecidesResult = w.position.DecidesResult && c.Op == syntax.AndStmt
 	switch c.Op {
 	case syntax.Pipe, syntax.PipeAll:
 		if c.Op == syntax.PipeAll {
-			w.differs(false)
+			w.recordDialect(false)
 		}
-		first, feed, at := len(w.report.Simple), w.feed, w.place
-		w.place.Output = true
-		w.apart(func() { w.stmt(c.X) })
-		w.place = at
-		w.place.Input = true
-		w.feed.kind, w.feed.text = piped, ""
+		first, feed, at := len(w.report.Simple), w.stdin, w.position
+		w.position.Output = true
+		w.judgeSubshell(func() { w.walkStmt(c.X) })
+		w.position = at
+		w.position.Input = true
+		w.stdin.kind, w.stdin.text = stdinPiped, ""
 		for _, s := range w.report.Simple[min(first, len(w.report.Simple)):] {
-			if fetchers.has(base(s.Name)) {
-				w.feed.kind = fetched
+			if fetcherNames.has(programName(s.Name)) {
+				w.stdin.kind = stdinFetched
 			}
 		}
-		w.apart(func() { w.stmt(c.Y) })
-		w.feed = feed
+		w.judgeSubshell(func() { w.walkStmt(c.Y) })
+		w.stdin = feed
 	case syntax.AndStmt:
-		w.stmt(c.X)
-		if endsInCd(c.X) && len(w.arrived) > 0 && !w.lost {
-			w.dirs = w.arrived
+		w.walkStmt(c.X)
+		if endsInCd(c.X) && len(w.nextDirs) > 0 && !w.dirUnknown {
+			w.dirs = w.nextDirs
 		}
-		w.stmt(c.Y)
+		w.walkStmt(c.Y)
 	default: // ||
-		w.perhaps(func() { w.stmt(c.X) })
-		w.perhaps(func() { w.stmt(c.Y) })
+		w.judgeOptional(func() { w.walkStmt(c.X) })
+		w.judgeOptional(func() { w.walkStmt(c.Y) })
 	}
 }
 
-func (w *walker) forClause(c *syntax.ForClause) {
+func (w *walker) walkFor(c *syntax.ForClause) {
 	if c.Select {
-		w.changes("it asks something")
+		w.recordEffect("it asks something")
 	}
 	switch loop := c.Loop.(type) {
 	case *syntax.WordIter:
-		for _, item := range w.words(loop.Items) {
+		for _, item := range w.evalWords(loop.Items) {
 			w.mayRead(item)
-			w.holds(item)
-			w.sets(loop.Name.Value, item)
+			w.recordValue(item)
+			w.recordSet(loop.Name.Value, item)
 		}
 		if len(loop.Items) == 0 {
-			w.sets(loop.Name.Value, arg{known: dynamic})
+			w.recordSet(loop.Name.Value, arg{certainty: dynamic})
 		}
 	case *syntax.CStyleLoop:
-		w.changes("does more than run commands")
-		w.differs(false)
-		w.arithmetic(loop.Init)
-		w.arithmetic(loop.Cond)
-		w.arithmetic(loop.Post)
+		w.recordEffect("does more than run commands")
+		w.recordDialect(false)
+		w.judgeArithmetic(loop.Init)
+		w.judgeArithmetic(loop.Cond)
+		w.judgeArithmetic(loop.Post)
 		if loop.Cond == nil {
-			w.floods(c, nil, c.Do)
+			w.judgeLoop(c, nil, c.Do)
 		}
 	}
-	w.perhaps(func() { w.stmts(c.Do) })
+	w.judgeOptional(func() { w.walkStmts(c.Do) })
 }
 
-// plainTest reports whether a test only checks files or compares words as text, and has nothing that a
+// parsePlainTest reports whether a test only checks files or compares words as text, and has nothing that a
 // shell would treat as more than words. For bash these may be several tests.
-func (w *walker) plainTest(x syntax.TestExpr) (words []*syntax.Word, ok bool) {
+func (w *walker) parsePlainTest(x syntax.TestExpr) (words []*syntax.Word, ok bool) {
 	switch x := x.(type) {
 	case *syntax.Word:
-		return []*syntax.Word{x}, !slices.ContainsFunc(x.Parts, func(p syntax.WordPart) bool { return !plainPart(p) })
+		return []*syntax.Word{x}, !slices.ContainsFunc(x.Parts, func(p syntax.WordPart) bool { return !isPlainPart(p) })
 	case *syntax.ParenTest:
-		words, ok = w.plainTest(x.X)
+		words, ok = w.parsePlainTest(x.X)
 		return words, ok && w.bash
 	case *syntax.UnaryTest:
-		words, ok = w.plainTest(x.X)
+		words, ok = w.parsePlainTest(x.X)
 		return words, ok && x.Op != syntax.TsVarSet && x.Op != syntax.TsRefVar && x.Op != syntax.TsOptSet
 	case *syntax.BinaryTest:
-		left, plainLeft := w.plainTest(x.X)
-		right, plainRight := w.plainTest(x.Y)
+		left, plainLeft := w.parsePlainTest(x.X)
+		right, plainRight := w.parsePlainTest(x.Y)
 		switch x.Op {
 		case syntax.AndTest, syntax.OrTest, syntax.TsReMatch:
 			return append(left, right...), plainLeft && plainRight && w.bash
@@ -279,7 +279,7 @@ func (w *walker) plainTest(x syntax.TestExpr) (words []*syntax.Word, ok bool) {
 	return nil, false
 }
 
-func plainPart(p syntax.WordPart) bool {
+func isPlainPart(p syntax.WordPart) bool {
 	switch p := p.(type) {
 	case *syntax.Lit:
 		return !strings.ContainsAny(p.Value, "|&;<>()`\\#")
@@ -288,29 +288,29 @@ func plainPart(p syntax.WordPart) bool {
 	case *syntax.DblQuoted:
 		return !p.Dollar && !slices.ContainsFunc(p.Parts, func(q syntax.WordPart) bool {
 			_, text := q.(*syntax.Lit)
-			return !text && !plainPart(q)
+			return !text && !isPlainPart(q)
 		})
 	case *syntax.ParamExp:
-		return plainParam(p)
+		return isPlainParam(p)
 	}
 	return false
 }
 
-// test judges the words of [[ ]]. A shell without [[ would run what follows && and ||.
-func (w *walker) test(x syntax.TestExpr) {
+// walkTest judges the words of [[ ]]. A shell without [[ would run what follows && and ||.
+func (w *walker) walkTest(x syntax.TestExpr) {
 	switch x := x.(type) {
 	case *syntax.Word:
-		w.index(w.word(x))
-		w.calculates = true
+		w.judgeIndex(w.evalWord(x))
+		w.evaluatesVars = true
 	case *syntax.UnaryTest:
-		w.test(x.X)
+		w.walkTest(x.X)
 	case *syntax.ParenTest:
-		w.test(x.X)
+		w.walkTest(x.X)
 	case *syntax.BinaryTest:
 		if _, bare := x.Y.(*syntax.Word); bare && (x.Op == syntax.AndTest || x.Op == syntax.OrTest) {
 			w.dialect.hides = true
 		}
-		w.test(x.X)
-		w.test(x.Y)
+		w.walkTest(x.X)
+		w.walkTest(x.Y)
 	}
 }

@@ -40,9 +40,9 @@ var before = []string{
 
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// words are the words of a simple command, as written; none if it is anything
+// wordList are the words of a simple command, as written; none if it is anything
 // else.
-func words(command string) (ws []string) {
+func wordList(command string) (ws []string) {
 	file, err := syntax.NewParser().Parse(strings.NewReader(command), "")
 	if err != nil || len(file.Stmts) != 1 || strings.ContainsFunc(command, unicode.IsControl) || !utf8.ValidString(command) {
 		return nil
@@ -62,7 +62,7 @@ func words(command string) (ws []string) {
 }
 
 func FuzzWrappingNeverLowersTheVerdict(f *testing.F) {
-	for _, row := range commands(f) {
+	for _, row := range commandVars(f) {
 		f.Add(row.command)
 	}
 	f.Fuzz(func(t *testing.T, command string) {
@@ -73,7 +73,7 @@ func FuzzWrappingNeverLowersTheVerdict(f *testing.F) {
 		for name, wrap := range around {
 			compare(t, name, bare, wrap(command))
 		}
-		ws := words(command)
+		ws := wordList(command)
 		if ws == nil {
 			return
 		}
@@ -111,7 +111,7 @@ func gaveUp(r risk.Report) bool {
 }
 
 func FuzzAnalyseHoldsItsPromises(f *testing.F) {
-	for _, row := range commands(f) {
+	for _, row := range commandVars(f) {
 		f.Add(row.command)
 	}
 	f.Add("pwd \\\n# x\nrm a")
@@ -127,7 +127,7 @@ func FuzzAnalyseHoldsItsPromises(f *testing.F) {
 		if (r.Level > risk.None) != (len(r.Findings) > 0) {
 			t.Errorf("%v with %v", r.Level, r.Findings)
 		}
-		if guarded := r.Runs(); r.ReadOnly {
+		if guarded := r.ShellLine(); r.ReadOnly {
 			if again := risk.Analyse(guarded, facts()); again.Level > risk.None {
 				t.Errorf("guarding %q made it %q", command, guarded)
 			}

@@ -19,11 +19,11 @@ import (
 type Grant struct {
 	Kind Kind   `json:"kind"`
 	What string `json:"what"`
-	// As is how a tool of another program described itself then;
+	// Description is how a tool of another program described itself then;
 	// the grant applies as long as the description is the same.
-	As string `json:"as,omitempty"`
-	// When and Why are the time and the reason of the grant.
-	When time.Time `json:"when"`
+	Description string `json:"as,omitempty"`
+	// Time and Why are the time and the reason of the grant.
+	Time time.Time `json:"when"`
 	Why  string    `json:"why"`
 }
 
@@ -32,44 +32,44 @@ type Kind string
 
 // The kinds of grants.
 const (
-	Command Kind = "command" // commands of a shape
-	Line    Kind = "line"    // one exact command line
-	Reading Kind = "read"    // one file
-	Changes Kind = "write"   // one file
-	Below   Kind = "below"   // the files below a folder
-	Host    Kind = "host"    // fetches from a host
-	Connect Kind = "connect" // commands that connect to a host
-	Use     Kind = "tool"    // every use of a tool
+	KindCommand Kind = "command" // commands of a shape
+	KindLine    Kind = "line"    // one exact command line
+	KindRead    Kind = "read"    // one file
+	KindEdit    Kind = "write"   // one file
+	KindFolder  Kind = "below"   // the files below a folder
+	KindFetch   Kind = "host"    // fetches from a host
+	KindConnect Kind = "connect" // commands that connect to a host
+	KindTool    Kind = "tool"    // every use of a tool
 )
 
 // String describes the grant in the user's words.
 func (g Grant) String() string {
 	switch g.Kind {
-	case Command:
+	case KindCommand:
 		if shape, in, ok := strings.Cut(strings.TrimSuffix(g.What, ")"), " (in "); ok && strings.HasSuffix(g.What, ")") {
 			return "commands like " + shape + " (in " + in + ")"
 		}
 		return "commands like " + g.What
-	case Line:
+	case KindLine:
 		return "this exact command line: " + g.What
-	case Reading:
+	case KindRead:
 		return "reading " + g.What
-	case Changes:
+	case KindEdit:
 		return "changes to " + g.What
-	case Below:
+	case KindFolder:
 		if g.What == "." {
 			return "edits below this folder"
 		}
 		return "edits below " + g.What
-	case Host:
+	case KindFetch:
 		return "fetching from " + g.What
-	case Connect:
+	case KindConnect:
 		return "commands reaching " + g.What
-	case Use:
-		if g.As != "" && !g.When.IsZero() {
+	case KindTool:
+		if g.Description != "" && !g.Time.IsZero() {
 			return "every use of " + g.What + " as it was described then"
 		}
-		if g.As != "" {
+		if g.Description != "" {
 			return "every use of " + g.What + " as it is described now"
 		}
 		return "every use of " + g.What
@@ -77,10 +77,12 @@ func (g Grant) String() string {
 	return g.What
 }
 
-func (g Grant) same(h Grant) bool { return g.Kind == h.Kind && g.What == h.What && g.As == h.As }
+func (g Grant) equal(h Grant) bool {
+	return g.Kind == h.Kind && g.What == h.What && g.Description == h.Description
+}
 
-// Always has the grants of a project or a session. A nil Always has none.
-type Always struct {
+// GrantList has the grants of a project or a session. A nil Always has none.
+type GrantList struct {
 	// Names, fixed from the start, are what the user's settings
 	// allow: names of commands, or whole lines with Book.Exact.
 	Names []string
@@ -89,11 +91,11 @@ type Always struct {
 	grants []Grant
 }
 
-// Remember returns an Always with saved grants.
-func Remember(grants ...Grant) *Always { return &Always{grants: grants} }
+// NewGrantList returns an Always with saved grants.
+func NewGrantList(grants ...Grant) *GrantList { return &GrantList{grants: grants} }
 
 // Grants returns all grants, the oldest first.
-func (a *Always) Grants() []Grant {
+func (a *GrantList) Grants() []Grant {
 	if a == nil {
 		return nil
 	}
@@ -103,53 +105,53 @@ func (a *Always) Grants() []Grant {
 }
 
 // Replace replaces all grants.
-func (a *Always) Replace(grants []Grant) {
+func (a *GrantList) Replace(grants []Grant) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.grants = grants
 }
 
 // Add adds new grants.
-func (a *Always) Add(grants ...Grant) {
+func (a *GrantList) Add(grants ...Grant) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, g := range grants {
-		if !slices.ContainsFunc(a.grants, g.same) {
+		if !slices.ContainsFunc(a.grants, g.equal) {
 			a.grants = append(a.grants, g)
 		}
 	}
 }
 
 // Revoke removes a grant and reports whether it was there.
-func (a *Always) Revoke(g Grant) bool {
+func (a *GrantList) Revoke(g Grant) bool {
 	if a == nil {
 		return false
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	before := len(a.grants)
-	a.grants = slices.DeleteFunc(a.grants, g.same)
+	a.grants = slices.DeleteFunc(a.grants, g.equal)
 	return len(a.grants) < before
 }
 
-func (a *Always) has(k Kind, what string) bool { return a.holds(Grant{Kind: k, What: what}) }
+func (a *GrantList) has(k Kind, what string) bool { return a.contains(Grant{Kind: k, What: what}) }
 
-func (a *Always) holds(g Grant) bool {
+func (a *GrantList) contains(g Grant) bool {
 	if a == nil {
 		return false
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.ContainsFunc(a.grants, g.same)
+	return slices.ContainsFunc(a.grants, g.equal)
 }
 
-// below reports whether edits of a file were allowed by a grant for its folder.
-func (a *Always) below(place string) bool {
+// isInGrantedFolder reports whether edits of a file were allowed by a grant for its folder.
+func (a *GrantList) isInGrantedFolder(place string) bool {
 	if a == nil || path.IsAbs(place) || strings.HasPrefix(place, "../") {
 		return false
 	}
 	for dir := path.Dir(place); ; dir = path.Dir(dir) {
-		if a.has(Below, dir) {
+		if a.has(KindFolder, dir) {
 			return true
 		}
 		if dir == "." {
@@ -158,34 +160,34 @@ func (a *Always) below(place string) bool {
 	}
 }
 
-// granted reports whether the project or the session has a grant.
-func (b *Book) granted(k Kind, what string) bool {
+// isGranted reports whether the project or the session has a grant.
+func (b *Book) isGranted(k Kind, what string) bool {
 	return b.Always.has(k, what) || b.Session.has(k, what)
 }
 
-// useGranted reports whether every use of a tool was always allowed, with the tool's current description.
-func (b *Book) useGranted(name, as string) bool {
-	g := Grant{Kind: Use, What: name, As: as}
-	return b.Always.holds(g) || b.Session.holds(g)
+// isUseGranted reports whether every use of a tool was always allowed, with the tool's current description.
+func (b *Book) isUseGranted(name, as string) bool {
+	g := Grant{Kind: KindTool, What: name, Description: as}
+	return b.Always.contains(g) || b.Session.contains(g)
 }
 
-// wasGranted reports whether every use of a tool was always allowed, with any description.
-func (b *Book) wasGranted(name string) bool {
-	return slices.ContainsFunc(slices.Concat(b.Always.Grants(), b.Session.Grants()), func(g Grant) bool { return g.Kind == Use && g.What == name && g.As != "" })
+// wasUseGranted reports whether every use of a tool was always allowed, with any description.
+func (b *Book) wasUseGranted(name string) bool {
+	return slices.ContainsFunc(slices.Concat(b.Always.Grants(), b.Session.Grants()), func(g Grant) bool { return g.Kind == KindTool && g.What == name && g.Description != "" })
 }
 
-// fileGranted reports whether a use of a file was always allowed. A
+// isFileGranted reports whether a use of a file was always allowed. A
 // grant for a folder does not cover its secret files.
-func (b *Book) fileGranted(class, place string) bool {
-	if class != Writes {
-		return b.granted(Reading, place)
+func (b *Book) isFileGranted(class, place string) bool {
+	if class != ClassWrite {
+		return b.isGranted(KindRead, place)
 	}
-	return b.granted(Changes, place) || !secret.Is(place) && (b.Always.below(place) || b.Session.below(place))
+	return b.isGranted(KindEdit, place) || !secret.IsSecretFile(place) && (b.Always.isInGrantedFolder(place) || b.Session.isInGrantedFolder(place))
 }
 
-// remembers reports whether a line was always allowed, or rules of
+// isRemembered reports whether a line was always allowed, or rules of
 // this run allow what "always" would have remembered of it.
-func (b *Book) remembers(tool string, r risk.Report) bool {
+func (b *Book) isRemembered(tool string, r risk.Report) bool {
 	if _, err := risk.Shapes(r); err != nil {
 		return false
 	}
@@ -195,13 +197,13 @@ func (b *Book) remembers(tool string, r risk.Report) bool {
 		names = b.Always.Names
 	}
 	let := func(k Kind, what string) bool {
-		return b.granted(k, what) || b.lets(tool, Commands, func(on string) bool { return on == what })
+		return b.isGranted(k, what) || b.isAllowedByRun(tool, ClassCommand, func(on string) bool { return on == what })
 	}
-	return let(Line, text) || b.Exact && slices.Contains(names, text) || !b.Exact && risk.Covered(r, func(shape string) bool { return let(Command, shape) }, names)
+	return let(KindLine, text) || b.Exact && slices.Contains(names, text) || !b.Exact && risk.IsCovered(r, func(shape string) bool { return let(KindCommand, shape) }, names)
 }
 
-// errEveryTime is the reason why some calls are never remembered.
-var errEveryTime = errors.New("it needs approval every time")
+// errNotRememberable is the reason why some calls are never remembered.
+var errNotRememberable = errors.New("it needs approval every time")
 
 // Offers returns what "always" may remember of a call, by
 // scope. The error says why nothing can be remembered.
@@ -214,12 +216,12 @@ func (b *Book) Offers(c policy.Case) ([]policy.Offer, error) {
 			failed = cmp.Or(failed, err)
 		case len(grants) > 0:
 			var all []string
-			for _, kind := range []Kind{Command, Reading, Changes, Below, Host, Line, Use} {
+			for _, kind := range []Kind{KindCommand, KindRead, KindEdit, KindFolder, KindFetch, KindLine, KindTool} {
 				said := ""
 				for _, g := range grants {
 					switch {
 					case g.Kind != kind:
-					case said == "" || kind == Line || kind == Use || inFolder(g.What) || inFolder(said): // each applies somewhere else
+					case said == "" || kind == KindLine || kind == KindTool || isFolderBound(g.What) || isFolderBound(said): // each applies somewhere else
 						said = g.String()
 						all = append(all, said)
 					default: // of the same kind
@@ -227,17 +229,17 @@ func (b *Book) Offers(c policy.Case) ([]policy.Offer, error) {
 					}
 				}
 			}
-			offers = append(offers, policy.Offer{Scope: s, What: strings.Join(all, ", "), Each: all, Rules: b.written(grants)})
+			offers = append(offers, policy.Offer{Scope: s, What: strings.Join(all, ", "), Each: all, Rules: b.equivalentRules(grants)})
 		}
 	}
 	if len(offers) == 0 {
-		return nil, cmp.Or(failed, errEveryTime)
+		return nil, cmp.Or(failed, errNotRememberable)
 	}
 	return offers, nil
 }
 
-// inFolder reports whether a grant is for commands in a certain folder.
-func inFolder(what string) bool {
+// isFolderBound reports whether a grant is for commands in a certain folder.
+func isFolderBound(what string) bool {
 	return strings.Contains(what, " (in ") && strings.HasSuffix(what, ")")
 }
 
@@ -252,7 +254,7 @@ func (b *Book) Add(c policy.Case, s policy.Scope, now time.Time) ([]Grant, error
 		title = c.Plan.Effects[0].Target
 	}
 	for i := range grants {
-		grants[i].When, grants[i].Why = now, c.Tool+" "+title
+		grants[i].Time, grants[i].Why = now, c.Tool+" "+title
 	}
 	if s == policy.ThisProject {
 		b.Always.Add(grants...)
@@ -262,12 +264,12 @@ func (b *Book) Add(c policy.Case, s policy.Scope, now time.Time) ([]Grant, error
 	return grants, nil
 }
 
-// Connects reports whether commands are always allowed to reach a host.
-func (b *Book) Connects(host string) bool { return b.granted(Connect, host) }
+// IsHostAllowed reports whether commands are always allowed to reach a host.
+func (b *Book) IsHostAllowed(host string) bool { return b.isGranted(KindConnect, host) }
 
-// Connect saves a grant for commands to reach a host.
-func (b *Book) Connect(host string, s policy.Scope, now time.Time, why string) {
-	grant := Grant{Kind: Connect, What: host, When: now, Why: why}
+// AllowHost saves a grant for commands to reach a host.
+func (b *Book) AllowHost(host string, s policy.Scope, now time.Time, why string) {
+	grant := Grant{Kind: KindConnect, What: host, Time: now, Why: why}
 	if s == policy.ThisProject {
 		b.Always.Add(grant)
 	} else {
@@ -281,14 +283,14 @@ func (b *Book) grants(c policy.Case, s policy.Scope) ([]Grant, error) {
 	case s == policy.ThisProject && b.Always == nil, s != policy.ThisProject && b.Session == nil:
 		return nil, errors.New("answers are not remembered here")
 	case len(c.Plan.Effects) == 0 || c.Plan.Unconfined || c.Plan.Sends != "" || len(c.Plan.Executable) > 0:
-		return nil, errEveryTime
+		return nil, errNotRememberable
 	case s == policy.BelowFolder:
 		// The folder is the one right below the root, or the whole project for a file directly in the root.
 		folder := ""
 		for _, e := range c.Plan.Effects {
 			place := b.place(e.Target)
-			if !tool.Edits(c.Tool, e) || path.IsAbs(place) || strings.HasPrefix(place, "../") || risk.Protected(e.Target) != "" || secret.Is(place) {
-				return nil, errEveryTime
+			if !tool.ChangesFile(c.Tool, e) || path.IsAbs(place) || strings.HasPrefix(place, "../") || risk.ProtectedReason(e.Target) != "" || secret.IsSecretFile(place) {
+				return nil, errNotRememberable
 			}
 			top, _, deep := strings.Cut(place, "/")
 			if !deep {
@@ -298,7 +300,7 @@ func (b *Book) grants(c policy.Case, s policy.Scope) ([]Grant, error) {
 				folder = "."
 			}
 		}
-		return []Grant{{Kind: Below, What: folder}}, nil
+		return []Grant{{Kind: KindFolder, What: folder}}, nil
 	}
 	var all []Grant
 	for _, e := range c.Plan.Effects {
@@ -307,7 +309,7 @@ func (b *Book) grants(c policy.Case, s policy.Scope) ([]Grant, error) {
 			return nil, err
 		}
 		for _, g := range some {
-			if !slices.ContainsFunc(all, g.same) {
+			if !slices.ContainsFunc(all, g.equal) {
 				all = append(all, g)
 			}
 		}
@@ -318,41 +320,41 @@ func (b *Book) grants(c policy.Case, s policy.Scope) ([]Grant, error) {
 func (b *Book) grantsFor(c policy.Case, e tool.Effect) ([]Grant, error) {
 	switch e.Kind {
 	case tool.Exec:
-		r := b.read(c.Plan, e.Target)
+		r := b.analyse(c.Plan, e.Target)
 		shapes, err := risk.Shapes(r)
 		if err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(b.named(Preset{}, r), func(f finding) bool { return f.verdict != policy.Allow }) {
+		if slices.ContainsFunc(b.judgeNamed(Preset{}, r), func(f finding) bool { return f.verdict != policy.Allow }) {
 			return nil, errors.New("it names a file that needs approval")
 		}
 		var all []Grant
 		switch {
 		case b.Exact || len(shapes) == 0:
-			all = append(all, Grant{Kind: Line, What: strings.TrimSpace(r.Command)})
+			all = append(all, Grant{Kind: KindLine, What: strings.TrimSpace(r.Command)})
 		default:
 			for _, s := range shapes {
-				all = append(all, Grant{Kind: Command, What: s})
+				all = append(all, Grant{Kind: KindCommand, What: s})
 			}
 		}
 		for _, file := range r.Redirects {
-			all = append(all, Grant{Kind: Changes, What: b.place(file)})
+			all = append(all, Grant{Kind: KindEdit, What: b.place(file)})
 		}
 		return all, nil
 	case tool.Write:
-		if risk.Protected(e.Target) != "" {
-			return nil, errEveryTime
+		if risk.ProtectedReason(e.Target) != "" {
+			return nil, errNotRememberable
 		}
-		return []Grant{{Kind: Changes, What: b.place(e.Target)}}, nil
+		return []Grant{{Kind: KindEdit, What: b.place(e.Target)}}, nil
 	case tool.Read:
-		return []Grant{{Kind: Reading, What: b.place(e.Target)}}, nil
+		return []Grant{{Kind: KindRead, What: b.place(e.Target)}}, nil
 	case tool.Net:
 		host := HostOf(e.Target)
 		if host == "" {
-			return nil, errEveryTime
+			return nil, errNotRememberable
 		}
-		return []Grant{{Kind: Host, What: host}}, nil
+		return []Grant{{Kind: KindFetch, What: host}}, nil
 	case tool.Note, tool.Unknown:
 	}
-	return []Grant{{Kind: Use, What: c.Tool, As: c.Plan.Version}}, nil
+	return []Grant{{Kind: KindTool, What: c.Tool, Description: c.Plan.Version}}, nil
 }

@@ -27,10 +27,10 @@ func book() *rule.Book {
 		Home:     "/home/me", Cwd: root,
 	}
 	return &rule.Book{
-		Root: root, Home: "/home/me", Always: rule.Remember(), Session: rule.Remember(),
-		Named:   func(host string) bool { return host == "named.org" },
+		Root: root, Home: "/home/me", Always: rule.NewGrantList(), Session: rule.NewGrantList(),
+		IsNamed: func(host string) bool { return host == "named.org" },
 		Analyse: func(line string) risk.Report { return risk.Analyse(line, facts) },
-		Below: func(dir string) iter.Seq[string] {
+		Walk: func(dir string) iter.Seq[string] {
 			return slices.Values(map[string][]string{".": {root + "/a.go", root + "/.env"}, "src": {root + "/src/a.go"}, "keys": {root + "/keys/a.pem"}}[dir])
 		},
 		Glob: func(p string) []string {
@@ -55,11 +55,11 @@ func use(s string) policy.Case {
 
 func judge(t *testing.T, b *rule.Book, preset, call string) policy.Opinion {
 	t.Helper()
-	p, ok := rule.PresetNamed(preset)
+	p, ok := rule.LookupPreset(preset)
 	if !ok {
 		t.Fatalf("no preset %s", preset)
 	}
-	o, err := b.In(p).Judge(t.Context(), use(call))
+	o, err := b.PolicyFor(p).Judge(t.Context(), use(call))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestAPersonsRules(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			b := book()
-			b.Given = tt.given
+			b.UserRules = tt.given
 			if o := judge(t, b, tt.preset, tt.call); o.Verdict.String() != tt.want {
 				t.Errorf("%s: %v (%s), want %s", tt.call, o.Verdict, o, tt.want)
 			}
@@ -378,11 +378,11 @@ func TestAlwaysRemembersWhatItSaysAndNoMore(t *testing.T) {
 			}
 			now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 			grants, err := b.Add(use(tt.say), scope, now)
-			if err != nil || len(grants) == 0 || grants[0].When != now || !strings.HasSuffix(tt.say, strings.TrimPrefix(grants[0].Why, strings.Fields(tt.say)[0]+" ")) {
+			if err != nil || len(grants) == 0 || grants[0].Time != now || !strings.HasSuffix(tt.say, strings.TrimPrefix(grants[0].Why, strings.Fields(tt.say)[0]+" ")) {
 				t.Errorf("%s: %+v, %v", tt.say, grants, err)
 			}
 			later := book()
-			later.Always, later.Session = rule.Remember(b.Always.Grants()...), b.Session
+			later.Always, later.Session = rule.NewGrantList(b.Always.Grants()...), b.Session
 			if o := judge(t, later, "build", tt.then); o.Verdict.String() != tt.want {
 				t.Errorf("after always to %s: %s is %v, want %s", tt.say, tt.then, o.Verdict, tt.want)
 			}
@@ -518,7 +518,7 @@ func FuzzParseSpecs(f *testing.F) {
 func TestRulesForServersOfTools(t *testing.T) {
 	P := func(v policy.Verdict) risk.Patterns { return risk.Patterns{"*": v} }
 	b := book()
-	b.Given = map[string]risk.Patterns{
+	b.UserRules = map[string]risk.Patterns{
 		"mcp__docs": P(policy.Allow), "mcp__docs__drop": P(policy.Deny), "mcp__shop__*": P(policy.Allow), "mcp__shop__del*": P(policy.Deny), "mcp__shop__delay": P(policy.Ask),
 	}
 	for say, want := range map[string]string{
@@ -552,9 +552,9 @@ func TestAlwaysHoldsForAToolAsItWasDescribed(t *testing.T) {
 	if _, err := b.Add(as("one"), policy.ThisProject, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
-	p, _ := rule.PresetNamed("build")
+	p, _ := rule.LookupPreset("build")
 	for version, want := range map[string]policy.Verdict{"one": policy.Allow, "two": policy.Ask, "": policy.Ask} {
-		if o, err := b.In(p).Judge(t.Context(), as(version)); err != nil || o.Verdict != want {
+		if o, err := b.PolicyFor(p).Judge(t.Context(), as(version)); err != nil || o.Verdict != want {
 			t.Errorf("described as %q: %v, %v", version, o.Verdict, err)
 		}
 	}

@@ -9,50 +9,50 @@ import (
 	"coder/internal/policy/risk"
 )
 
-// Denies reports whether a rule denies every use of a file in a class, read or write. Commands are then
+// IsDenied reports whether a rule denies every use of a file in a class, read or write. Commands are then
 // kept from that file, too, in every mode.
-func (b *Book) Denies(class, file string) bool {
+func (b *Book) IsDenied(class, file string) bool {
 	if !b.HasDenials(class) {
 		return false
 	}
 	place := b.place(file)
-	_, denied := b.denied(class, place)
-	if real := b.real(place); !denied && real != "" {
-		_, denied = b.denied(class, b.place(real))
+	_, denied := b.denyingRule(class, place)
+	if real := b.realPath(place); !denied && real != "" {
+		_, denied = b.denyingRule(class, b.place(real))
 	}
 	return denied
 }
 
 // toolsOf returns the names for rules about a class of use.
 func toolsOf(class string) []string {
-	if class == Writes {
+	if class == ClassWrite {
 		return writeTools
 	}
 	return readTools
 }
 
-// denied returns the rule that denies a use of one file.
-func (b *Book) denied(class, place string) (rule string, ok bool) {
-	if by, ok := b.ignored(place); ok && class == Reads {
+// denyingRule returns the rule that denies a use of one file.
+func (b *Book) denyingRule(class, place string) (rule string, ok bool) {
+	if by, ok := b.ignoreFileFor(place); ok && class == ClassRead {
 		return by, true
 	}
 	for d := range b.denials(class) {
-		if b.covers(d.pattern, place) && !d.excepts(func(pattern string) bool { return b.covers(pattern, place) }) {
+		if b.covers(d.pattern, place) && !d.hasException(func(pattern string) bool { return b.covers(pattern, place) }) {
 			return d.rule, true
 		}
 	}
 	return "", false
 }
 
-// deniedFolder returns the rule that denies all writes in a folder, including files created later.
-func (b *Book) deniedFolder(place string) (rule string, ok bool) {
-	for d := range b.denials(Writes) {
+// folderDenyingRule returns the rule that denies all writes in a folder, including files created later.
+func (b *Book) folderDenyingRule(place string) (rule string, ok bool) {
+	for d := range b.denials(ClassWrite) {
 		folder, whole := d.folder()
 		inside := func(pattern string) bool {
 			return !strings.Contains(pattern, "/") || strings.ContainsAny(path.Dir(pattern), "*?[{~") ||
 				strings.HasPrefix(pattern, folder+"/")
 		}
-		if whole && b.covers(folder, place) && !d.excepts(inside) {
+		if whole && b.covers(folder, place) && !d.hasException(inside) {
 			return d.rule, true
 		}
 	}
@@ -65,8 +65,8 @@ type denial struct {
 	others        risk.Patterns // other rules for the same tool
 }
 
-// excepts reports whether a more specific rule, for which matches is true, allows what d denies.
-func (d denial) excepts(matches func(pattern string) bool) bool {
+// hasException reports whether a more specific rule, for which matches is true, allows what d denies.
+func (d denial) hasException(matches func(pattern string) bool) bool {
 	for pattern, v := range d.others {
 		if v != policy.Deny && len(pattern) > len(d.pattern) && matches(pattern) {
 			return true
@@ -85,14 +85,14 @@ func (d denial) folder() (folder string, whole bool) {
 func (b *Book) denials(class string) func(yield func(denial) bool) {
 	return func(yield func(denial) bool) {
 		for _, s := range b.Deny {
-			d := denial{pattern: s.On, rule: denied(s).rule}
+			d := denial{pattern: s.On, rule: newDenial(s).rule}
 			if s.On != "" && slices.Contains(toolsOf(class), strings.ToLower(s.Tool)) && !yield(d) {
 				return
 			}
 		}
 		for _, t := range toolsOf(class) {
-			for pattern, v := range b.Given[t] {
-				d := denial{pattern, `permission.` + t + `["` + pattern + `"] = deny`, b.Given[t]}
+			for pattern, v := range b.UserRules[t] {
+				d := denial{pattern, `permission.` + t + `["` + pattern + `"] = deny`, b.UserRules[t]}
 				if pattern != "*" && v == policy.Deny && !yield(d) {
 					return
 				}
@@ -106,7 +106,7 @@ func (b *Book) HasDenials(class string) bool {
 	for range b.denials(class) {
 		return true
 	}
-	return b.Ignored != nil && class == Reads
+	return b.Ignored != nil && class == ClassRead
 }
 
 // DeniedPaths returns the files and folders whose use in a class rules deny by name alone. Workspace
@@ -136,19 +136,19 @@ func (b *Book) DeniedPaths(class string) (denied, shown []string) {
 	return denied, shown
 }
 
-// unchecked returns what applies to a command in a mode without command checks: rules about files still do.
-func (b *Book) unchecked(p Preset, r risk.Report) (fs []finding) {
-	if !b.HasDenials(Reads) && !b.HasDenials(Writes) {
+// judgeUnchecked returns what applies to a command in a mode without command checks: rules about files still do.
+func (b *Book) judgeUnchecked(p Preset, r risk.Report) (fs []finding) {
+	if !b.HasDenials(ClassRead) && !b.HasDenials(ClassWrite) {
 		return nil
 	}
-	for _, f := range b.named(p, r) {
+	for _, f := range b.judgeNamed(p, r) {
 		if f.verdict == policy.Deny {
 			fs = append(fs, f)
 		}
 	}
-	vague := func(c risk.Command) bool { return !c.Exact || c.Fed }
-	hidden := b.Hidden == nil || b.Hidden() && (r.ReadOnly || b.Freezes == nil || b.Freezes())
-	if b.HasDenials(Reads) && !hidden && (!r.ReadOnly || slices.ContainsFunc(r.Simple, vague)) {
+	vague := func(c risk.Command) bool { return !c.Exact || c.AddsArgs }
+	hidden := b.HidesSecrets == nil || b.HidesSecrets() && (r.ReadOnly || b.EnforcesFrozen == nil || b.EnforcesFrozen())
+	if b.HasDenials(ClassRead) && !hidden && (!r.ReadOnly || slices.ContainsFunc(r.Simple, vague)) {
 		text := "a rule denies reading some files, and nothing here hides them from the command"
 		fs = append(fs, finding{policy.Ask, text, "permission.read", true})
 	}

@@ -22,8 +22,8 @@ func denying(t *testing.T, enforced bool) *rule.Book {
 	can := func() bool { return enforced }
 	facts := risk.Facts{Cwd: "/w", Home: "/home/u", Bash: true}
 	return &rule.Book{
-		Root: "/w", Home: "/home/u", Deny: deny, Freezes: can, Hidden: can,
-		Given: map[string]risk.Patterns{
+		Root: "/w", Home: "/home/u", Deny: deny, EnforcesFrozen: can, HidesSecrets: can,
+		UserRules: map[string]risk.Patterns{
 			"read":  {"private/**": policy.Deny, "private/open.txt": policy.Allow, "~/notes/**": policy.Deny, "*.txt": policy.Ask},
 			"write": {"prod/**": policy.Deny, "*.lock": policy.Deny, "mixed/**": policy.Deny, "mixed/free/**": policy.Allow},
 			"bash":  {"make *": policy.Deny},
@@ -36,7 +36,7 @@ func denying(t *testing.T, enforced bool) *rule.Book {
 }
 
 func TestDenialsOfFilesBindCommandsInYolo(t *testing.T) {
-	yolo, _ := rule.PresetNamed("yolo")
+	yolo, _ := rule.LookupPreset("yolo")
 	for command, want := range map[string]policy.Verdict{
 		"cat private/x": policy.Deny, "cat ./sub/../private/x | head": policy.Deny, "cp private/x /tmp": policy.Deny, "cat /w/private/x": policy.Deny,
 		"cat ~/notes/a": policy.Deny, "cat hush/x": policy.Deny, "cat link": policy.Deny, "python3 -c 1 < private/x": policy.Deny, "git show HEAD:private/x": policy.Deny,
@@ -47,7 +47,7 @@ func TestDenialsOfFilesBindCommandsInYolo(t *testing.T) {
 		for _, enforced := range []bool{true, false} {
 			b := denying(t, enforced)
 			plan := tool.Plan{Effects: []tool.Effect{{Kind: tool.Exec, Target: command}}}
-			o, err := b.In(yolo).Judge(t.Context(), policy.Case{Tool: "bash", Plan: plan})
+			o, err := b.PolicyFor(yolo).Judge(t.Context(), policy.Case{Tool: "bash", Plan: plan})
 			want := want
 			if r := b.Analyse(command); !enforced && !r.ReadOnly {
 				want = policy.Deny // as for what is frozen
@@ -61,10 +61,10 @@ func TestDenialsOfFilesBindCommandsInYolo(t *testing.T) {
 		}
 	}
 	b := denying(t, false)
-	b.Given["write"] = nil
+	b.UserRules["write"] = nil
 	for command, want := range map[string]policy.Verdict{"python3 run.py": policy.Ask, "cat p*/x": policy.Ask, "cat a.txt": policy.Allow} {
 		plan := tool.Plan{Effects: []tool.Effect{{Kind: tool.Exec, Target: command}}}
-		if o, err := b.In(yolo).Judge(t.Context(), policy.Case{Tool: "bash", Plan: plan}); err != nil || o.Verdict != want {
+		if o, err := b.PolicyFor(yolo).Judge(t.Context(), policy.Case{Tool: "bash", Plan: plan}); err != nil || o.Verdict != want {
 			t.Errorf("%s, where nothing hides: %v, %v", command, o, err)
 		}
 	}
@@ -87,7 +87,7 @@ func TestWhatIsDeniedIsFrozenAndHidden(t *testing.T) {
 	for file, denied := range map[string]bool{
 		"private/x": true, "/w/private/x": true, "link": true, "hush/deep/x": true, "/home/u/notes/a": true, "private/open.txt": false, "a.txt": false, "prod/x": false,
 	} {
-		if b.Denies("read", file) != denied {
+		if b.IsDenied("read", file) != denied {
 			t.Errorf("%s: denied is not %v", file, denied)
 		}
 	}
@@ -96,7 +96,7 @@ func TestWhatIsDeniedIsFrozenAndHidden(t *testing.T) {
 	if !slices.Equal(denied, []string{"/home/u/notes/", "hush/", "private/"}) || !slices.Equal(shown, []string{"private/open.txt"}) {
 		t.Errorf("by their names: %q, shown %q", denied, shown)
 	}
-	if zero := new(rule.Book); zero.HasDenials("read") || zero.Denies("write", "x") || zero.IsFrozen("x", true) {
+	if zero := new(rule.Book); zero.HasDenials("read") || zero.IsDenied("write", "x") || zero.IsFrozen("x", true) {
 		t.Error("a book without rules denies")
 	}
 }

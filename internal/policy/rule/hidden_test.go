@@ -44,10 +44,10 @@ func hiding(t *testing.T, hidden bool) *Book {
 		return err == nil && filepath.IsLocal(rel)
 	}}
 	return &Book{
-		Root: root, Home: facts.Home, Hidden: func() bool { return hidden },
+		Root: root, Home: facts.Home, HidesSecrets: func() bool { return hidden },
 		Analyse: func(line string) risk.Report { return risk.Analyse(line, facts) },
 		Glob:    func(p string) []string { found, _ := filepath.Glob(at(p)); return found },
-		Below: func(dir string) iter.Seq[string] {
+		Walk: func(dir string) iter.Seq[string] {
 			return func(yield func(string) bool) {
 				entries, _ := os.ReadDir(at(dir))
 				for _, e := range entries {
@@ -68,8 +68,8 @@ func hiding(t *testing.T, hidden bool) *Book {
 
 func verdictIn(t *testing.T, b *Book, preset, line string) policy.Verdict {
 	t.Helper()
-	p, _ := PresetNamed(preset)
-	o, err := b.In(p).Judge(t.Context(), policy.Case{Tool: "bash", Plan: tool.Plan{Effects: []tool.Effect{{Kind: tool.Exec, Target: line}}}})
+	p, _ := LookupPreset(preset)
+	o, err := b.PolicyFor(p).Judge(t.Context(), policy.Case{Tool: "bash", Plan: tool.Plan{Effects: []tool.Effect{{Kind: tool.Exec, Target: line}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestWhatIsWrittenDownIsReadFirst(t *testing.T) {
 			"hidden": {true, true, policy.Allow}, "hidden from lines that only read": {true, false, policy.Ask}, "not hidden": {false, false, policy.Ask},
 		} {
 			b := hiding(t, tt.hidden)
-			b.Freezes = func() bool { return tt.whole }
+			b.EnforcesFrozen = func() bool { return tt.whole }
 			if got := verdictIn(t, b, "auto-edit", line); got != tt.want {
 				t.Errorf("%s, %s: %v, want %v", line, name, got, tt.want)
 			}
@@ -150,7 +150,7 @@ func TestALineNamesOnlyWhatItSays(t *testing.T) {
 		"cat .env": true, "cat ./.env": true, "cat link": true, "node --env-file=.env x.js": true, "curl -d @.env x": true, "test -s .env && npm start": false,
 		"cat .e*": false, "x=.e; cat ${x}nv": false, "ls .env": false, "grep -r KEY .": false, "cat sub/.env": false,
 	} {
-		if got := slices.Contains(b.Names(b.Analyse(line)), env); got != want {
+		if got := slices.Contains(b.NamedFiles(b.Analyse(line)), env); got != want {
 			t.Errorf("%s: %v", line, got)
 		}
 	}

@@ -10,22 +10,22 @@ import (
 	"coder/internal/policy/risk"
 )
 
-// Names returns the files that a line names, each by its full path, and their link targets: only these secret
+// NamedFiles returns the files that a line names, each by its full path, and their link targets: only these secret
 // files may be shown to the line, since it was judged by them. Patterns and variables name nothing.
-func (b *Book) Names(r risk.Report) (files []string) {
+func (b *Book) NamedFiles(r risk.Report) (files []string) {
 	add := func(word string) {
-		if file := b.full(word); !slices.Contains(files, file) {
+		if file := b.absPath(word); !slices.Contains(files, file) {
 			files = append(files, file)
 		}
 	}
 	words := slices.Concat(r.Reads, r.Writes)
 	for _, c := range r.Simple {
-		if onlyNames[path.Base(c.Name)] {
+		if nameOnlyCommands[path.Base(c.Name)] {
 			continue
 		}
 		for _, w := range c.Args {
 			for _, name := range plainWords(w) {
-				words = append(words, b.from(c.Dir, name))
+				words = append(words, b.pathFrom(c.Dir, name))
 			}
 		}
 	}
@@ -34,35 +34,35 @@ func (b *Book) Names(r risk.Report) (files []string) {
 			continue
 		}
 		add(word)
-		if real := b.real(word); real != "" {
+		if real := b.realPath(word); real != "" {
 			add(real)
 		}
 	}
 	return files
 }
 
-// from returns the path of a word for a command run in dir, which may be unknown.
-func (b *Book) from(dir, word string) string {
+// pathFrom returns the path of a word for a command run in dir, which may be unknown.
+func (b *Book) pathFrom(dir, word string) string {
 	if dir == "" || dir == b.Root || path.IsAbs(word) || strings.HasPrefix(word, "~") || strings.HasPrefix(word, "file://") {
 		return word
 	}
 	return path.Join(dir, word)
 }
 
-// full returns the full path of a file.
-func (b *Book) full(file string) string {
+// absPath returns the full path of a file.
+func (b *Book) absPath(file string) string {
 	if file = b.place(file); !filepath.IsAbs(file) {
 		file = filepath.Join(b.Root, file)
 	}
 	return file
 }
 
-// real returns the link target of a file; empty if it is the same, or unknown.
-func (b *Book) real(file string) string {
+// realPath returns the link target of a file; empty if it is the same, or unknown.
+func (b *Book) realPath(file string) string {
 	if b.Real == nil {
 		return ""
 	}
-	full := b.full(file)
+	full := b.absPath(file)
 	if real := b.Real(full); real != full {
 		return real
 	}
@@ -114,14 +114,14 @@ func (b *Book) shownByGit(c risk.Command) []string {
 	}
 	return slices.DeleteFunc(slices.Clone(tracked), func(file string) bool {
 		return !slices.ContainsFunc(c.Args[from:], func(dir string) bool {
-			rel, err := filepath.Rel(b.full(dir), b.full(file))
+			rel, err := filepath.Rel(b.absPath(dir), b.absPath(file))
 			return err != nil || filepath.IsLocal(rel) || strings.ContainsAny(dir, "*?[:")
 		})
 	})
 }
 
-// showing are the git subcommands that print file contents.
-var showing = map[string]bool{
+// gitShowCommands are the git subcommands that print file contents.
+var gitShowCommands = map[string]bool{
 	"diff": true, "show": true, "log": true, "grep": true, "cat-file": true, "blame": true, "annotate": true, "archive": true, "whatchanged": true,
 	"format-patch": true, "stash": true, "diff-tree": true, "diff-index": true, "diff-files": true, "range-diff": true, "difftool": true, "reflog": true, "bundle": true,
 }
@@ -145,34 +145,34 @@ func showsContent(args []string) bool {
 		})
 	}
 	patch := slices.ContainsFunc(args, func(a string) bool {
-		return joined(a, "puULcm", "SGOnl") || a == "--check" ||
+		return hasCombinedFlag(a, "puULcm", "SGOnl") || a == "--check" ||
 			strings.HasPrefix(a, "--patch") || strings.HasPrefix(a, "--unified") || strings.HasPrefix(a, "--word-diff") || strings.HasPrefix(a, "--color-words") ||
 			a == "--cc" || strings.HasPrefix(a, "--diff-merges") || a == "--remerge-diff" || a == "--full-diff" || a == "--binary"
 	})
 	switch sub {
 	case "status":
-		return slices.ContainsFunc(args, func(a string) bool { return joined(a, "v", "u") || strings.HasPrefix(a, "--v") })
+		return slices.ContainsFunc(args, func(a string) bool { return hasCombinedFlag(a, "v", "u") || strings.HasPrefix(a, "--v") })
 	case "log", "reflog", "stash":
 		return patch || sub == "stash" && has("show", "-p")
 	case "diff", "show", "whatchanged", "diff-tree", "diff-index", "diff-files":
 		return patch || !has("--stat", "--name-only", "--name-status", "--shortstat", "--numstat", "--summary", "--quiet", "-q", "-s", "--no-patch", "--dirstat", "--compact-summary", "--raw")
 	}
-	return showing[sub]
+	return gitShowCommands[sub]
 }
 
-// joined reports whether a word combines one-letter options and has one of
+// hasCombinedFlag reports whether a word combines one-letter options and has one of
 // some, unless the first takes the rest of the word as its value.
-func joined(word, some, valued string) bool {
+func hasCombinedFlag(word, some, valued string) bool {
 	return len(word) > 1 && word[0] == '-' && word[1] != '-' && !strings.ContainsAny(word[1:2], valued) && strings.ContainsAny(word[1:], some)
 }
 
-// vagueText is the reason for a line that reads files known only at run time.
-const vagueText = "this command may read any file, and secret files are not hidden from it"
+// unknownFilesReason is the reason for a line that reads files known only at run time.
+const unknownFilesReason = "this command may read any file, and secret files are not hidden from it"
 
-// vague judges a line that may read files it does not name, where
+// judgeVague judges a line that may read files it does not name, where
 // secret files are not hidden: anywhere, or outside the workspace.
-func (b *Book) vague(p Preset, r risk.Report, hidden bool) (finding, bool) {
-	if p.Unchecked || hidden && !b.leaves(r.Command) {
+func (b *Book) judgeVague(p Preset, r risk.Report, hidden bool) (finding, bool) {
+	if p.Unchecked || hidden && !b.leavesWorkspace(r.Command) {
 		return finding{}, false
 	}
 	for _, c := range r.Simple {
@@ -188,9 +188,9 @@ func (b *Book) vague(p Preset, r risk.Report, hidden bool) (finding, bool) {
 		})
 		variable := slices.ContainsFunc(c.Args, func(word string) bool { return strings.Contains(word, "$") })
 		switch {
-		case onlyNames[name], !c.ReadOnly: // commands that do more than read need approval anyway
-		case !c.Exact && (variable || !hidden), c.Fed, c.Dir == "" && !hidden, further:
-			return finding{verdict: policy.Ask, text: vagueText, rule: "secret files", once: true}, true
+		case nameOnlyCommands[name], !c.ReadOnly: // commands that do more than read need approval anyway
+		case !c.Exact && (variable || !hidden), c.AddsArgs, c.Dir == "" && !hidden, further:
+			return finding{verdict: policy.Ask, text: unknownFilesReason, rule: "secret files", notWaivable: true}, true
 		}
 	}
 	return finding{}, false
@@ -201,13 +201,13 @@ func (b *Book) isInside(file string) bool {
 	if filepath.IsAbs(b.place(file)) || strings.HasPrefix(b.place(file), "../") || b.place(file) == ".." {
 		return false
 	}
-	real := b.real(file)
+	real := b.realPath(file)
 	return real == "" || !filepath.IsAbs(b.place(real))
 }
 
-// leaves reports whether a line mentions anything outside the workspace: a full path, a parent folder,
+// leavesWorkspace reports whether a line mentions anything outside the workspace: a full path, a parent folder,
 // a home, or an environment variable, which may contain one.
-func (b *Book) leaves(line string) bool {
+func (b *Book) leavesWorkspace(line string) bool {
 	if strings.Contains(line, "..") || strings.Contains(line, "~") {
 		return true
 	}

@@ -28,17 +28,17 @@ func (b *Book) place(file string) string {
 	return path.Clean(filepath.ToSlash(file))
 }
 
-// spot is a file as rules see it, and its link target, which is resolved
+// rulePath is a file as rules see it, and its link target, which is resolved
 // only once: resolving asks the system about every folder on the way.
-type spot struct {
+type rulePath struct {
 	place string
 	real  func() string // the link target; empty if it is the same
 }
 
-func (b *Book) spot(file string) *spot {
+func (b *Book) newRulePath(file string) *rulePath {
 	place := b.place(file)
-	return &spot{place, sync.OnceValue(func() string {
-		if real := b.real(place); real != "" {
+	return &rulePath{place, sync.OnceValue(func() string {
+		if real := b.realPath(place); real != "" {
 			return b.place(real)
 		}
 		return ""
@@ -76,18 +76,18 @@ func matchFold(pattern, name string) bool {
 // IsFrozen reports whether a file is unwritable for all. For a folder it reports whether everything in it is.
 func (b *Book) IsFrozen(file string, dir bool) bool {
 	place := b.place(file)
-	_, frozen := b.freezes(place, dir)
+	_, frozen := b.freezingPattern(place, dir)
 	if !frozen && dir {
-		_, frozen = b.deniedFolder(place)
+		_, frozen = b.folderDenyingRule(place)
 	}
 	if !frozen && !dir {
-		_, frozen = b.denied(Writes, place)
+		_, frozen = b.denyingRule(ClassWrite, place)
 	}
 	return frozen
 }
 
-// freezes returns the pattern that freezes a place.
-func (b *Book) freezes(place string, dir bool) (pattern string, ok bool) {
+// freezingPattern returns the pattern that freezes a place.
+func (b *Book) freezingPattern(place string, dir bool) (pattern string, ok bool) {
 	i := slices.IndexFunc(b.Frozen, func(pattern string) bool {
 		if !dir {
 			return b.covers(pattern, place)
@@ -99,29 +99,29 @@ func (b *Book) freezes(place string, dir bool) (pattern string, ok bool) {
 		return b.Frozen[i], true
 	}
 	if up := path.Dir(place); up != place && up != "." && up != "/" {
-		return b.freezes(up, true)
+		return b.freezingPattern(up, true)
 	}
 	return "", false
 }
 
-// frozen returns the objection to a call that writes something
+// judgeFrozen returns the objection to a call that writes something
 // frozen. It applies in every mode and cannot be waived.
-func (b *Book) frozen(c policy.Case, e tool.Effect) (finding, bool) {
+func (b *Book) judgeFrozen(c policy.Case, e tool.Effect) (finding, bool) {
 	deny := func(text string) (finding, bool) {
-		return finding{verdict: policy.Deny, text: text, rule: "permission.frozen", once: true}, true
+		return finding{verdict: policy.Deny, text: text, rule: "permission.frozen", notWaivable: true}, true
 	}
-	if len(b.Frozen) == 0 && (e.Kind != tool.Exec || !b.HasDenials(Writes)) {
+	if len(b.Frozen) == 0 && (e.Kind != tool.Exec || !b.HasDenials(ClassWrite)) {
 		return finding{}, false
 	}
 	switch e.Kind {
 	case tool.Write:
-		if pattern, ok := b.freezes(b.place(e.Target), false); ok {
+		if pattern, ok := b.freezingPattern(b.place(e.Target), false); ok {
 			return deny("frozen by " + pattern + ": " + b.place(e.Target))
 		}
 	case tool.Exec:
-		r := b.read(c.Plan, e.Target)
+		r := b.analyse(c.Plan, e.Target)
 		for _, w := range r.Writes {
-			if pattern, ok := b.freezes(b.place(w), false); ok {
+			if pattern, ok := b.freezingPattern(b.place(w), false); ok {
 				return deny("frozen by " + pattern + ": " + b.place(w))
 			}
 		}
@@ -129,7 +129,7 @@ func (b *Book) frozen(c policy.Case, e tool.Effect) (finding, bool) {
 		case r.ReadOnly:
 		case c.Plan.Unconfined:
 			return deny("a command outside the sandbox could write frozen or denied files")
-		case b.Freezes != nil && !b.Freezes():
+		case b.EnforcesFrozen != nil && !b.EnforcesFrozen():
 			return deny("nothing here stops a command from writing frozen or denied files, so only commands known to be read-only run")
 		}
 	case tool.Read, tool.Net, tool.Note, tool.Unknown:

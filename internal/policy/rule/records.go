@@ -9,23 +9,25 @@ import (
 	"coder/internal/tool"
 )
 
-// records returns the objection to a tool that opens a session
+// judgeRecords returns the objection to a tool that opens a session
 // record. It applies in every mode and cannot be waived.
-func (b *Book) records(name, class string, at *spot) (finding, bool) {
+func (b *Book) judgeRecords(name, class string, at *rulePath) (finding, bool) {
 	c := tool.ClassOf(name)
-	shows := class == Reads && (c == tool.ReadsFile || c == tool.SearchesText)
-	if !at.inRecords() || shows && b.inOwnLogs(at) {
+	shows := class == ClassRead && (c == tool.ClassReadFile || c == tool.ClassSearchText)
+	if !at.isRecord() || shows && b.isOwnLog(at) {
 		return finding{}, false
 	}
 	text := "coder saves session records there, and tools open only what log_path names: " + at.place
 	return finding{policy.Deny, text, "records of sessions", true}, true
 }
 
-// inRecords reports whether a file is among the session records, also with links resolved.
-func (s *spot) inRecords() bool { return secret.InRecords(s.place) || secret.InRecords(s.real()) }
+// isRecord reports whether a file is among the session records, also with links resolved.
+func (s *rulePath) isRecord() bool {
+	return secret.IsRecordPath(s.place) || secret.IsRecordPath(s.real())
+}
 
-// inOwnLogs reports whether a file really is output that this session stored.
-func (b *Book) inOwnLogs(at *spot) bool {
+// isOwnLog reports whether a file really is output that this session stored.
+func (b *Book) isOwnLog(at *rulePath) bool {
 	if b.Logs == nil || b.Logs() == "" {
 		return false
 	}

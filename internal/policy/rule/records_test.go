@@ -55,16 +55,16 @@ func TestRecordsOfSessionsAreClosedToTools(t *testing.T) {
 		{"list", ".coder", tool.Read, true},
 	} {
 		for _, preset := range []string{"plan", "build", "yolo"} {
-			p, _ := rule.PresetNamed(preset)
+			p, _ := rule.LookupPreset(preset)
 			plan := tool.Plan{Effects: []tool.Effect{{Kind: c.kind, Target: c.target}}}
-			o, err := b.In(p).Judge(t.Context(), policy.Case{Tool: c.tool, Plan: plan})
+			o, err := b.PolicyFor(p).Judge(t.Context(), policy.Case{Tool: c.tool, Plan: plan})
 			if err != nil || (o.Verdict == policy.Allow) != c.open {
 				t.Errorf("%s: %s %s: %v, %v", preset, c.tool, c.target, o, err)
 			}
 			if !c.open && !strings.Contains(o.String(), "session records") {
 				t.Errorf("%s %s: %s", c.tool, c.target, o)
 			}
-			if c.tool == "read" && b.Hides(p, c.target) == c.open {
+			if c.tool == "read" && b.SkipsInSearch(p, c.target) == c.open {
 				t.Errorf("searches: %s: hidden is %v", c.target, !c.open)
 			}
 		}
@@ -79,9 +79,9 @@ func TestLinksAreFollowedOnce(t *testing.T) {
 		Deny: []rule.Spec{{Tool: "read", On: "*.pem"}},
 		Real: func(file string) string { lookups++; return file },
 	}
-	p, _ := rule.PresetNamed("balanced")
+	p, _ := rule.LookupPreset("balanced")
 	c := policy.Case{Tool: "read", Plan: tool.Plan{Effects: []tool.Effect{{Kind: tool.Read, Target: "a.go"}}}}
-	if o, err := b.In(p).Judge(t.Context(), c); err != nil || o.Verdict != policy.Allow || lookups != 1 {
+	if o, err := b.PolicyFor(p).Judge(t.Context(), c); err != nil || o.Verdict != policy.Allow || lookups != 1 {
 		t.Errorf("%v, %v after %d lookups", o.Verdict, err, lookups)
 	}
 }

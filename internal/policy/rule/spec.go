@@ -81,17 +81,17 @@ func ParseSpec(text string) (Spec, error) {
 	return Spec{Tool: strings.TrimSpace(tool), On: on}, nil
 }
 
-// names reports whether the spec is for a tool, by name, by class, or by a pattern.
-func (s Spec) names(tool, class string) bool {
-	return strings.EqualFold(s.Tool, class) || s.Names(tool)
+// matchesClass reports whether the spec is for a tool, by name, by class, or by a pattern.
+func (s Spec) matchesClass(tool, class string) bool {
+	return strings.EqualFold(s.Tool, class) || s.Matches(tool)
 }
 
-// Names reports whether the spec is for a tool, by name, by a pattern, or by the name of its MCP server.
-func (s Spec) Names(tool string) bool { return nameCovers(s.Tool, tool) }
+// Matches reports whether the spec is for a tool, by name, by a pattern, or by the name of its MCP server.
+func (s Spec) Matches(tool string) bool { return nameMatches(s.Tool, tool) }
 
-// nameCovers reports whether a name in a rule means a tool, in any case:
+// nameMatches reports whether a name in a rule means a tool, in any case:
 // its own name, a pattern, or mcp__server for all tools of a server.
-func nameCovers(written, tool string) bool {
+func nameMatches(written, tool string) bool {
 	written, tool = strings.ToLower(written), strings.ToLower(tool)
 	if written == tool || isServer(written) && strings.HasPrefix(tool, written+"__") {
 		return true
@@ -106,8 +106,8 @@ func isServer(written string) bool {
 	return ok && name != "" && !strings.Contains(name, "__")
 }
 
-// onHost reports whether pattern, domain:x.org or a host, covers the host of address or a parent domain.
-func onHost(pattern, address string) bool {
+// matchesHost reports whether pattern, domain:x.org or a host, covers the host of address or a parent domain.
+func matchesHost(pattern, address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {
 		return false
@@ -121,15 +121,15 @@ func onHost(pattern, address string) bool {
 	return host == domain || strings.HasSuffix(host, "."+domain)
 }
 
-// vouches reports whether allowing specs cover every command of a line. They do not cover substitutions,
+// specsCover reports whether allowing specs cover every command of a line. They do not cover substitutions,
 // redirections, unknown commands, or a variable that may change what a program does or which one it is.
-func vouches(specs []Spec, tool string, r risk.Report) bool {
-	if r.Substituted || r.Unknown || r.Redirected || len(r.Sets) > 0 || len(r.Simple) == 0 {
-		return slices.ContainsFunc(specs, func(s Spec) bool { return s.On == "" && s.names(tool, Commands) })
+func specsCover(specs []Spec, tool string, r risk.Report) bool {
+	if r.Substituted || r.Unknown || r.Redirected || len(r.SetVars) > 0 || len(r.Simple) == 0 {
+		return slices.ContainsFunc(specs, func(s Spec) bool { return s.On == "" && s.matchesClass(tool, ClassCommand) })
 	}
 	for _, c := range r.Simple {
 		if !slices.ContainsFunc(specs, func(s Spec) bool {
-			return s.names(tool, Commands) && (s.On == "" || risk.MatchPattern(s.On, c))
+			return s.matchesClass(tool, ClassCommand) && (s.On == "" || risk.MatchPattern(s.On, c))
 		}) {
 			return false
 		}
@@ -137,15 +137,15 @@ func vouches(specs []Spec, tool string, r risk.Report) bool {
 	return true
 }
 
-// objects returns the spec that denies a command of a line. A
+// denyingSpec returns the spec that denies a command of a line. A
 // line with an unknown command may run the denied one.
-func objects(specs []Spec, tool string, r risk.Report) (Spec, bool) {
+func denyingSpec(specs []Spec, tool string, r risk.Report) (Spec, bool) {
 	for _, s := range specs {
-		if !s.names(tool, Commands) {
+		if !s.matchesClass(tool, ClassCommand) {
 			continue
 		}
 		pattern := s.On
-		if like, _, isShape := strings.Cut(s.On, risk.Dots); isShape {
+		if like, _, isShape := strings.Cut(s.On, risk.Ellipsis); isShape {
 			pattern = like + "*"
 		}
 		if s.On == "" || r.Unknown || s.On == strings.TrimSpace(r.Command) || slices.ContainsFunc(r.Simple, func(c risk.Command) bool { return c.Matches(pattern) }) {

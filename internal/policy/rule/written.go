@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// written returns grants as equivalent rules, or nil if one of them has no equivalent.
-func (b *Book) written(grants []Grant) (rules []string) {
+// equivalentRules returns grants as equivalent rules, or nil if one of them has no equivalent.
+func (b *Book) equivalentRules(grants []Grant) (rules []string) {
 	for _, g := range grants {
-		specs := b.specs(g)
+		specs := b.equivalentSpecs(g)
 		if len(specs) == 0 {
 			return nil
 		}
@@ -24,37 +24,37 @@ func (b *Book) written(grants []Grant) (rules []string) {
 	return rules
 }
 
-// specs returns the rules that together are equivalent to a grant.
-func (b *Book) specs(g Grant) []Spec {
+// equivalentSpecs returns the rules that together are equivalent to a grant.
+func (b *Book) equivalentSpecs(g Grant) []Spec {
 	file := func(place string) string {
 		if !path.IsAbs(place) {
 			place = path.Join(b.Root, place)
 		}
-		return literally.Replace(place)
+		return patternEscaper.Replace(place)
 	}
 	switch g.Kind {
-	case Command, Line:
+	case KindCommand, KindLine:
 		if strings.Contains(g.What, "*") { // in a rule it matches any text
 			return nil
 		}
-		return []Spec{{Tool: Commands, On: g.What}}
-	case Reading:
-		return []Spec{{Tool: Reads, On: file(g.What)}}
-	case Changes:
-		return []Spec{{Tool: Writes, On: file(g.What)}}
-	case Below:
-		return []Spec{{Tool: Writes, On: file(g.What) + "/**"}}
-	case Host:
+		return []Spec{{Tool: ClassCommand, On: g.What}}
+	case KindRead:
+		return []Spec{{Tool: ClassRead, On: file(g.What)}}
+	case KindEdit:
+		return []Spec{{Tool: ClassWrite, On: file(g.What)}}
+	case KindFolder:
+		return []Spec{{Tool: ClassWrite, On: file(g.What) + "/**"}}
+	case KindFetch:
 		if _, _, err := net.SplitHostPort(g.What); err == nil {
-			return []Spec{{Tool: Fetches, On: "domain:" + g.What}}
+			return []Spec{{Tool: ClassFetch, On: "domain:" + g.What}}
 		}
 		// A domain alone also covers its subdomains.
-		return []Spec{{Tool: Fetches, On: "domain:" + net.JoinHostPort(g.What, "443")}, {Tool: Fetches, On: "domain:" + net.JoinHostPort(g.What, "80")}}
-	case Use:
+		return []Spec{{Tool: ClassFetch, On: "domain:" + net.JoinHostPort(g.What, "443")}, {Tool: ClassFetch, On: "domain:" + net.JoinHostPort(g.What, "80")}}
+	case KindTool:
 		return []Spec{{Tool: g.What}}
 	}
 	return nil
 }
 
-// literally escapes a path into a pattern that covers only this path.
-var literally = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`)
+// patternEscaper escapes a path into a pattern that covers only this path.
+var patternEscaper = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`)

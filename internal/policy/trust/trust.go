@@ -19,17 +19,17 @@ import (
 	"coder/internal/host/repofile"
 )
 
-// files decide how coder behaves in a workspace.
-var files = []string{filepath.Join(".coder", "config.json"), ".mcp.json"}
+// coveredFiles decide how coder behaves in a workspace.
+var coveredFiles = []string{filepath.Join(".coder", "config.json"), ".mcp.json"}
 
 // maxFile limits the size of each file; a longer file is not trusted.
 const maxFile = 1 << 20
 
-// maxBook limits the size of the trust file.
-const maxBook = 64 << 20
+// maxRegistry limits the size of the trust file.
+const maxRegistry = 64 << 20
 
-// Book is the record of trusted folders.
-type Book struct {
+// Registry is the record of trusted folders.
+type Registry struct {
 	Path string // of the file; empty remembers nothing
 	Now  func() time.Time
 }
@@ -57,8 +57,8 @@ func (s State) String() string {
 // Hash returns the fingerprint of root's files that decide how coder behaves.
 func Hash(root string) (string, error) {
 	sum := sha256.New()
-	for _, name := range files {
-		text, err := repofile.Below(root).Read(name, maxFile)
+	for _, name := range coveredFiles {
+		text, err := repofile.NewRoot(root).Read(name, maxFile)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case errors.Is(err, repofile.ErrTooLarge):
@@ -73,9 +73,9 @@ func Hash(root string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// Settings returns the existing files of a workspace that trust covers.
-func Settings(root string) (found []string) {
-	for _, name := range files {
+// ExistingFiles returns the existing files of a workspace that trust covers.
+func ExistingFiles(root string) (found []string) {
+	for _, name := range coveredFiles {
 		if _, err := os.Lstat(filepath.Join(root, name)); err == nil {
 			found = append(found, name)
 		}
@@ -83,8 +83,8 @@ func Settings(root string) (found []string) {
 	return found
 }
 
-// Of returns the state of root. Unreadable files are not trusted.
-func (b Book) Of(root string) (State, error) {
+// StateOf returns the state of root. Unreadable files are not trusted.
+func (b Registry) StateOf(root string) (State, error) {
 	all, err := b.load()
 	if err != nil {
 		return Unknown, err
@@ -100,20 +100,20 @@ func (b Book) Of(root string) (State, error) {
 	return Trusted, nil
 }
 
-// Give trusts root in its current state.
-func (b Book) Give(root string) error { return b.note(root, false) }
+// Trust trusts root in its current state.
+func (b Registry) Trust(root string) error { return b.record(root, false) }
 
-// GiveAs trusts root in the state with that fingerprint.
-func (b Book) GiveAs(root, hash string) error {
+// TrustAs trusts root in the state with that fingerprint.
+func (b Registry) TrustAs(root, hash string) error {
 	e := entry{Hash: hash, Since: b.Now().UTC().Truncate(time.Second)}
-	return b.change(func(all map[string]entry) { all[filepath.Clean(root)] = e })
+	return b.update(func(all map[string]entry) { all[filepath.Clean(root)] = e })
 }
 
 // Decline remembers that the user did not trust root in its current state, if b has a file.
-func (b Book) Decline(root string) error { return b.note(root, true) }
+func (b Registry) Decline(root string) error { return b.record(root, true) }
 
-// Declined reports whether the user declined to trust root in its current state.
-func (b Book) Declined(root string) bool {
+// HasDeclined reports whether the user declined to trust root in its current state.
+func (b Registry) HasDeclined(root string) bool {
 	all, err := b.load()
 	if err != nil {
 		return false
@@ -123,26 +123,26 @@ func (b Book) Declined(root string) bool {
 	return err == nil && e.Declined && e.Hash == hash
 }
 
-func (b Book) note(root string, declined bool) error {
+func (b Registry) record(root string, declined bool) error {
 	hash, err := Hash(root)
 	if err != nil || declined && b.Path == "" {
 		return err
 	}
 	e := entry{Hash: hash, Declined: declined, Since: b.Now().UTC().Truncate(time.Second)}
-	return b.change(func(all map[string]entry) { all[filepath.Clean(root)] = e })
+	return b.update(func(all map[string]entry) { all[filepath.Clean(root)] = e })
 }
 
-// Take ends the trust in root.
-func (b Book) Take(root string) error {
-	return b.change(func(all map[string]entry) { delete(all, filepath.Clean(root)) })
+// Revoke ends the trust in root.
+func (b Registry) Revoke(root string) error {
+	return b.update(func(all map[string]entry) { delete(all, filepath.Clean(root)) })
 }
 
-func (b Book) load() (map[string]entry, error) {
+func (b Registry) load() (map[string]entry, error) {
 	all := make(map[string]entry)
 	if b.Path == "" {
 		return all, nil
 	}
-	text, err := repofile.Own(b.Path, maxBook)
+	text, err := repofile.ReadOwn(b.Path, maxRegistry)
 	if errors.Is(err, fs.ErrNotExist) {
 		return all, nil
 	}
@@ -155,8 +155,8 @@ func (b Book) load() (map[string]entry, error) {
 	return all, nil
 }
 
-// change rewrites the book atomically.
-func (b Book) change(do func(map[string]entry)) error {
+// update rewrites the book atomically.
+func (b Registry) update(do func(map[string]entry)) error {
 	if b.Path == "" {
 		return errors.New("no home folder to save it in; set HOME or CODER_HOME")
 	}

@@ -21,15 +21,15 @@ func write(t *testing.T, path, text string) {
 
 func TestTrustIsBoundToTheFolderAndToWhatItsSettingsSay(t *testing.T) {
 	root, other := t.TempDir(), t.TempDir()
-	book := trust.Book{Path: filepath.Join(t.TempDir(), "home", "trust.json"), Now: time.Now}
+	book := trust.Registry{Path: filepath.Join(t.TempDir(), "home", "trust.json"), Now: time.Now}
 	want := func(dir string, s trust.State) {
 		t.Helper()
-		if got, err := book.Of(dir); err != nil || got != s {
+		if got, err := book.StateOf(dir); err != nil || got != s {
 			t.Errorf("%v, %v; want %v", got, err, s)
 		}
 	}
 	want(root, trust.Unknown)
-	if err := book.Give(root); err != nil {
+	if err := book.Trust(root); err != nil {
 		t.Fatal(err)
 	}
 	want(root, trust.Trusted)
@@ -40,7 +40,7 @@ func TestTrustIsBoundToTheFolderAndToWhatItsSettingsSay(t *testing.T) {
 	want(root, trust.Trusted)
 	write(t, filepath.Join(root, ".coder", "config.json"), `{"permission":{"write":"allow"}}`)
 	want(root, trust.Changed)
-	if err := book.Give(root); err != nil {
+	if err := book.Trust(root); err != nil {
 		t.Fatal(err)
 	}
 	want(root, trust.Trusted)
@@ -50,7 +50,7 @@ func TestTrustIsBoundToTheFolderAndToWhatItsSettingsSay(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(root, trust.Trusted)
-	if err := book.Take(root); err != nil {
+	if err := book.Revoke(root); err != nil {
 		t.Fatal(err)
 	}
 	want(root, trust.Unknown)
@@ -68,11 +68,11 @@ func TestContentMovedFromOneFileToAnotherIsNotTheSame(t *testing.T) {
 }
 
 func TestWithoutAHomeNothingIsTrusted(t *testing.T) {
-	book := trust.Book{Now: time.Now}
-	if err := book.Give(t.TempDir()); err == nil {
+	book := trust.Registry{Now: time.Now}
+	if err := book.Trust(t.TempDir()); err == nil {
 		t.Error("trust was given to nowhere")
 	}
-	if s, err := book.Of(t.TempDir()); err != nil || s != trust.Unknown {
+	if s, err := book.StateOf(t.TempDir()); err != nil || s != trust.Unknown {
 		t.Errorf("%v, %v", s, err)
 	}
 }
@@ -80,8 +80,8 @@ func TestWithoutAHomeNothingIsTrusted(t *testing.T) {
 func TestABrokenBookTrustsNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "trust.json")
 	write(t, path, "{not json")
-	book := trust.Book{Path: path, Now: time.Now}
-	if s, err := book.Of(t.TempDir()); err == nil || s != trust.Unknown {
+	book := trust.Registry{Path: path, Now: time.Now}
+	if s, err := book.StateOf(t.TempDir()); err == nil || s != trust.Unknown {
 		t.Errorf("%v, %v", s, err)
 	}
 }

@@ -41,9 +41,9 @@ func (e *BreakError) Error() string {
 // of each log.
 type Head struct {
 	Seq  uint64
-	Ends [3]End // in the order of [event.Logs]
-	// Mended reports that everything beyond it was damaged or lost, and is no longer part of the session.
-	Mended bool
+	Ends [3]End // in the order of [event.AllLogs]
+	// Repaired reports that everything beyond it was damaged or lost, and is no longer part of the session.
+	Repaired bool
 	// Imported reports that the session up to it was not written here: it came from another machine, or is a
 	// copy.
 	Imported bool
@@ -70,22 +70,22 @@ type Source struct {
 type Report struct {
 	Lines     int
 	Unchecked int      // lines of an earlier format, without a checksum
-	Vouched   uint64   // the newest record covered by a head
+	Covered   uint64   // the newest record covered by a head
 	Lost      []uint64 // the records after which something was lost and mended
 	// Imported is the newest record that was not written here, and Since is when such records came. Found
 	// means that they were found here, not imported.
 	Imported uint64
 	Since    time.Time
 	Found    bool
-	// Open are the calls without a completion, although no process works in the session and no question is
+	// OpenCalls are the calls without a completion, although no process works in the session and no question is
 	// open.
-	Open []Call
+	OpenCalls []Call
 }
 
-// Sentences describes the report of a session in sentences translated by t.
-func (r Report) Sentences(id string, t func(format string, args ...any) string) []string {
+// Describe describes the report of a session in sentences translated by t.
+func (r Report) Describe(id string, t func(format string, args ...any) string) []string {
 	lines := []string{t("session %s: all %d lines are intact", id, r.Lines)}
-	for _, c := range r.Open {
+	for _, c := range r.OpenCalls {
 		lines = append(lines, t("record %d: %s was requested but never ended, and no process is running it; the session ends it when it continues", c.Seq, c.Requested.Tool))
 	}
 	if r.Unchecked > 0 {
@@ -100,13 +100,13 @@ func (r Report) Sentences(id string, t func(format string, args ...any) string) 
 			came = "records 1 to %d were found here on %s: this machine had not signed them in this place, and signed only that they are unchanged since"
 		}
 		lines = append(lines, t(came, r.Imported, r.Since.Local().Format("2006-01-02 15:04:05")))
-		if r.Vouched > r.Imported {
-			lines = append(lines, t("records %d to %d match this machine's signature", r.Imported+1, r.Vouched))
+		if r.Covered > r.Imported {
+			lines = append(lines, t("records %d to %d match this machine's signature", r.Imported+1, r.Covered))
 		}
 		return lines
 	}
-	if r.Vouched > 0 {
-		return append(lines, t("all records up to %d match this machine's signature", r.Vouched))
+	if r.Covered > 0 {
+		return append(lines, t("all records up to %d match this machine's signature", r.Covered))
 	}
 	return append(lines, t("this machine signed none of them, so a cut-off end would go unnoticed"))
 }
@@ -120,7 +120,7 @@ func Verify(sources []Source, heads []Head) (Report, error) {
 		if h.Imported || h.Found {
 			report.Imported, report.Since, report.Found = h.Seq, h.Time, h.Found
 		}
-		if h.Mended {
+		if h.Repaired {
 			report.Imported = min(report.Imported, h.Seq)
 			report.Lost = append(report.Lost, h.Seq)
 			still = slices.DeleteFunc(still, func(old Head) bool { return old.Seq > h.Seq })
@@ -128,15 +128,15 @@ func Verify(sources []Source, heads []Head) (Report, error) {
 		still = append(still, h)
 	}
 	heads = still
-	walks := make([]*walk, 0, len(sources))
+	walks := make([]*logReader, 0, len(sources))
 	for _, s := range sources {
-		w := &walk{Source: s, links: make(map[uint64]Link)}
+		w := &logReader{Source: s, links: make(map[uint64]Link)}
 		for _, h := range heads {
-			if end := h.Ends[slices.Index(event.Logs, s.Log)]; end.Seq > 0 {
+			if end := h.Ends[slices.Index(event.AllLogs, s.Log)]; end.Seq > 0 {
 				w.links[end.Seq] = Link{}
 			}
 		}
-		if err := w.all(); err != nil {
+		if err := w.readAll(); err != nil {
 			return report, fmt.Errorf("read %s: %w", s.Name, err)
 		}
 		walks = append(walks, w)
@@ -147,28 +147,28 @@ func Verify(sources []Source, heads []Head) (Report, error) {
 		return report, broken
 	}
 	if len(heads) > 0 {
-		report.Vouched = heads[len(heads)-1].Seq
+		report.Covered = heads[len(heads)-1].Seq
 	}
 	if report.Imported == 0 && !report.Since.IsZero() { // the import was cut short, so its extent is unknown
-		report.Imported = report.Vouched
+		report.Imported = report.Covered
 	}
 	return report, nil
 }
 
-// walk reads one log.
-type walk struct {
+// logReader reads one log.
+type logReader struct {
 	Source
 	seqs      []uint64
 	links     map[uint64]Link // after the records in heads
 	unchecked int
-	broken    *BreakError // why it stopped before the end
-	odd       *BreakError // what is wrong with otherwise valid lines
+	breakErr  *BreakError // why it stopped before the end
+	irregular *BreakError // what is wrong with otherwise valid lines
 }
 
-// all reads the log to its end, or to the first invalid line.
-func (w *walk) all() error {
+// readAll reads the log to its end, or to the first invalid line.
+func (w *logReader) readAll() error {
 	in := bufio.NewReader(w.Data)
-	at := position{link: First(w.Log)}
+	at := chainState{link: FirstLink(w.Log)}
 	odd := 0 // first of the directly preceding lines without a checksum, if lines come before those
 	for {
 		line, err := in.ReadBytes('\n')
@@ -180,30 +180,30 @@ func (w *walk) all() error {
 		}
 		n := len(w.seqs) + 1
 		if errors.Is(err, io.EOF) {
-			w.broken = &BreakError{File: w.Name, Line: n, Why: "the line is incomplete"}
+			w.breakErr = &BreakError{File: w.Name, Line: n, Why: "the line is incomplete"}
 			return nil
 		}
 		whole, converted := bytes.CutSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
-		seq, why := at.follow(whole, w.Log)
-		if errors.Is(why, errCheck) && odd > 0 { // the next line does not follow them
-			n, why = odd, errNoCheck
+		seq, why := at.advance(whole, w.Log)
+		if errors.Is(why, errChecksum) && odd > 0 { // the next line does not follow them
+			n, why = odd, errNoChecksum
 			w.seqs = w.seqs[:odd-1]
 		}
 		if why != nil {
-			w.broken = &BreakError{File: w.Name, Line: n, Why: why.Error()}
+			w.breakErr = &BreakError{File: w.Name, Line: n, Why: why.Error()}
 			return nil
 		}
 		switch {
-		case !at.odd:
+		case !at.lacksChecksum:
 			odd = 0
 		case odd == 0:
 			odd = n
 		}
-		if converted && w.odd == nil {
-			w.odd = &BreakError{File: w.Name, Line: n, Record: seq, Why: "line endings were changed to CRLF; the records are intact"}
+		if converted && w.irregular == nil {
+			w.irregular = &BreakError{File: w.Name, Line: n, Record: seq, Why: "line endings were changed to CRLF; the records are intact"}
 		}
 		w.seqs = append(w.seqs, seq)
-		if !at.checked {
+		if !at.hasChecksum {
 			w.unchecked++
 		}
 		if _, named := w.links[seq]; named {
@@ -212,50 +212,50 @@ func (w *walk) all() error {
 	}
 }
 
-// position is the state of a walk after a line.
-type position struct {
+// chainState is the state of a walk after a line.
+type chainState struct {
 	Checker
-	seq     uint64
-	link    Link
-	checked bool   // the last line has a checksum
-	odd     bool   // it has none, though earlier lines have
-	prev    string // hash of the last audit log line, as in lines of an earlier format
+	seq           uint64
+	link          Link
+	hasChecksum   bool   // the last line has a checksum
+	lacksChecksum bool   // it has none, though earlier lines have
+	prevHash      string // hash of the last audit log line, as in lines of an earlier format
 }
 
 var (
-	errCheck   = errors.New("its checksum does not match: the line was changed, or does not follow the line before it")
-	errNoCheck = errors.New("the line has no checksum, though earlier lines do")
-	errPrev    = errors.New("the line does not follow the line before it")
+	errChecksum   = errors.New("its checksum does not match: the line was changed, or does not follow the line before it")
+	errNoChecksum = errors.New("the line has no checksum, though earlier lines do")
+	errPrevHash   = errors.New("the line does not follow the line before it")
 )
 
-// follow advances to the next line, or says why it is invalid.
-func (p *position) follow(line []byte, log event.Log) (uint64, error) {
+// advance advances to the next line, or says why it is invalid.
+func (p *chainState) advance(line []byte, log event.Log) (uint64, error) {
 	r, prev, err := event.Decode(line, log)
 	if err != nil {
 		return 0, err
 	}
-	holds, checked := p.Holds(line, p.link)
+	holds, checked := p.Check(line, p.link)
 	switch {
 	case !holds:
-		return 0, errCheck
-	case p.checked && !checked && !Earlier(line):
-		return 0, errNoCheck
+		return 0, errChecksum
+	case p.hasChecksum && !checked && !IsEarlierFormat(line):
+		return 0, errNoChecksum
 	case r.Seq <= p.seq:
 		return 0, fmt.Errorf("record %d comes after record %d", r.Seq, p.seq)
-	case !checked && log == event.Audit && prev != p.prev:
-		return 0, errPrev
+	case !checked && log == event.LogAudit && prev != p.prevHash:
+		return 0, errPrevHash
 	}
-	p.odd = !checked && (p.odd || p.checked)
-	p.seq, p.checked, p.link = r.Seq, checked, After(line)
-	if log == event.Audit {
+	p.lacksChecksum = !checked && (p.lacksChecksum || p.hasChecksum)
+	p.seq, p.hasChecksum, p.link = r.Seq, checked, LinkAfter(line)
+	if log == event.LogAudit {
 		sum := sha256.Sum256(line)
-		p.prev = hex.EncodeToString(sum[:])
+		p.prevHash = hex.EncodeToString(sum[:])
 	}
 	return r.Seq, nil
 }
 
 // firstBreak returns the first problem of a session, or nil.
-func firstBreak(walks []*walk, heads []Head) *BreakError {
+func firstBreak(walks []*logReader, heads []Head) *BreakError {
 	var all []uint64
 	for _, w := range walks {
 		all = append(all, w.seqs...)
@@ -269,9 +269,9 @@ func firstBreak(walks []*walk, heads []Head) *BreakError {
 		last = seq
 	}
 	for _, w := range walks {
-		if w.broken != nil {
-			w.broken.Record = missing
-			return w.broken
+		if w.breakErr != nil {
+			w.breakErr.Record = missing
+			return w.breakErr
 		}
 	}
 	if missing <= last {
@@ -280,23 +280,23 @@ func firstBreak(walks []*walk, heads []Head) *BreakError {
 			return e
 		}
 		for _, w := range walks {
-			if end := heads[len(heads)-1].Ends[slices.Index(event.Logs, w.Log)]; end.Seq > w.last() {
+			if end := heads[len(heads)-1].Ends[slices.Index(event.AllLogs, w.Log)]; end.Seq > w.lastSeq() {
 				e.File = w.Name
 			}
 		}
 		return e
 	}
 	for _, w := range walks {
-		if w.odd != nil {
-			return w.odd
+		if w.irregular != nil {
+			return w.irregular
 		}
 	}
 	agreed := uint64(0)
 	for _, h := range heads {
 		for _, w := range walks {
-			end := h.Ends[slices.Index(event.Logs, w.Log)]
+			end := h.Ends[slices.Index(event.AllLogs, w.Log)]
 			switch {
-			case end.Seq > w.last():
+			case end.Seq > w.lastSeq():
 				return &BreakError{File: w.Name, Record: missing, Why: fmt.Sprintf("the log ends before this record, but once reached record %d", end.Seq)}
 			case end.Seq > 0 && w.links[end.Seq] != end.Link:
 				return &BreakError{File: w.Name, Record: agreed + 1, Why: fmt.Sprintf("the record, or one of those up to %d, does not match the signature", end.Seq)}
@@ -307,7 +307,7 @@ func firstBreak(walks []*walk, heads []Head) *BreakError {
 	return nil
 }
 
-func (w *walk) last() uint64 {
+func (w *logReader) lastSeq() uint64 {
 	if len(w.seqs) == 0 {
 		return 0
 	}

@@ -23,8 +23,8 @@ func session(t testing.TB, n, plain int) (logs [3][][]byte, heads []audit.Head) 
 	t.Helper()
 	var head audit.Head
 	prev := ""
-	for i, l := range event.Logs {
-		head.Ends[i].Link = audit.First(l)
+	for i, l := range event.AllLogs {
+		head.Ends[i].Link = audit.FirstLink(l)
 	}
 	for i := range n {
 		var e event.Event = event.LocalAdded{Input: strings.Repeat("x", i)}
@@ -39,17 +39,17 @@ func session(t testing.TB, n, plain int) (logs [3][][]byte, heads []audit.Head) 
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := slices.Index(event.Logs, event.LogOf(e))
+		at := slices.Index(event.AllLogs, event.LogOf(e))
 		if i >= plain {
-			line, _ = audit.Sum(line, head.Ends[at].Link)
-		} else if event.LogOf(e) == event.Audit {
+			line, _ = audit.AddChecksum(line, head.Ends[at].Link)
+		} else if event.LogOf(e) == event.LogAudit {
 			if prev != "" {
 				line = fmt.Appendf(line[:len(line)-1], `,"prev":"%s"}`, prev)
 			}
 			prev = fmt.Sprintf("%x", sha256.Sum256(line))
 		}
 		logs[at] = append(logs[at], append(slices.Clone(line), '\n'))
-		head.Seq, head.Ends[at] = r.Seq, audit.End{Seq: r.Seq, Link: audit.After(line)}
+		head.Seq, head.Ends[at] = r.Seq, audit.End{Seq: r.Seq, Link: audit.LinkAfter(line)}
 		if i%4 == 3 || i == n-1 {
 			heads = append(heads, signed(head))
 		}
@@ -69,7 +69,7 @@ func signed(h audit.Head) audit.Head {
 
 func verify(logs [3][][]byte, heads []audit.Head) (audit.Report, error) {
 	var sources []audit.Source
-	for i, l := range event.Logs {
+	for i, l := range event.AllLogs {
 		sources = append(sources, audit.Source{Log: l, Name: l.String() + ".jsonl", Data: bytes.NewReader(slices.Concat(logs[i]...))})
 	}
 	return audit.Verify(sources, heads)
@@ -80,7 +80,7 @@ func TestVerifyWhole(t *testing.T) {
 		for _, plain := range []int{0, n / 2, n} {
 			logs, heads := session(t, n, plain)
 			report, err := verify(logs, heads)
-			if err != nil || report.Lines != n || report.Unchecked != plain || report.Vouched != uint64(n) {
+			if err != nil || report.Lines != n || report.Unchecked != plain || report.Covered != uint64(n) {
 				t.Errorf("%d records, %d of the earlier form: %+v, %v", n, plain, report, err)
 			}
 			if _, err := verify(logs, heads[:len(heads)/2]); err != nil {
@@ -108,7 +108,7 @@ var damage = map[string]func(log [][]byte) (spoiled [][]byte, line int){
 	"garbage":       func(l [][]byte) ([][]byte, int) { l[3] = []byte("garbage\n"); return l, 4 },
 	"an empty line": func(l [][]byte) ([][]byte, int) { return append(l, []byte("\n")), len(l) + 1 },
 	"unchecked": func(l [][]byte) ([][]byte, int) {
-		body, _, _ := event.CutSum(bytes.TrimSuffix(l[4], []byte("\n")))
+		body, _, _ := event.SplitSum(bytes.TrimSuffix(l[4], []byte("\n")))
 		l[4] = append(body, "}\n"...)
 		return l, 5
 	},
@@ -116,7 +116,7 @@ var damage = map[string]func(log [][]byte) (spoiled [][]byte, line int){
 
 func TestVerifyNamesTheFirstBadLineOfAnyLog(t *testing.T) {
 	for name, spoil := range damage {
-		for i, l := range event.Logs {
+		for i, l := range event.AllLogs {
 			logs, heads := session(t, 90, 0)
 			var want int
 			logs[i], want = spoil(logs[i])
@@ -138,7 +138,7 @@ func TestVerifyHoldsLogsAgainstTheirHeads(t *testing.T) {
 	cut := func(logs [3][][]byte, seq uint64) [3][][]byte {
 		for i := range logs {
 			logs[i] = slices.Clone(logs[i])
-			logs[i] = slices.DeleteFunc(logs[i], func(line []byte) bool { n, _ := event.Peek(bytes.TrimSpace(line)); return n > seq })
+			logs[i] = slices.DeleteFunc(logs[i], func(line []byte) bool { n, _ := event.PeekSeq(bytes.TrimSpace(line)); return n > seq })
 		}
 		return logs
 	}
@@ -151,11 +151,11 @@ func TestVerifyHoldsLogsAgainstTheirHeads(t *testing.T) {
 	}
 	forged, _ := session(t, 40, 0)
 	const from = 5 // the line of the audit log that is not what it was: record 16
-	link := audit.After(bytes.TrimSuffix(forged[1][from-1], []byte("\n")))
+	link := audit.LinkAfter(bytes.TrimSuffix(forged[1][from-1], []byte("\n")))
 	for i := from; i < len(forged[1]); i++ {
-		body, _, _ := event.CutSum(bytes.TrimSuffix(forged[1][i], []byte("\n")))
+		body, _, _ := event.SplitSum(bytes.TrimSuffix(forged[1][i], []byte("\n")))
 		line := bytes.Replace(append(slices.Clone(body), '}'), []byte("toolCallId"), []byte("toolCallID"), 1)
-		line, link = audit.Sum(line, link)
+		line, link = audit.AddChecksum(line, link)
 		forged[1][i] = append(line, '\n')
 	}
 	if _, err := verify(forged, nil); err != nil {
@@ -183,9 +183,9 @@ func TestVerifyKnowsWhatWasMended(t *testing.T) {
 	_, before := session(t, 40, 0)
 	short, atCut := session(t, 20, 0)
 	mended := atCut[len(atCut)-1]
-	mended.Mended = true
+	mended.Repaired = true
 	report, err := verify(logs, append(before, mended))
-	if err != nil || !slices.Equal(report.Lost, []uint64{20}) || report.Vouched != 20 {
+	if err != nil || !slices.Equal(report.Lost, []uint64{20}) || report.Covered != 20 {
 		t.Errorf("%+v, %v", report, err)
 	}
 	if _, err := verify(short, before); err == nil {
@@ -208,7 +208,7 @@ func TestVerifyNoticesChangedLineEnds(t *testing.T) {
 func TestVerifyPassesOnAReadError(t *testing.T) {
 	logs, _ := session(t, 3, 0)
 	in := io.MultiReader(bytes.NewReader(slices.Concat(logs[1]...)), iotest.ErrReader(io.ErrClosedPipe))
-	if _, err := audit.Verify([]audit.Source{{Log: event.Audit, Data: in}}, nil); !errors.Is(err, io.ErrClosedPipe) {
+	if _, err := audit.Verify([]audit.Source{{Log: event.LogAudit, Data: in}}, nil); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("%v", err)
 	}
 }
@@ -227,7 +227,7 @@ func TestEveryBitFlipIsNoticed(t *testing.T) {
 				spoiled := logs
 				spoiled[i] = [][]byte{text}
 				if _, err := verify(spoiled, nil); err == nil {
-					t.Fatalf("bit %d of byte %d of the %s log went unnoticed: %s", bit, at, event.Logs[i], text)
+					t.Fatalf("bit %d of byte %d of the %s log went unnoticed: %s", bit, at, event.AllLogs[i], text)
 				}
 				text[at] ^= 1 << bit
 			}
@@ -241,7 +241,7 @@ func completed(id string, failed bool) event.Event {
 }
 
 func pair(events ...event.Event) ([]audit.Call, error) {
-	return audit.Pair(func(yield func(event.Record, error) bool) {
+	return audit.PairCalls(func(yield func(event.Record, error) bool) {
 		for _, r := range eventtest.Records("s", 0, events...) {
 			if !yield(r, nil) {
 				return
@@ -259,7 +259,7 @@ func TestPair(t *testing.T) {
 	for _, c := range calls {
 		s := c.Requested.CallID
 		switch {
-		case c.Open():
+		case c.IsOpen():
 			s += " open"
 		case c.Completed.IsError:
 			s += " failed"
@@ -284,7 +284,7 @@ func TestPairRefusesWhatWasNeverAsked(t *testing.T) {
 		}
 	}
 	broken := func(yield func(event.Record, error) bool) { yield(event.Record{}, io.ErrUnexpectedEOF) }
-	if _, err := audit.Pair(broken); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, err := audit.PairCalls(broken); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("%v, want the reader's error", err)
 	}
 }
@@ -297,12 +297,12 @@ func TestOpenCalls(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, c := range before {
-			if !c.Open() {
+			if !c.IsOpen() {
 				t.Error("a list given out was changed")
 			}
 		}
 	}
-	open := slices.DeleteFunc(cs.All(), func(c audit.Call) bool { return !c.Open() })
+	open := slices.DeleteFunc(cs.All(), func(c audit.Call) bool { return !c.IsOpen() })
 	if len(open) != 1 || open[0].Requested.CallID != "b" {
 		t.Errorf("open are %+v", open)
 	}

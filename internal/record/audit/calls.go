@@ -16,11 +16,11 @@ type Call struct {
 	Time      time.Time
 	Requested event.ToolCallRequested
 	Completed *event.ToolCallCompleted // nil if the outcome is unknown
-	Left      bool                     // without a completion, although its task ended later; see [Idle]
+	Abandoned bool                     // without a completion, although its task ended later; see [IdleCalls]
 }
 
-// Open reports whether the outcome of the call is unknown.
-func (c Call) Open() bool { return c.Completed == nil }
+// IsOpen reports whether the outcome of the call is unknown.
+func (c Call) IsOpen() bool { return c.Completed == nil }
 
 // Calls pairs requests with completions. The zero value is ready to use.
 type Calls struct {
@@ -28,8 +28,8 @@ type Calls struct {
 	open  map[string]int // call id → index in calls
 }
 
-// Pair returns the calls in records.
-func Pair(records iter.Seq2[event.Record, error]) ([]Call, error) {
+// PairCalls returns the calls in records.
+func PairCalls(records iter.Seq2[event.Record, error]) ([]Call, error) {
 	var cs Calls
 	for r, err := range records {
 		if err != nil {
@@ -64,9 +64,9 @@ func (cs *Calls) Add(r event.Record) error {
 	return nil
 }
 
-// Idle returns the calls in records that have no completion and no open question: unless a process has
+// IdleCalls returns the calls in records that have no completion and no open question: unless a process has
 // the session, nobody is working on them.
-func Idle(records iter.Seq2[event.Record, error]) (idle []Call, err error) {
+func IdleCalls(records iter.Seq2[event.Record, error]) (idle []Call, err error) {
 	var cs Calls
 	var tasks task.Tasks
 	parents := make(map[string]string) // subtask → the call that started it
@@ -79,7 +79,7 @@ func Idle(records iter.Seq2[event.Record, error]) (idle []Call, err error) {
 		if e, ok := r.Event.(event.TaskCreated); ok && e.CallID != "" {
 			parents[r.Task] = e.CallID
 		}
-		if ended[r.Task] == 0 && tasks.Get(r.Task).Status.Ended() {
+		if ended[r.Task] == 0 && tasks.Get(r.Task).Status.IsEnded() {
 			ended[r.Task] = r.Seq
 		}
 		if err := cs.Add(r); err != nil {
@@ -88,13 +88,13 @@ func Idle(records iter.Seq2[event.Record, error]) (idle []Call, err error) {
 	}
 	waits := make(map[string]bool)
 	for _, t := range tasks.All() {
-		if t.Status == task.AwaitingUser {
+		if t.Status == task.StatusAwaitingUser {
 			waits[parents[t.ID]] = true
 		}
 	}
 	for _, c := range cs.calls {
-		if c.Open() && !waits[c.Requested.CallID] {
-			c.Left = c.Seq < ended[c.Requested.TaskID] // an undo of the turn, or a hook at the end, comes later
+		if c.IsOpen() && !waits[c.Requested.CallID] {
+			c.Abandoned = c.Seq < ended[c.Requested.TaskID] // an undo of the turn, or a hook at the end, comes later
 			idle = append(idle, c)
 		}
 	}

@@ -43,7 +43,7 @@ func TestIdleCalls(t *testing.T) {
 		for i := range tc.records {
 			tc.records[i].Seq = uint64(i + 1)
 		}
-		idle, err := Idle(func(yield func(event.Record, error) bool) {
+		idle, err := IdleCalls(func(yield func(event.Record, error) bool) {
 			for r := range slices.Values(tc.records) {
 				if !yield(r, nil) {
 					return
@@ -52,7 +52,7 @@ func TestIdleCalls(t *testing.T) {
 		})
 		var got []string
 		for _, c := range idle {
-			got = append(got, fmt.Sprint(c.Requested.CallID, " ", c.Left))
+			got = append(got, fmt.Sprint(c.Requested.CallID, " ", c.Abandoned))
 		}
 		if err != nil || fmt.Sprint(got) != tc.want {
 			t.Errorf("%s: %v, want %s: %v", tc.name, got, tc.want, err)

@@ -13,37 +13,37 @@ import (
 // is the start of the SHA-256 of the line, without the checksum itself, and of the link before it, in
 // URL-safe base64: one field proves that a line is unchanged and in its place.
 //
-// Lines from earlier versions have no checksum, and may follow lines that have one: see [Earlier]. The
+// Lines from earlier versions have no checksum, and may follow lines that have one: see [IsEarlierFormat]. The
 // link after such a line is its hash, so that the next checksum covers it.
 type Link [event.SumLen]byte
 
-// First returns the link before the first line of a log.
-func First(log event.Log) Link { return linkOf(sha256.Sum256([]byte(log.String()))) }
+// FirstLink returns the link before the first line of a log.
+func FirstLink(log event.Log) Link { return newLink(sha256.Sum256([]byte(log.String()))) }
 
-func linkOf(sum [sha256.Size]byte) (l Link) {
+func newLink(sum [sha256.Size]byte) (l Link) {
 	base64.RawURLEncoding.Encode(l[:], sum[:base64.RawURLEncoding.DecodedLen(len(l))])
 	return l
 }
 
-// Sum adds the checksum to a line without a newline and returns the link after it. It uses line's
+// AddChecksum adds the checksum to a line without a newline and returns the link after it. It uses line's
 // memory.
-func Sum(line []byte, prev Link) ([]byte, Link) {
+func AddChecksum(line []byte, prev Link) ([]byte, Link) {
 	body := line[:len(line)-1]
-	link := linkOf(sha256.Sum256(append(body, prev[:]...)))
+	link := newLink(sha256.Sum256(append(body, prev[:]...)))
 	return event.AppendSum(body, link), link
 }
 
-// After returns the link after a line, as the line itself claims.
-func After(line []byte) Link {
-	if _, sum, ok := event.CutSum(line); ok {
+// LinkAfter returns the link after a line, as the line itself claims.
+func LinkAfter(line []byte) Link {
+	if _, sum, ok := event.SplitSum(line); ok {
 		return Link(sum)
 	}
-	return linkOf(sha256.Sum256(line))
+	return newLink(sha256.Sum256(line))
 }
 
-// Earlier reports whether a line without a checksum may come from an earlier version that continued a
+// IsEarlierFormat reports whether a line without a checksum may come from an earlier version that continued a
 // later version's session: such a version signed nothing.
-func Earlier(line []byte) bool { return !bytes.Contains(line, []byte(`,"seal":"`)) }
+func IsEarlierFormat(line []byte) bool { return !bytes.Contains(line, []byte(`,"seal":"`)) }
 
 // A Checker verifies checksums. The zero value is ready to use; it is not safe for concurrent use.
 type Checker struct {
@@ -51,10 +51,10 @@ type Checker struct {
 	buf [sha256.Size]byte
 }
 
-// Holds reports whether line, which follows prev, is unchanged. checked reports that it has a checksum;
+// Check reports whether line, which follows prev, is unchanged. checked reports that it has a checksum;
 // a line without one is accepted.
-func (c *Checker) Holds(line []byte, prev Link) (holds, checked bool) {
-	body, sum, ok := event.CutSum(line)
+func (c *Checker) Check(line []byte, prev Link) (holds, checked bool) {
+	body, sum, ok := event.SplitSum(line)
 	if !ok {
 		return true, false
 	}
@@ -64,5 +64,5 @@ func (c *Checker) Holds(line []byte, prev Link) (holds, checked bool) {
 	c.sum.Reset()
 	c.sum.Write(body)
 	c.sum.Write(prev[:])
-	return linkOf([sha256.Size]byte(c.sum.Sum(c.buf[:0]))) == Link(sum), true
+	return newLink([sha256.Size]byte(c.sum.Sum(c.buf[:0]))) == Link(sum), true
 }

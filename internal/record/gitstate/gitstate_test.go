@@ -56,7 +56,7 @@ func TestAStateIsLaidOutAsItWas(t *testing.T) {
 	write(t, dir, "staged.txt", "staged\n")
 	git(t, dir, "add", "staged.txt")
 	r, ok := gitstate.Find(dir)
-	if !ok || r.Linked() {
+	if !ok || r.IsLinked() {
 		t.Fatalf("found %+v", r)
 	}
 	state, err := r.Save([]byte("notes"))
@@ -71,11 +71,11 @@ func TestAStateIsLaidOutAsItWas(t *testing.T) {
 	git(t, dir, "reset", "-q", "--hard")
 	git(t, dir, "branch", "-D", "side")
 	git(t, dir, "gc", "-q", "--prune=now")
-	to := gitstate.Repository{Top: copied, Own: filepath.Join(copied, ".git"), Common: filepath.Join(copied, ".git")}
-	if err := to.Borrow(filepath.Join(r.Common, "objects")); err != nil {
+	to := gitstate.Repository{Top: copied, GitDir: filepath.Join(copied, ".git"), Common: filepath.Join(copied, ".git")}
+	if err := to.ShareObjects(filepath.Join(r.Common, "objects")); err != nil {
 		t.Fatal(err)
 	}
-	if err := gitstate.LayOut(state, to); err != nil {
+	if err := gitstate.Restore(state, to); err != nil {
 		t.Fatal(err)
 	}
 	for i, look := range looks {
@@ -106,15 +106,15 @@ func TestNothingThatGitObeysIsLaidOut(t *testing.T) {
 		_, _ = w.Write([]byte("x"))
 		_ = w.Close()
 		dir := t.TempDir()
-		to := gitstate.Repository{Top: dir, Own: filepath.Join(dir, "git"), Common: filepath.Join(dir, "git")}
-		if err := gitstate.LayOut(out.Bytes(), to); err == nil {
+		to := gitstate.Repository{Top: dir, GitDir: filepath.Join(dir, "git"), Common: filepath.Join(dir, "git")}
+		if err := gitstate.Restore(out.Bytes(), to); err == nil {
 			t.Errorf("%s was laid out", name)
 		}
 		if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
 			t.Errorf("%s left %v", name, left)
 		}
 	}
-	if err := gitstate.LayOut([]byte("no archive"), gitstate.Repository{}); err == nil {
+	if err := gitstate.Restore([]byte("no archive"), gitstate.Repository{}); err == nil {
 		t.Error("what is no state was laid out")
 	}
 }
@@ -128,7 +128,7 @@ func TestWithoutARepositoryThereAreNotes(t *testing.T) {
 	if notes, err := gitstate.Notes(state); err != nil || string(notes) != "n" {
 		t.Errorf("%q, %v", notes, err)
 	}
-	alone, err := gitstate.Alone(state, []byte("others"))
+	alone, err := gitstate.MakeStandalone(state, []byte("others"))
 	if notes, err2 := gitstate.Notes(alone); err != nil || err2 != nil || string(notes) != "others" {
 		t.Errorf("%q, %v, %v", notes, err, err2)
 	}
@@ -154,7 +154,7 @@ func TestCommittedObjectsAreLeftOut(t *testing.T) {
 	write(t, dir, "staged", "staged")
 	git(t, dir, "add", "-A")
 	r, _ := gitstate.Find(dir)
-	state, err := r.SaveBeyond(func() map[string]bool { return committed }, nil)
+	state, err := r.SaveUncommitted(func() map[string]bool { return committed }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,10 +13,10 @@ import (
 	"coder/internal/record/undo/gitindex"
 )
 
-// staged returns the objects in the index that HEAD does not have. It reads the index and, if something
+// stagedObjects returns the objects in the index that HEAD does not have. It reads the index and, if something
 // is staged, the trees of HEAD above it. If sure is false, git must be asked: HEAD or a tree is in a
 // pack, or the index names no trees.
-func (r Repository) staged(index []byte) (ids []string, sure bool) {
+func (r Repository) stagedObjects(index []byte) (ids []string, sure bool) {
 	size := gitindex.OIDSize(index)
 	trees, err := gitindex.ReadTrees(index, size)
 	if err != nil {
@@ -26,12 +26,12 @@ func (r Repository) staged(index []byte) (ids []string, sure bool) {
 	if !ok {
 		return nil, false
 	}
-	h := headReader{r: r, trees: trees, same: make(map[string]bool), files: make(map[string]bool)}
-	if !h.read("", root, 0) {
+	h := headReader{r: r, trees: trees, equalFolders: make(map[string]bool), files: make(map[string]bool)}
+	if !h.compare("", root, 0) {
 		return nil, false
 	}
 	err = gitindex.Read(index, size, "", func(e gitindex.Entry) {
-		if id := e.OID(); !h.files[id] && !h.hasFolder(path.Dir(string(e.Name))) {
+		if id := e.OID(); !h.files[id] && !h.isEqualFolder(path.Dir(string(e.Name))) {
 			ids = append(ids, id)
 		}
 	})
@@ -44,7 +44,7 @@ func (r Repository) headTree(digits int) (id string, ok bool) {
 	if !ok {
 		return "", false
 	}
-	line, _, _ := bytes.Cut(r.loose(commit, "commit "), []byte("\n"))
+	line, _, _ := bytes.Cut(r.readLoose(commit, "commit "), []byte("\n"))
 	id, ok = strings.CutPrefix(string(line), "tree ")
 	return id, ok && isID(id, digits)
 }
@@ -57,12 +57,12 @@ func (r Repository) resolve(ref string, digits int) (id string, ok bool) {
 	for range maxRefs {
 		dir := r.Common
 		if ref == "HEAD" {
-			dir = r.Own
+			dir = r.GitDir
 		}
 		if ref != "HEAD" && (!strings.HasPrefix(ref, "refs/") || !filepath.IsLocal(ref)) {
 			return "", false
 		}
-		text, err := repofile.Below(dir).Read(ref, 4096)
+		text, err := repofile.NewRoot(dir).Read(ref, 4096)
 		if err != nil {
 			return r.packedRef(ref, digits)
 		}
@@ -76,7 +76,7 @@ func (r Repository) resolve(ref string, digits int) (id string, ok bool) {
 }
 
 func (r Repository) packedRef(ref string, digits int) (id string, ok bool) {
-	text, err := repofile.Below(r.Common).Read("packed-refs", maxFile)
+	text, err := repofile.NewRoot(r.Common).Read("packed-refs", maxFile)
 	if err != nil {
 		return "", false
 	}
@@ -93,9 +93,9 @@ func isID(id string, digits int) bool {
 	return err == nil && len(id) == digits
 }
 
-// loose returns the body of a loose object of this type, or nil.
-func (r Repository) loose(id, kind string) []byte {
-	text, err := repofile.Below(r.Common).Read(path.Join("objects", id[:2], id[2:]), maxObject)
+// readLoose returns the body of a loose object of this type, or nil.
+func (r Repository) readLoose(id, kind string) []byte {
+	text, err := repofile.NewRoot(r.Common).Read(path.Join("objects", id[:2], id[2:]), maxObject)
 	if err != nil {
 		return nil
 	}
@@ -117,21 +117,21 @@ func inflate(text []byte) ([]byte, error) {
 
 // headReader compares the trees of HEAD with those of the index.
 type headReader struct {
-	r     Repository
-	trees gitindex.Trees
-	same  map[string]bool // folders equal in both, with everything below
-	files map[string]bool // other objects in HEAD
+	r            Repository
+	trees        gitindex.Trees
+	equalFolders map[string]bool // folders equal in both, with everything below
+	files        map[string]bool // other objects in HEAD
 }
 
 const maxDepth = 1000
 
-// read compares a folder. It returns false if a tree cannot be read.
-func (h *headReader) read(folder, id string, depth int) bool {
+// compare compares a folder. It returns false if a tree cannot be read.
+func (h *headReader) compare(folder, id string, depth int) bool {
 	if h.trees[folder] == id {
-		h.same[folder] = true
+		h.equalFolders[folder] = true
 		return true
 	}
-	rest := h.r.loose(id, "tree ")
+	rest := h.r.readLoose(id, "tree ")
 	if rest == nil || depth > maxDepth {
 		return false
 	}
@@ -145,19 +145,19 @@ func (h *headReader) read(folder, id string, depth int) bool {
 		object := hex.EncodeToString(after[:n])
 		if rest = after[n:]; mode != "40000" {
 			h.files[object] = true
-		} else if !h.read(path.Join(folder, name), object, depth+1) {
+		} else if !h.compare(path.Join(folder, name), object, depth+1) {
 			return false
 		}
 	}
 	return true
 }
 
-// hasFolder reports whether a folder is the same in HEAD.
-func (h *headReader) hasFolder(dir string) bool {
+// isEqualFolder reports whether a folder is the same in HEAD.
+func (h *headReader) isEqualFolder(dir string) bool {
 	for ; dir != "."; dir = path.Dir(dir) {
-		if h.same[dir] {
+		if h.equalFolders[dir] {
 			return true
 		}
 	}
-	return h.same[""]
+	return h.equalFolders[""]
 }

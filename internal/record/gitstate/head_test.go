@@ -43,7 +43,7 @@ func savedObjects(t *testing.T, dir string) (ids []string, asked bool) {
 	if !ok {
 		t.Fatal("no repository")
 	}
-	state, err := r.SaveBeyond(func() map[string]bool {
+	state, err := r.SaveUncommitted(func() map[string]bool {
 		asked = true
 		has := make(map[string]bool)
 		for line := range strings.Lines(git(t, dir, "ls-tree", "-r", "HEAD")) {

@@ -27,29 +27,29 @@ import (
 // Golden is a session that is kept to be run again: a folder with what the model
 // said, the files it began with, and what is expected to come of it.
 type Golden struct {
-	Form     int       `json:"form"` // of the folder
+	Format   int       `json:"form"` // of the folder
 	Session  string    `json:"session"`
 	Root     string    `json:"root"` // stands for the workspace
 	Platform string    `json:"platform"`
 	Version  string    `json:"version"`
-	Made     time.Time `json:"made"`
+	Created  time.Time `json:"made"`
 	Branch   string    `json:"branch,omitempty"` // of form 1: it has no history
-	// Within is where the workspace lies in its repository, if it was in one: the folder has
+	// RepoDir is where the workspace lies in its repository, if it was in one: the folder has
 	// the repository's state and its objects.
-	Within      string `json:"within,omitempty"`
+	RepoDir     string `json:"within,omitempty"`
 	State, Pack []byte `json:"-"`
-	// Name and Address are those of the author of commits.
-	Name    string `json:"name,omitempty"`
-	Address string `json:"address,omitempty"`
+	// AuthorName and Address are those of the author of commits.
+	AuthorName  string `json:"name,omitempty"`
+	AuthorEmail string `json:"address,omitempty"`
 	// Trusted says that the rules and the hooks of the project's own settings were in
 	// force.
-	Trusted bool     `json:"trusted,omitempty"`
-	Except  []uint64 `json:"except,omitempty"` // records that are not compared
-	Ignore  []string `json:"ignore,omitempty"` // patterns of lines that are not
+	Trusted        bool     `json:"trusted,omitempty"`
+	SkippedRecords []uint64 `json:"except,omitempty"` // records that are not compared
+	IgnoredLines   []string `json:"ignore,omitempty"` // patterns of lines that are not
 	// Start are the files, and Later what others did to them, by the record after
 	// which.
-	Start []event.FileState            `json:"start"`
-	Later map[uint64][]event.FileState `json:"later,omitempty"`
+	Start        []event.FileState            `json:"start"`
+	LaterChanges map[uint64][]event.FileState `json:"later,omitempty"`
 	// Count is how many records there are; 0 if an earlier version saved it.
 	Count int `json:"records,omitempty"`
 
@@ -58,18 +58,18 @@ type Golden struct {
 	Files    map[string][]byte `json:"-"` // what the files of the start hold, by path
 }
 
-// Form is the form of folders that is written and read.
-const Form = 2
+// Format is the form of folders that is written and read.
+const Format = 2
 
 // The parts of a folder.
 const (
-	manifest  = "golden.json"
-	model     = "model.jsonl"    // what the model said
-	expected  = "expected.jsonl" // everything else
-	files     = "files"
-	stateFile = "repository.tar"
-	packFile  = "objects.pack"
-	leftLater = "contents"
+	manifestFile = "golden.json"
+	modelFile    = "model.jsonl"    // what the model said
+	expectedFile = "expected.jsonl" // everything else
+	filesDir     = "files"
+	stateFile    = "repository.tar"
+	packFile     = "objects.pack"
+	contentsDir  = "contents"
 )
 
 // Bounds of what the files of a golden session may be.
@@ -78,20 +78,20 @@ const (
 	maxBytes = 32 << 20
 )
 
-// WithoutSecrets leaves files out that are known to hold secrets, and tells
+// DropSecrets leaves files out that are known to hold secrets, and tells
 // which. The error says that there are too many others.
-func WithoutSecrets(world *past.World) (left []string, err error) {
+func DropSecrets(world *past.FileHistory) (left []string, err error) {
 	size := int64(0)
 	for name, s := range world.Start {
-		if secret.Is(name) && s.Hash != "" {
+		if secret.IsSecretFile(name) && s.Hash != "" {
 			left = append(left, name)
 			delete(world.Start, name)
 		}
 		size += s.Size
 	}
-	for seq, list := range world.Later {
-		world.Later[seq] = slices.DeleteFunc(list, func(s event.FileState) bool {
-			hidden := secret.Is(s.Path) && s.Hash != ""
+	for seq, list := range world.LaterChanges {
+		world.LaterChanges[seq] = slices.DeleteFunc(list, func(s event.FileState) bool {
+			hidden := secret.IsSecretFile(s.Path) && s.Hash != ""
 			if hidden && !slices.Contains(left, s.Path) {
 				left = append(left, s.Path)
 			}
@@ -113,11 +113,11 @@ func (g *Golden) Write(dir string) error {
 	}
 	for _, s := range g.Start {
 		if past.IsFile(s) && err == nil {
-			err = write(g.Files[s.Path], dir, files, filepath.FromSlash(s.Path))
+			err = writePart(g.Files[s.Path], dir, filesDir, filepath.FromSlash(s.Path))
 		}
 	}
 	if g.State != nil && err == nil {
-		err = errors.Join(write(g.State, dir, stateFile), write(g.Pack, dir, packFile))
+		err = errors.Join(writePart(g.State, dir, stateFile), writePart(g.Pack, dir, packFile))
 	}
 	if err != nil {
 		return err
@@ -125,8 +125,8 @@ func (g *Golden) Write(dir string) error {
 	return g.WriteExpected(dir)
 }
 
-// write writes a file of the folder.
-func write(data []byte, name ...string) error {
+// writePart writes a file of the folder.
+func writePart(data []byte, name ...string) error {
 	file := filepath.Join(name...)
 	return errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, data, 0o644))
 }
@@ -134,7 +134,7 @@ func write(data []byte, name ...string) error {
 // WriteExpected writes what is expected, and what the model says.
 func (g *Golden) WriteExpected(dir string) error {
 	for name, data := range g.Contents {
-		if err := write(data, dir, leftLater, name); err != nil {
+		if err := writePart(data, dir, contentsDir, name); err != nil {
 			return err
 		}
 	}
@@ -145,7 +145,7 @@ func (g *Golden) WriteExpected(dir string) error {
 			return err
 		}
 		to := &rest
-		if _, ok := event.Reply(r.Event); ok {
+		if _, ok := event.AsReply(r.Event); ok {
 			to = &said
 		}
 		to.Write(append(line, '\n'))
@@ -156,9 +156,9 @@ func (g *Golden) WriteExpected(dir string) error {
 		return err
 	}
 	return errors.Join(
-		atomicfile.Write(filepath.Join(dir, model), said.Bytes(), 0o644),
-		atomicfile.Write(filepath.Join(dir, expected), rest.Bytes(), 0o644),
-		atomicfile.Write(filepath.Join(dir, manifest), append(about, '\n'), 0o644),
+		atomicfile.Write(filepath.Join(dir, modelFile), said.Bytes(), 0o644),
+		atomicfile.Write(filepath.Join(dir, expectedFile), rest.Bytes(), 0o644),
+		atomicfile.Write(filepath.Join(dir, manifestFile), append(about, '\n'), 0o644),
 	)
 }
 
@@ -167,39 +167,39 @@ const maxGolden = 256 << 20
 
 // Read reads a folder.
 func Read(dir string) (*Golden, error) {
-	in, err := repofile.Below(dir), error(nil)
+	in, err := repofile.NewRoot(dir), error(nil)
 	read := func(name string) (text []byte) {
 		if err != nil {
 			return nil
 		}
-		if text, err = in.Read(name, maxGolden); err != nil && name != manifest {
+		if text, err = in.Read(name, maxGolden); err != nil && name != manifestFile {
 			err = fmt.Errorf("%s: %v", name, err) // the folder is there, but for this
 		}
 		return text
 	}
 	var g Golden
-	if text := read(manifest); err == nil {
+	if text := read(manifestFile); err == nil {
 		if bad := json.Unmarshal(text, &g); bad != nil {
-			return nil, fmt.Errorf("%s: %w", manifest, bad)
+			return nil, fmt.Errorf("%s: %w", manifestFile, bad)
 		}
 	}
 	switch {
 	case err != nil:
 		return nil, err
-	case g.Form == 1 && g.Branch != "":
-		return nil, fmt.Errorf("%s: saved by an earlier version, without its repository history: save it again", manifest)
-	case g.Form < 1 || g.Form > Form || g.Root == "" || g.Session == "":
-		return nil, fmt.Errorf("%s: not a golden session of format %d", manifest, Form)
-	case g.Within != "" && (!filepath.IsLocal(g.Within) || path.Clean(g.Within) != g.Within):
-		return nil, fmt.Errorf("%s: the workspace is not in a repository", manifest)
-	case g.Within != "":
+	case g.Format == 1 && g.Branch != "":
+		return nil, fmt.Errorf("%s: saved by an earlier version, without its repository history: save it again", manifestFile)
+	case g.Format < 1 || g.Format > Format || g.Root == "" || g.Session == "":
+		return nil, fmt.Errorf("%s: not a golden session of format %d", manifestFile, Format)
+	case g.RepoDir != "" && (!filepath.IsLocal(g.RepoDir) || path.Clean(g.RepoDir) != g.RepoDir):
+		return nil, fmt.Errorf("%s: the workspace is not in a repository", manifestFile)
+	case g.RepoDir != "":
 		g.State, g.Pack = read(stateFile), read(packFile)
 	}
-	for _, name := range []string{model, expected} {
+	for _, name := range []string{modelFile, expectedFile} {
 		n := 0
 		for line := range bytes.Lines(read(name)) {
 			n++
-			r, bad := decode(line)
+			r, bad := decodeRecord(line)
 			if bad != nil {
 				return nil, fmt.Errorf("%s:%d: %w", name, n, bad)
 			}
@@ -208,7 +208,7 @@ func Read(dir string) (*Golden, error) {
 	}
 	slices.SortFunc(g.Records, func(a, b event.Record) int { return cmp.Compare(a.Seq, b.Seq) })
 	if n := len(g.Records); err == nil && (n == 0 || g.Count > 0 && g.Count != n) {
-		err = fmt.Errorf("%s and %s are not as they were saved: restore them, or save the session again", model, expected)
+		err = fmt.Errorf("%s and %s are not as they were saved: restore them, or save the session again", modelFile, expectedFile)
 	}
 	if err != nil {
 		return nil, err
@@ -216,26 +216,26 @@ func Read(dir string) (*Golden, error) {
 	return &g, nil
 }
 
-// decode reads a record of any log.
-func decode(line []byte) (r event.Record, err error) {
-	r, _, err = event.Decode(bytes.TrimRight(line, "\n"), event.Conversation)
+// decodeRecord reads a record of any log.
+func decodeRecord(line []byte) (r event.Record, err error) {
+	r, _, err = event.Decode(bytes.TrimRight(line, "\n"), event.LogConversation)
 	if u, ok := r.Event.(event.Unknown); ok && err == nil {
 		err = fmt.Errorf("unknown kind of record: %s", u.Type)
 	}
 	return r, err
 }
 
-// Kept is what the folder has of files.
-type Kept struct{ Dir string }
+// StoredFiles is what the folder has of files.
+type StoredFiles struct{ Dir string }
 
 // Content is what a file held.
-func (k Kept) Content(_ context.Context, s event.FileState, limit int64) ([]byte, error) {
-	in := repofile.Below(k.Dir)
-	for _, name := range []string{path.Join(leftLater, s.Hash), path.Join(files, s.Path)} {
+func (k StoredFiles) Content(_ context.Context, s event.FileState, limit int64) ([]byte, error) {
+	in := repofile.NewRoot(k.Dir)
+	for _, name := range []string{path.Join(contentsDir, s.Hash), path.Join(filesDir, s.Path)} {
 		if !filepath.IsLocal(name) || strings.ContainsRune(s.Hash, '/') {
 			continue
 		}
-		if data, err := in.Read(name, limit); err == nil && past.Sum(data) == s.Hash {
+		if data, err := in.Read(name, limit); err == nil && past.ContentHash(data) == s.Hash {
 			return data, nil
 		}
 	}
@@ -243,6 +243,6 @@ func (k Kept) Content(_ context.Context, s event.FileState, limit int64) ([]byte
 }
 
 // Expand has nothing to expand: changes are kept one by one.
-func (k Kept) Expand(_ context.Context, c event.FileChange) ([]event.FileChange, error) {
+func (k StoredFiles) Expand(_ context.Context, c event.FileChange) ([]event.FileChange, error) {
 	return []event.FileChange{c}, nil
 }

@@ -21,11 +21,11 @@ func sample() *Golden {
 	say := func(seq uint64, e event.Event) event.Record {
 		return event.Record{Seq: seq, Session: "s", Time: time.Date(2026, 11, 19, 8, 0, 0, 0, time.UTC), Event: e}
 	}
-	reply := event.MessageAdded{Message: chat.Say(chat.Assistant, "x"), Model: "m"}
+	reply := event.MessageAdded{Message: chat.TextMessage(chat.Assistant, "x"), Model: "m"}
 	return &Golden{
-		Form: Form, Session: "s", Root: "/workspace/x", Platform: "p",
-		Start: []event.FileState{{Path: "a", Hash: past.Sum([]byte("one"))}}, Files: map[string][]byte{"a": []byte("one")},
-		Contents: map[string][]byte{past.Sum([]byte("later")): []byte("later")},
+		Format: Format, Session: "s", Root: "/workspace/x", Platform: "p",
+		Start: []event.FileState{{Path: "a", Hash: past.ContentHash([]byte("one"))}}, Files: map[string][]byte{"a": []byte("one")},
+		Contents: map[string][]byte{past.ContentHash([]byte("later")): []byte("later")},
 		Records: []event.Record{
 			say(1, event.TaskCreated{TaskID: "t"}), say(2, reply), say(3, event.ToolCallRequested{CallID: "c"}), say(4, event.ToolCallCompleted{CallID: "c"}), say(5, reply),
 		},
@@ -45,8 +45,8 @@ func TestAGoldenSessionIsReadAsItWasWritten(t *testing.T) {
 	if err != nil || len(got.Records) != 5 || got.Records[2].Seq != 3 || got.Session != "s" || got.Count != 5 {
 		t.Errorf("it is read as %+v: %v", got, err)
 	}
-	for want, s := range map[string]event.FileState{"one": g.Start[0], "later": {Path: "b", Hash: past.Sum([]byte("later"))}} {
-		if text, err := (Kept{Dir: dir}).Content(t.Context(), s, maxGolden); err != nil || string(text) != want {
+	for want, s := range map[string]event.FileState{"one": g.Start[0], "later": {Path: "b", Hash: past.ContentHash([]byte("later"))}} {
+		if text, err := (StoredFiles{Dir: dir}).Content(t.Context(), s, maxGolden); err != nil || string(text) != want {
 			t.Errorf("%s holds %q: %v", s.Path, text, err)
 		}
 	}
@@ -60,7 +60,7 @@ func TestWhatTheModelSaysIsAFileOfItsOwn(t *testing.T) {
 	if err := g.Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	for name, lines := range map[string]int{model: 2, expected: 3, stateFile: 0, packFile: 0} {
+	for name, lines := range map[string]int{modelFile: 2, expectedFile: 3, stateFile: 0, packFile: 0} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if got := strings.Count(string(text), "\n"); err != nil || got != lines {
 			t.Errorf("%s has %d lines, want %d: %v", name, got, lines, err)
@@ -74,11 +74,11 @@ func TestAFileThatIsNotAsItWasCannotBeHad(t *testing.T) {
 	if err := g.Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, files, "a"), []byte("changed"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, filesDir, "a"), []byte("changed"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []event.FileState{g.Start[0], {Path: "../" + manifest, Hash: "x"}, {Path: "a", Hash: "../" + manifest}, {Path: "n", Hash: "x"}} {
-		if text, err := (Kept{Dir: dir}).Content(t.Context(), s, maxGolden); err == nil {
+	for _, s := range []event.FileState{g.Start[0], {Path: "../" + manifestFile, Hash: "x"}, {Path: "a", Hash: "../" + manifestFile}, {Path: "n", Hash: "x"}} {
+		if text, err := (StoredFiles{Dir: dir}).Content(t.Context(), s, maxGolden); err == nil {
 			t.Errorf("%s of %s is %q", s.Path, s.Hash, text)
 		}
 	}
@@ -94,19 +94,19 @@ func TestAFolderThatIsNoGoldenSessionIsRefused(t *testing.T) {
 	}
 	strange := strings.Replace(string(line), "TaskCreated", "Strange", 1)
 	for why, tt := range map[string]struct{ manifest, model, expected string }{
-		manifest:                           {`{`, "", ""},
+		manifestFile:                       {`{`, "", ""},
 		"not a golden session":             {`{"form":2,"session":"s"}`, "", ""},
 		"not a golden session of format 2": {`{"form":3,"session":"s","root":"/w"}`, "", ""},
 		"saved by an earlier version":      {`{"form":1,"session":"s","root":"/w","branch":"main"}`, "", ""},
-		model + ":1":                       {fine, record + "\n", ""},
-		expected + ":1: unknown kind":      {fine, "", strange + "\n"},
+		modelFile + ":1":                   {fine, record + "\n", ""},
+		expectedFile + ":1: unknown kind":  {fine, "", strange + "\n"},
 		stateFile + ": ":                   {`{"form":2,"session":"s","root":"/w","within":"."}`, "", ""},
 		"not as they were saved":           {fine, "", ""},
 		"restore them":                     {`{"form":2,"session":"s","root":"/w","records":2}`, "", string(line) + "\n"},
 		"or save the session again":        {`{"form":2,"session":"s","root":"/w","records":1}`, "", string(line) + "\n" + string(line) + "\n"},
 	} {
 		dir := t.TempDir()
-		for name, text := range map[string]string{manifest: tt.manifest, model: tt.model, expected: tt.expected} {
+		for name, text := range map[string]string{manifestFile: tt.manifest, modelFile: tt.model, expectedFile: tt.expected} {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -115,14 +115,14 @@ func TestAFolderThatIsNoGoldenSessionIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", why, err)
 		}
 	}
-	for _, name := range []string{model, expected} {
+	for _, name := range []string{modelFile, expectedFile} {
 		dir := t.TempDir()
-		for _, part := range []string{manifest, model, expected} {
+		for _, part := range []string{manifestFile, modelFile, expectedFile} {
 			if err := os.WriteFile(filepath.Join(dir, part), []byte(fine), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := errors.Join(os.WriteFile(filepath.Join(dir, model), nil, 0o644), os.Remove(filepath.Join(dir, name))); err != nil {
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, modelFile), nil, 0o644), os.Remove(filepath.Join(dir, name))); err != nil {
 			t.Fatal(err)
 		}
 		_, err := Read(dir)
@@ -141,7 +141,7 @@ func TestAGoldenSessionLiesInItsRepository(t *testing.T) {
 		dir := t.TempDir()
 		text, _ := json.Marshal(map[string]any{"form": 2, "session": "s", "root": "/w", "within": within})
 		line, _ := event.Encode(sample().Records[0])
-		for name, data := range map[string][]byte{manifest: text, stateFile: nil, packFile: nil, model: nil, expected: line} {
+		for name, data := range map[string][]byte{manifestFile: text, stateFile: nil, packFile: nil, modelFile: nil, expectedFile: line} {
 			if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -155,14 +155,14 @@ func TestAGoldenSessionLiesInItsRepository(t *testing.T) {
 // TestAGoldenSessionHasNoSecretFiles, neither of its start nor of what others left since.
 func TestAGoldenSessionHasNoSecretFiles(t *testing.T) {
 	at := func(name string) event.FileState { return event.FileState{Path: name, Hash: "h", Size: 1} }
-	w := past.NewWorld([]event.FileState{at(".env"), at("a")}, map[uint64][]event.FileState{3: {at("b"), at("sub/.env")}, 4: {{Path: "sub/.env"}}})
-	left, err := WithoutSecrets(w)
-	if err != nil || !slices.Equal(left, []string{".env", "sub/.env"}) || len(w.Start) != 1 || len(w.Later[3]) != 1 || len(w.Later[4]) != 1 {
-		t.Errorf("left out %q of %v and %v: %v", left, w.Start, w.Later, err)
+	w := past.NewFileHistory([]event.FileState{at(".env"), at("a")}, map[uint64][]event.FileState{3: {at("b"), at("sub/.env")}, 4: {{Path: "sub/.env"}}})
+	left, err := DropSecrets(w)
+	if err != nil || !slices.Equal(left, []string{".env", "sub/.env"}) || len(w.Start) != 1 || len(w.LaterChanges[3]) != 1 || len(w.LaterChanges[4]) != 1 {
+		t.Errorf("left out %q of %v and %v: %v", left, w.Start, w.LaterChanges, err)
 	}
 	big := at("big")
 	big.Size = maxBytes + 1
-	if _, err := WithoutSecrets(past.NewWorld([]event.FileState{big}, nil)); err == nil {
+	if _, err := DropSecrets(past.NewFileHistory([]event.FileState{big}, nil)); err == nil {
 		t.Error("it may be of any size")
 	}
 }

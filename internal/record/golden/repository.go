@@ -15,63 +15,63 @@ import (
 	"coder/internal/record/past"
 )
 
-// bare is the state of a repository of its own, without what is this user's alone.
-func bare(state []byte) ([]byte, error) {
-	return gitstate.Alone(state, jsonx.Must(past.Notes{Repository: true, Seen: past.NotesOf(state).Seen}))
+// standaloneState is the state of a repository of its own, without what is this user's alone.
+func standaloneState(state []byte) ([]byte, error) {
+	return gitstate.MakeStandalone(state, jsonx.MustMarshal(past.Notes{Repository: true, Seen: past.ReadNotes(state).Seen}))
 }
 
-// Take takes along the state of a repository in which the workspace is, and its objects, by way
+// SaveRepository takes along the state of a repository in which the workspace is, and its objects, by way
 // of a temporary folder. What may hold secrets is left out and named.
-func (g *Golden) Take(ctx context.Context, state []byte, workspace, stage string, door program.Door) (left []string, err error) {
+func (g *Golden) SaveRepository(ctx context.Context, state []byte, workspace, stage string, door program.Launcher) (left []string, err error) {
 	from, ok := gitstate.Find(workspace)
 	if !ok {
 		return nil, errors.New("the repository that it began in is no longer here")
 	}
-	if g.Within, err = filepath.Rel(from.Top, workspace); err != nil {
+	if g.RepoDir, err = filepath.Rel(from.Top, workspace); err != nil {
 		return nil, err
 	}
-	if g.State, err = bare(state); err != nil {
+	if g.State, err = standaloneState(state); err != nil {
 		return nil, err
 	}
-	to, _ := past.Beside(gitstate.Repository{}, stage)
-	if err := past.LayOutRepository(ctx, state, to, ".", door, nil, filepath.Join(from.Common, "objects")); err != nil {
+	to, _ := past.CopyRepository(gitstate.Repository{}, stage)
+	if err := past.RestoreRepository(ctx, state, to, ".", door, nil, filepath.Join(from.Common, "objects")); err != nil {
 		return nil, err
 	}
 	git, err := worktree.Open(ctx, stage, door)
 	if err != nil {
 		return nil, err
 	}
-	g.Pack, left, err = past.Pack(ctx, git)
+	g.Pack, left, err = past.PackObjects(ctx, git)
 	return left, err
 }
 
-// Top is the top of the repository whose workspace is copied to root, if there is one.
-func (g *Golden) Top(root string) string {
-	if g.Within == "" || g.Within == "." {
+// RepositoryTop is the top of the repository whose workspace is copied to root, if there is one.
+func (g *Golden) RepositoryTop(root string) string {
+	if g.RepoDir == "" || g.RepoDir == "." {
 		return root
 	}
-	return filepath.Join(root, strings.Repeat("../", strings.Count(g.Within, "/")+1))
+	return filepath.Join(root, strings.Repeat("../", strings.Count(g.RepoDir, "/")+1))
 }
 
-// Unpack makes a repository of a folder in which there is nothing yet, if the golden session has
+// UnpackRepository makes a repository of a folder in which there is nothing yet, if the golden session has
 // one. It holds no configuration but our own and no hooks.
-func (g *Golden) Unpack(ctx context.Context, root string, door program.Door) error {
+func (g *Golden) UnpackRepository(ctx context.Context, root string, door program.Launcher) error {
 	if g.State == nil {
 		return nil
 	}
-	to, _ := past.Beside(gitstate.Repository{}, g.Top(root))
-	state, err := bare(g.State) // a stranger's is as bare as one of ours
+	to, _ := past.CopyRepository(gitstate.Repository{}, g.RepositoryTop(root))
+	state, err := standaloneState(g.State) // a stranger's is as bare as one of ours
 	if err != nil {
 		return err
 	}
-	if err := past.Configure(to, map[string][]byte{"config": []byte(configOf(g.Name, g.Address))}); err != nil {
+	if err := past.WriteConfigs(to, map[string][]byte{"config": []byte(gitConfig(g.AuthorName, g.AuthorEmail))}); err != nil {
 		return err
 	}
-	return past.LayOutRepository(ctx, state, to, g.Within, door, g.Pack)
+	return past.RestoreRepository(ctx, state, to, g.RepoDir, door, g.Pack)
 }
 
-// configOf is the whole configuration of a golden session's repository.
-func configOf(name, address string) string {
+// gitConfig is the whole configuration of a golden session's repository.
+func gitConfig(name, address string) string {
 	value := func(text, without string) string {
 		text = strings.Map(func(r rune) rune {
 			if unicode.IsControl(r) {

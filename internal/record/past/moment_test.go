@@ -39,8 +39,8 @@ func (k trees) Expand(_ context.Context, c event.FileChange) ([]event.FileChange
 
 func file(name, hash string) event.FileState { return event.FileState{Path: name, Hash: hash} }
 
-func asked(id string, tree string, before ...event.FileState) event.Event {
-	return event.ToolCallRequested{CallID: id, Tool: "edit", Verdict: event.Allowed, Tree: tree, Before: before}
+func pendingCall(id string, tree string, before ...event.FileState) event.Event {
+	return event.ToolCallRequested{CallID: id, Tool: "edit", Verdict: event.VerdictAllowed, Tree: tree, Before: before}
 }
 
 func done(id string, changes ...event.FileChange) event.Event {
@@ -54,7 +54,7 @@ func changed(name, from, to string) event.FileChange {
 func numbered(events []event.Event) (records []event.Record) {
 	for i, e := range events {
 		r := event.Record{Seq: uint64(i + 1), Event: e}
-		if e, ok := e.(event.ToolCallCompleted); ok && e.Unknown {
+		if e, ok := e.(event.ToolCallCompleted); ok && e.OutcomeUnknown {
 			r.Actor = event.ActorRecovery
 		}
 		records = append(records, r)
@@ -75,12 +75,12 @@ func testWorld(t *testing.T, doubt event.Doubt) {
 	byOther := changed("o", "x", "y")
 	byOther.Doubt = doubt
 	events := []event.Event{
-		asked("1", "", file("a", "")), done("1", changed("a", "", "0")), // 1, 2
-		asked("2", "", file("b", "")), done("2", changed("b", "", "1")), // 3, 4
-		asked("3", "t1"), done("3", changed("a", "0", "2"), byOther), // 5, 6
-		asked("4", "", file("b", "theirs")), done("4", changed("b", "theirs", "3")), // 7, 8
-		asked("5", "", file("cut", "c")), event.ToolCallCompleted{CallID: "5", Unknown: true}, // 9, 10
-		asked("6", ""), done("6", event.FileChange{Before: file(".", "tree:1"), After: file(".", "tree:2")}), // 11, 12
+		pendingCall("1", "", file("a", "")), done("1", changed("a", "", "0")), // 1, 2
+		pendingCall("2", "", file("b", "")), done("2", changed("b", "", "1")), // 3, 4
+		pendingCall("3", "t1"), done("3", changed("a", "0", "2"), byOther), // 5, 6
+		pendingCall("4", "", file("b", "theirs")), done("4", changed("b", "theirs", "3")), // 7, 8
+		pendingCall("5", "", file("cut", "c")), event.ToolCallCompleted{CallID: "5", OutcomeUnknown: true}, // 9, 10
+		pendingCall("6", ""), done("6", event.FileChange{Before: file(".", "tree:1"), After: file(".", "tree:2")}), // 11, 12
 	}
 	for _, tt := range []struct {
 		at     uint64
@@ -97,8 +97,8 @@ func testWorld(t *testing.T, doubt event.Doubt) {
 		{10, "wide", "", "w", false}, {12, "wide", "w", "-", false},
 	} {
 		t.Run(fmt.Sprintf("%s at %d", tt.file, tt.at), func(t *testing.T) {
-			w, err := past.At(t.Context(), read(numbered(events)), tt.at, kept)
-			if err != nil || !w.Whole {
+			w, err := past.ReadMoment(t.Context(), read(numbered(events)), tt.at, kept)
+			if err != nil || !w.IsComplete {
 				t.Fatalf("%+v, %v", w, err)
 			}
 			if got := w.Files[tt.file].Hash; got != tt.was {
@@ -106,8 +106,8 @@ func testWorld(t *testing.T, doubt event.Doubt) {
 			}
 			known, others := "-", false
 			for _, l := range w.Later {
-				if l.To.Path == tt.file {
-					known, others = l.Known.Hash, l.Others
+				if l.Recorded.Path == tt.file {
+					known, others = l.Current.Hash, l.ChangedByOthers
 				}
 			}
 			if known != tt.known || others != tt.others {
@@ -116,26 +116,26 @@ func testWorld(t *testing.T, doubt event.Doubt) {
 		})
 	}
 	for at, tool := range map[uint64]string{2: "", 3: "edit", 9: "edit", 10: ""} {
-		if w, err := past.At(t.Context(), read(numbered(events)), at, kept); err != nil || w.Within != tool {
-			t.Errorf("at %d within %q, %v, want %q", at, w.Within, err, tool)
+		if w, err := past.ReadMoment(t.Context(), read(numbered(events)), at, kept); err != nil || w.ActiveTool != tool {
+			t.Errorf("at %d within %q, %v, want %q", at, w.ActiveTool, err, tool)
 		}
 	}
-	if w, _ := past.At(t.Context(), read(numbered(events)), 10, kept); len(w.Unsure) != 1 || w.Unsure[0] != "cut" {
-		t.Errorf("unsure of %q", w.Unsure)
+	if w, _ := past.ReadMoment(t.Context(), read(numbered(events)), 10, kept); len(w.Uncertain) != 1 || w.Uncertain[0] != "cut" {
+		t.Errorf("unsure of %q", w.Uncertain)
 	}
 }
 
 // What cannot be told is an error, and no guess.
 func TestNoWorldIsGuessed(t *testing.T) {
 	beyond := (*past.RangeError)(nil)
-	if _, err := past.At(t.Context(), read(numbered([]event.Event{asked("1", "")})), 2, trees{}); !errors.As(err, &beyond) || beyond.Records != 1 {
+	if _, err := past.ReadMoment(t.Context(), read(numbered([]event.Event{pendingCall("1", "")})), 2, trees{}); !errors.As(err, &beyond) || beyond.Records != 1 {
 		t.Errorf("beyond the end: %v", err)
 	}
 	for name, events := range map[string][]event.Event{
-		"a tree that was not kept":   {asked("1", "gone"), done("1")},
-		"a change that was not kept": {asked("1", ""), done("1", event.FileChange{Before: file(".", "tree:9"), After: file(".", "tree:8")})},
+		"a tree that was not kept":   {pendingCall("1", "gone"), done("1")},
+		"a change that was not kept": {pendingCall("1", ""), done("1", event.FileChange{Before: file(".", "tree:9"), After: file(".", "tree:8")})},
 	} {
-		if w, err := past.At(t.Context(), read(numbered(events)), 1, trees{}); err == nil {
+		if w, err := past.ReadMoment(t.Context(), read(numbered(events)), 1, trees{}); err == nil {
 			t.Errorf("%s: %+v", name, w)
 		}
 	}

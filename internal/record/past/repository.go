@@ -29,8 +29,8 @@ type Notes struct {
 	Configs map[string][]byte `json:"configs,omitempty"`
 }
 
-// NotesOf reads them; there are none of a state that was not saved.
-func NotesOf(state []byte) (n Notes) {
+// ReadNotes reads them; there are none of a state that was not saved.
+func ReadNotes(state []byte) (n Notes) {
 	if text, err := gitstate.Notes(state); err == nil {
 		_ = json.Unmarshal(text, &n) // of a damaged state it will be said
 	}
@@ -40,47 +40,47 @@ func NotesOf(state []byte) (n Notes) {
 // maxConfig is how long a configuration may be that is saved.
 const maxConfig = 1 << 20
 
-// Configs are the configurations of a repository, and what else tells git how to treat files.
-func Configs(r gitstate.Repository) map[string][]byte {
+// ReadConfigs are the configurations of a repository, and what else tells git how to treat files.
+func ReadConfigs(r gitstate.Repository) map[string][]byte {
 	all := make(map[string][]byte)
 	if r.Common == "" {
 		return all
 	}
 	for _, name := range []string{"config", "config.worktree", "info/attributes", "info/sparse-checkout"} {
-		if text, err := repofile.Own(filepath.Join(r.Common, filepath.FromSlash(name)), maxConfig); err == nil {
+		if text, err := repofile.ReadOwn(filepath.Join(r.Common, filepath.FromSlash(name)), maxConfig); err == nil {
 			all[name] = text
 		}
 	}
 	return all
 }
 
-// Beside is the repository of a copy whose work tree is at top: linked to one elsewhere as the
+// CopyRepository is the repository of a copy whose work tree is at top: linked to one elsewhere as the
 // work tree of from is.
-func Beside(from gitstate.Repository, top string) (to gitstate.Repository, err error) {
+func CopyRepository(from gitstate.Repository, top string) (to gitstate.Repository, err error) {
 	git := filepath.Join(top, ".git")
-	if !from.Linked() {
-		return gitstate.Repository{Top: top, Own: git, Common: git}, nil
+	if !from.IsLinked() {
+		return gitstate.Repository{Top: top, GitDir: git, Common: git}, nil
 	}
 	within, err := filepath.Rel(from.Top, from.Common)
 	if err != nil {
 		return to, err
 	}
 	to = gitstate.Repository{Top: top, Common: filepath.Join(top, within)}
-	to.Own = filepath.Join(to.Common, "worktrees", filepath.Base(from.Own))
-	return to, errors.Join(writeIn(to.Own, "gitdir", git+"\n"), writeIn(to.Own, "commondir", filepath.Join("..", "..")+"\n"),
-		writeIn(top, ".git", "gitdir: "+to.Own+"\n"))
+	to.GitDir = filepath.Join(to.Common, "worktrees", filepath.Base(from.GitDir))
+	return to, errors.Join(writeFile(to.GitDir, "gitdir", git+"\n"), writeFile(to.GitDir, "commondir", filepath.Join("..", "..")+"\n"),
+		writeFile(top, ".git", "gitdir: "+to.GitDir+"\n"))
 }
 
-// Configure gives a repository its configurations, by name.
-func Configure(to gitstate.Repository, configs map[string][]byte) (err error) {
+// WriteConfigs gives a repository its configurations, by name.
+func WriteConfigs(to gitstate.Repository, configs map[string][]byte) (err error) {
 	for name, text := range configs {
-		err = errors.Join(err, writeIn(to.Common, name, string(text)))
+		err = errors.Join(err, writeFile(to.Common, name, string(text)))
 	}
 	return err
 }
 
-// writeIn writes a file into a folder of a copy.
-func writeIn(dir, name, text string) error {
+// writeFile writes a file into a folder of a copy.
+func writeFile(dir, name, text string) error {
 	file := filepath.Join(dir, filepath.FromSlash(name))
 	return errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644))
 }
@@ -92,19 +92,19 @@ func (e *CommitError) Error() string {
 	return "the commit that the session began with is no longer in the repository: " + e.Commit
 }
 
-// LayOutRepository lays a saved state out in a copy whose workspace is at a place in its work
+// RestoreRepository lays a saved state out in a copy whose workspace is at a place in its work
 // tree. Git overlooks the data folder there, but for what it saw then. Objects are borrowed from
 // folders, or come in a pack.
-func LayOutRepository(ctx context.Context, state []byte, to gitstate.Repository, at string, door program.Door, pack []byte, objects ...string) error {
-	notes, data := NotesOf(state), "/"+path.Join(filepath.ToSlash(at), ".coder")+"/"
+func RestoreRepository(ctx context.Context, state []byte, to gitstate.Repository, at string, door program.Launcher, pack []byte, objects ...string) error {
+	notes, data := ReadNotes(state), "/"+path.Join(filepath.ToSlash(at), ".coder")+"/"
 	patterns := []string{data + "*"}
 	for _, name := range notes.Seen {
 		patterns = append(patterns, "!"+data+name)
 	}
-	if err := to.Borrow(objects...); err != nil {
+	if err := to.ShareObjects(objects...); err != nil {
 		return err
 	}
-	if err := gitstate.LayOut(state, to); err != nil {
+	if err := gitstate.Restore(state, to); err != nil {
 		return err
 	}
 	if err := to.Ignore(patterns...); err != nil {
@@ -115,17 +115,17 @@ func LayOutRepository(ctx context.Context, state []byte, to gitstate.Repository,
 		return nil // there is no git to show where it stands
 	}
 	if err == nil && pack != nil {
-		_, err = git.Feed(ctx, nil, strings.NewReader(string(pack)), "index-pack", "--stdin", "--fix-thin")
+		_, err = git.GitWithInput(ctx, nil, strings.NewReader(string(pack)), "index-pack", "--stdin", "--fix-thin")
 	}
 	if err != nil {
 		return err
 	}
-	return check(ctx, git, at)
+	return checkCommit(ctx, git, at)
 }
 
-// check makes sure that a copy has the commit that was checked out, and has git overlook the
+// checkCommit makes sure that a copy has the commit that was checked out, and has git overlook the
 // files that lie outside of the workspace: the copy has none of them.
-func check(ctx context.Context, git *worktree.Tree, at string) error {
+func checkCommit(ctx context.Context, git *worktree.Tree, at string) error {
 	if head, unborn := git.Git(ctx, nil, "rev-parse", "--verify", "--quiet", "HEAD"); unborn == nil {
 		if _, err := git.Git(ctx, nil, "cat-file", "-e", head+"^{tree}"); err != nil {
 			return &CommitError{head}
@@ -138,23 +138,23 @@ func check(ctx context.Context, git *worktree.Tree, at string) error {
 	if err != nil || outside == "" {
 		return err
 	}
-	_, err = git.Feed(ctx, nil, strings.NewReader(outside), "update-index", "-z", "--skip-worktree", "--stdin")
+	_, err = git.GitWithInput(ctx, nil, strings.NewReader(outside), "update-index", "-z", "--skip-worktree", "--stdin")
 	return err
 }
 
 // maxPack bounds the history that is packed.
 const maxPack = 16 << 20
 
-// Pack packs the objects of a repository, but for those that may hold secrets, which are named.
-func Pack(ctx context.Context, git *worktree.Tree) (pack []byte, left []string, err error) {
+// PackObjects packs the objects of a repository, but for those that may hold secrets, which are named.
+func PackObjects(ctx context.Context, git *worktree.Tree) (pack []byte, left []string, err error) {
 	list, err := git.Git(ctx, nil, "rev-list", "--objects", "--all", "--reflog", "--indexed-objects", "--missing=allow-any")
 	if err != nil {
 		return nil, nil, err
 	}
 	hidden := map[string]bool(nil)
 	for range 2 { // what holds a key is found out in what would be packed
-		ids, without := objects(list, hidden)
-		text, err := git.Pipe(ctx, nil, strings.NewReader(ids), "pack-objects", "--stdout", "-q")
+		ids, without := visibleObjects(list, hidden)
+		text, err := git.GitRaw(ctx, nil, strings.NewReader(ids), "pack-objects", "--stdout", "-q")
 		if err == nil && len(text) > maxPack {
 			err = fmt.Errorf("its repository history takes %d MB, but a golden session allows %d: record it in a smaller repository", len(text)>>20, maxPack>>20)
 		}
@@ -172,13 +172,13 @@ func Pack(ctx context.Context, git *worktree.Tree) (pack []byte, left []string, 
 	return pack, left, nil
 }
 
-// objects are those of a list of git's that may be shown, and the names of the others.
-func objects(list string, hidden map[string]bool) (ids string, left []string) {
+// visibleObjects are those of a list of git's that may be shown, and the names of the others.
+func visibleObjects(list string, hidden map[string]bool) (ids string, left []string) {
 	var shown strings.Builder
 	for line := range strings.Lines(list) {
 		switch id, name, _ := strings.Cut(strings.TrimSpace(line), " "); {
 		case strings.HasPrefix(id, "?"): // it is missing
-		case hidden[id] || secret.Is(name):
+		case hidden[id] || secret.IsSecretFile(name):
 			if name += " (in git's history)"; !slices.Contains(left, name) {
 				left = append(left, name)
 			}
@@ -191,7 +191,7 @@ func objects(list string, hidden map[string]bool) (ids string, left []string) {
 
 // secretBlobs are those of the objects that hold what looks like a key.
 func secretBlobs(ctx context.Context, git *worktree.Tree, ids string) (map[string]bool, error) {
-	out, err := git.Pipe(ctx, nil, strings.NewReader(ids), "cat-file", "--batch")
+	out, err := git.GitRaw(ctx, nil, strings.NewReader(ids), "cat-file", "--batch")
 	found := make(map[string]bool)
 	for err == nil && len(out) > 0 {
 		head, rest, _ := strings.Cut(out, "\n")
@@ -200,7 +200,7 @@ func secretBlobs(ctx context.Context, git *worktree.Tree, ids string) (map[strin
 		if _, err = fmt.Sscanf(head, "%s %s %d", &id, &kind, &size); err != nil || size+1 > len(rest) {
 			return nil, errors.Join(err, errors.New("git listed its objects in an unknown format"))
 		}
-		if text := rest[:size]; kind == "blob" && secret.Shapes().Text(text) != text {
+		if text := rest[:size]; kind == "blob" && secret.ShapeConcealer().Text(text) != text {
 			found[id] = true
 		}
 		out = rest[size+1:]

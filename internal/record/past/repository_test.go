@@ -41,7 +41,7 @@ func write(t *testing.T, path, text string) {
 }
 
 // repository is one with two commits, the first of which holds a key.
-func repository(t *testing.T) (dir string, state []byte, door program.Door) {
+func repository(t *testing.T) (dir string, state []byte, door program.Launcher) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "shop")
 	write(t, filepath.Join(dir, "a.txt"), "one\n")
@@ -56,20 +56,20 @@ func repository(t *testing.T) (dir string, state []byte, door program.Door) {
 	write(t, filepath.Join(dir, "staged.txt"), "staged\n")
 	git(t, dir, "add", "staged.txt")
 	from, _ := gitstate.Find(dir)
-	state, err := from.Save(jsonx.Must(past.Notes{Repository: true, Seen: []string{"seen.md"}, Configs: past.Configs(from)}))
+	state, err := from.Save(jsonx.MustMarshal(past.Notes{Repository: true, Seen: []string{"seen.md"}, Configs: past.ReadConfigs(from)}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return dir, state, program.Outside(os.Environ(), t.TempDir())
+	return dir, state, program.NewOutside(os.Environ(), t.TempDir())
 }
 
 // layOut lays a repository out in a new folder that has its files.
-func layOut(t *testing.T, state []byte, door program.Door, pack []byte, objects ...string) (string, error) {
+func layOut(t *testing.T, state []byte, door program.Launcher, pack []byte, objects ...string) (string, error) {
 	t.Helper()
 	top := t.TempDir()
-	to, err := past.Beside(gitstate.Repository{}, top)
+	to, err := past.CopyRepository(gitstate.Repository{}, top)
 	if err == nil {
-		err = past.LayOutRepository(t.Context(), state, to, ".", door, pack, objects...)
+		err = past.RestoreRepository(t.Context(), state, to, ".", door, pack, objects...)
 	}
 	write(t, filepath.Join(top, "a.txt"), "two\n")
 	write(t, filepath.Join(top, "staged.txt"), "staged\n")
@@ -107,8 +107,8 @@ func TestWhatGitWouldObeyComesFromNoState(t *testing.T) {
 	if _, found := os.Lstat(filepath.Join(top, ".git", "config")); err != nil || found == nil {
 		t.Errorf("a configuration is there: %v", err)
 	}
-	to, _ := past.Beside(gitstate.Repository{}, top)
-	if err := past.Configure(to, past.NotesOf(state).Configs); err != nil {
+	to, _ := past.CopyRepository(gitstate.Repository{}, top)
+	if err := past.WriteConfigs(to, past.ReadNotes(state).Configs); err != nil {
 		t.Fatal(err)
 	}
 	if got := git(t, top, "config", "--get", "core.bare"); got != "false" {
@@ -121,11 +121,11 @@ func TestALinkedWorkTreeIsLinkedInTheCopy(t *testing.T) {
 	git(t, dir, "worktree", "add", "-q", "../linked")
 	from, _ := gitstate.Find(filepath.Join(filepath.Dir(dir), "linked"))
 	top := filepath.Join(t.TempDir(), "in", "linked")
-	to, err := past.Beside(from, top)
-	if err != nil || !to.Linked() || to.Common != filepath.Join(filepath.Dir(top), "shop", ".git") {
+	to, err := past.CopyRepository(from, top)
+	if err != nil || !to.IsLinked() || to.Common != filepath.Join(filepath.Dir(top), "shop", ".git") {
 		t.Fatalf("%+v: %v", to, err)
 	}
-	if got, ok := gitstate.Find(top); !ok || got.Own != to.Own {
+	if got, ok := gitstate.Find(top); !ok || got.GitDir != to.GitDir {
 		t.Errorf("the copy leads to %+v", got)
 	}
 }
@@ -136,12 +136,12 @@ func TestAPackHoldsNoSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pack, left, err := past.Pack(t.Context(), tree)
+	pack, left, err := past.PackObjects(t.Context(), tree)
 	slices.Sort(left)
 	if err != nil || !slices.Equal(left, []string{".env (in git's history)", "plain.txt (in git's history)"}) {
 		t.Fatalf("left out: %q, %v", left, err)
 	}
-	alone, _ := gitstate.Alone(state, jsonx.Must(past.Notes{Repository: true}))
+	alone, _ := gitstate.MakeStandalone(state, jsonx.MustMarshal(past.Notes{Repository: true}))
 	top, err := layOut(t, alone, door, pack)
 	if err != nil || git(t, top, "show", "HEAD:a.txt") != "two" || git(t, top, "show", "HEAD^:a.txt") != "one" {
 		t.Fatalf("the pack lacks history: %v", err)
@@ -160,14 +160,14 @@ func TestContentsComeFromWhoeverHasThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ws.Close()
-	p := &past.Store{Now: past.Now{Keeper: undo.New(ws, undo.OpenStore(t.TempDir(), undo.StoreOptions{}), undo.Options{Door: door, Now: time.Now}), Workspace: ws}, Door: door, Saved: state}
+	p := &past.Store{CurrentStore: past.CurrentStore{Keeper: undo.New(ws, undo.OpenStore(t.TempDir(), undo.StoreOptions{}), undo.Options{Launcher: door, Now: time.Now}), Workspace: ws}, Launcher: door, RepoState: state}
 	staged := git(t, dir, "rev-parse", ":staged.txt")
 	git(t, dir, "rm", "-q", "--cached", "staged.txt")
 	if err := errors.Join(os.Remove(filepath.Join(dir, "staged.txt")), os.Remove(filepath.Join(dir, ".git/objects", staged[:2], staged[2:]))); err != nil {
 		t.Fatal(err)
 	}
 	sum := func(name, text string) event.FileState {
-		return event.FileState{Path: name, Hash: past.Sum([]byte(text)), Size: int64(len(text))}
+		return event.FileState{Path: name, Hash: past.ContentHash([]byte(text)), Size: int64(len(text))}
 	}
 	for want, s := range map[string]event.FileState{
 		"two\n": sum("a.txt", "two\n"), "one\n": sum("a.txt", "one\n"), "staged\n": {Path: "staged.txt", Hash: "git:" + staged, Size: 7},
@@ -179,9 +179,9 @@ func TestContentsComeFromWhoeverHasThem(t *testing.T) {
 	if text, err := p.Content(t.Context(), sum("a.txt", "never"), 1000); err == nil {
 		t.Errorf("nobody had %q", text)
 	}
-	w := past.NewWorld([]event.FileState{sum("a.txt", "one\n")}, nil)
+	w := past.NewFileHistory([]event.FileState{sum("a.txt", "one\n")}, nil)
 	write(t, filepath.Join(dir, "new.txt"), "new")
-	if err := p.Complete(t.Context(), w, time.Now().Add(-time.Hour)); err != nil || w.Start["a.txt"].Size != 4 || w.Start["new.txt"].Size != 3 || !slices.Equal(w.Unsure, []string{"new.txt"}) {
-		t.Errorf("completed to %v, unsure %v: %v", w.Start, w.Unsure, err)
+	if err := p.Complete(t.Context(), w, time.Now().Add(-time.Hour)); err != nil || w.Start["a.txt"].Size != 4 || w.Start["new.txt"].Size != 3 || !slices.Equal(w.Uncertain, []string{"new.txt"}) {
+		t.Errorf("completed to %v, unsure %v: %v", w.Start, w.Uncertain, err)
 	}
 }

@@ -18,27 +18,27 @@ import (
 	"coder/internal/tool/git"
 )
 
-// Now is what the undo store has of files, and the workspace where they are still as they were.
-type Now struct {
+// CurrentStore is what the undo store has of files, and the workspace where they are still as they were.
+type CurrentStore struct {
 	*undo.Keeper
 	Workspace *workspace.Workspace
 }
 
 // Content is what a file held.
-func (n Now) Content(ctx context.Context, s event.FileState, limit int64) ([]byte, error) {
+func (n CurrentStore) Content(ctx context.Context, s event.FileState, limit int64) ([]byte, error) {
 	text, err := n.Keeper.Content(ctx, s, limit)
-	if err == nil || s.Lost {
+	if err == nil || s.ContentLost {
 		return text, err
 	}
-	if now, _, missing := n.Workspace.ReadFile(s.Path, limit); missing == nil && Sum(now) == s.Hash {
+	if now, _, missing := n.Workspace.ReadFile(s.Path, limit); missing == nil && ContentHash(now) == s.Hash {
 		return now, nil
 	}
 	return nil, err
 }
 
-// Present yields the files that there are now from a folder on, but for those that are left out, and
+// CurrentFiles yields the files that there are now from a folder on, but for those that are left out, and
 // when they were changed last.
-func (n Now) Present(ctx context.Context, from string, leave func(workspace.Entry) bool) iter.Seq2[event.FileState, time.Time] {
+func (n CurrentStore) CurrentFiles(ctx context.Context, from string, leave func(workspace.Entry) bool) iter.Seq2[event.FileState, time.Time] {
 	return func(yield func(event.FileState, time.Time) bool) {
 		for e := range n.Workspace.Walk(ctx, from, 0) {
 			if e.Err != nil || e.Path == "." || leave(e) {
@@ -57,29 +57,29 @@ func (n Now) Present(ctx context.Context, from string, leave func(workspace.Entr
 
 // Store is what files held by the undo store, by the workspace, and by git.
 type Store struct {
-	Now
-	Door  program.Door
-	Saved []byte // the state of the repository, as it was saved; nil if it was not
+	CurrentStore
+	Launcher  program.Launcher
+	RepoState []byte // the state of the repository, as it was saved; nil if it was not
 }
 
 // Content is what a file held.
 func (p *Store) Content(ctx context.Context, s event.FileState, limit int64) ([]byte, error) {
 	oid, inGit := strings.CutPrefix(s.Hash, "git:")
-	if inGit && !s.Lost { // without asking git, if it is still there
+	if inGit && !s.ContentLost { // without asking git, if it is still there
 		if now, _, err := p.Workspace.ReadFile(s.Path, limit); err == nil && int64(len(now)) == s.Size && blobName(now) == oid {
 			return now, nil
 		}
 	}
-	text, err := p.Now.Content(ctx, s, limit)
-	if err != nil && inGit && p.Saved != nil { // git may have removed it since
-		if data, gone := gitstate.Object(p.Saved, oid); gone == nil && int64(len(data)) == s.Size {
+	text, err := p.CurrentStore.Content(ctx, s, limit)
+	if err != nil && inGit && p.RepoState != nil { // git may have removed it since
+		if data, gone := gitstate.Object(p.RepoState, oid); gone == nil && int64(len(data)) == s.Size {
 			return data, nil
 		}
 	}
-	if err == nil || s.Lost || inGit || len(s.Hash) != len(Sum(nil)) {
+	if err == nil || s.ContentLost || inGit || len(s.Hash) != len(ContentHash(nil)) {
 		return text, err
 	}
-	found, _ := git.Past(ctx, git.Options{Workspace: p.Workspace, Door: p.Door}, s.Path, func(text []byte) bool { return Sum(text) == s.Hash })
+	found, _ := git.PastContent(ctx, git.Options{Workspace: p.Workspace, Launcher: p.Launcher}, s.Path, func(text []byte) bool { return ContentHash(text) == s.Hash })
 	if found != nil {
 		return found, nil
 	}
@@ -99,23 +99,23 @@ const maxPresent = 20_000
 
 // Complete adds to what a session began with the files that its record does not name, as they
 // are now. Those changed since then are unsure.
-func (p *Store) Complete(ctx context.Context, w *World, begun time.Time) error {
+func (p *Store) Complete(ctx context.Context, w *FileHistory, begun time.Time) error {
 	known := func(e workspace.Entry) bool {
 		_, known := w.Start[e.Path]
 		first, _, _ := strings.Cut(e.Path, "/")
 		return known || first == ".coder" || first == dotGit
 	}
 	added := 0
-	for s, changed := range p.Present(ctx, ".", known) {
+	for s, changed := range p.CurrentFiles(ctx, ".", known) {
 		if added++; added > maxPresent {
 			return fmt.Errorf("its initial files are unavailable: the undo store does not have all of them, and there are more than %d", maxPresent)
 		}
 		since, dir := changed.After(begun), s.Hash == "dir"
-		if !s.Lost && !(since && dir) {
+		if !s.ContentLost && !(since && dir) {
 			w.Start[s.Path] = s
 		}
 		if since && !dir {
-			w.Unsure = append(w.Unsure, s.Path)
+			w.Uncertain = append(w.Uncertain, s.Path)
 		}
 	}
 	return ctx.Err()

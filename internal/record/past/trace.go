@@ -14,39 +14,39 @@ import (
 	"coder/internal/record/undo"
 )
 
-// trace reads from records what was where.
-type trace struct {
-	*World
-	kept   Kept
-	known  map[string]event.FileState
-	listed map[string]bool               // paths that stood in a tree
-	names  map[event.FileState]string    // of contents that git names
-	before map[string]uint64             // the record before the request of a call
-	turn   map[string]string             // of subtasks, the turn that they belong to
-	found  map[[2]string]event.FileState // what the calls of a turn found first, by the turn and the path
-	since  map[string]uint64             // files that undoing met changed by others, by the record after which
-	seq    uint64                        // of the last record that is compared
-	tree   string                        // the last
+// historyTracer reads from records what was where.
+type historyTracer struct {
+	*FileHistory
+	source        TreeSource
+	states        map[string]event.FileState
+	listed        map[string]bool               // paths that stood in a tree
+	names         map[event.FileState]string    // of contents that git names
+	requestSeqs   map[string]uint64             // the record before the request of a call
+	subtaskTurns  map[string]string             // of subtasks, the turn that they belong to
+	firstFound    map[[2]string]event.FileState // what the calls of a turn found first, by the turn and the path
+	revertedAfter map[string]uint64             // files that undoing met changed by others, by the record after which
+	seq           uint64                        // of the last record that is compared
+	tree          string                        // the last
 }
 
-// Trace finds out from all records of a session how its files were at the beginning, and what
+// TraceHistory finds out from all records of a session how its files were at the beginning, and what
 // others did to them before the record numbered end. Records that are skipped have no place.
-func Trace(ctx context.Context, records []event.Record, end uint64, kept Kept, skipped func(event.Event) bool) (*World, error) {
-	w := trace{
-		World: NewWorld(nil, make(map[uint64][]event.FileState)), kept: kept,
-		known: make(map[string]event.FileState), listed: make(map[string]bool), names: make(map[event.FileState]string),
-		before: make(map[string]uint64), turn: make(map[string]string),
-		found: make(map[[2]string]event.FileState), since: make(map[string]uint64),
+func TraceHistory(ctx context.Context, records []event.Record, end uint64, kept TreeSource, skipped func(event.Event) bool) (*FileHistory, error) {
+	w := historyTracer{
+		FileHistory: NewFileHistory(nil, make(map[uint64][]event.FileState)), source: kept,
+		states: make(map[string]event.FileState), listed: make(map[string]bool), names: make(map[event.FileState]string),
+		requestSeqs: make(map[string]uint64), subtaskTurns: make(map[string]string),
+		firstFound: make(map[[2]string]event.FileState), revertedAfter: make(map[string]uint64),
 	}
-	w.Whole = false
+	w.IsComplete = false
 	for _, r := range records {
 		switch e := r.Event.(type) {
 		case event.TaskCreated:
-			w.turn[e.TaskID] = e.ParentID
+			w.subtaskTurns[e.TaskID] = e.ParentID
 		case event.ToolCallRequested:
-			w.requested(ctx, e)
+			w.addRequest(ctx, e)
 		case event.ToolCallCompleted:
-			if err := w.completed(ctx, e, cmp.Or(w.turn[r.Task], r.Task)); err != nil {
+			if err := w.addCompletion(ctx, e, cmp.Or(w.subtaskTurns[r.Task], r.Task)); err != nil {
 				return nil, err
 			}
 		}
@@ -54,94 +54,96 @@ func Trace(ctx context.Context, records []event.Record, end uint64, kept Kept, s
 			w.seq = r.Seq
 		}
 	}
-	for name, seq := range w.since { // nothing met it again, so what it held does not matter
-		w.Later[seq] = append(w.Later[seq], standIn(name))
+	for name, seq := range w.revertedAfter { // nothing met it again, so what it held does not matter
+		w.LaterChanges[seq] = append(w.LaterChanges[seq], placeholder(name))
 	}
-	maps.DeleteFunc(w.Later, func(seq uint64, _ []event.FileState) bool { return seq >= end })
-	return w.World, ctx.Err()
+	maps.DeleteFunc(w.LaterChanges, func(seq uint64, _ []event.FileState) bool { return seq >= end })
+	return w.FileHistory, ctx.Err()
 }
 
-// requested takes in what a call was about to overwrite, and all files if their state was kept.
-func (w *trace) requested(ctx context.Context, e event.ToolCallRequested) {
-	w.before[e.CallID] = w.seq
+// addRequest takes in what a call was about to overwrite, and all files if their state was kept.
+func (w *historyTracer) addRequest(ctx context.Context, e event.ToolCallRequested) {
+	w.requestSeqs[e.CallID] = w.seq
 	for _, s := range e.Before {
-		w.was(ctx, s, w.seq)
+		w.recordState(ctx, s, w.seq)
 	}
 	for _, s := range e.Before { // the folder of a file to be made was there, unless it is to be made, too
 		dir := path.Dir(s.Path)
-		made := func(s event.FileState) bool { return s.Hash == "" && !s.Lost && strings.HasPrefix(dir+"/", s.Path+"/") }
-		_, known := w.known[dir]
+		made := func(s event.FileState) bool {
+			return s.Hash == "" && !s.ContentLost && strings.HasPrefix(dir+"/", s.Path+"/")
+		}
+		_, known := w.states[dir]
 		if !known && dir != "." && s.Hash == "" && fs.ValidPath(dir) && !slices.ContainsFunc(e.Before, made) {
-			w.was(ctx, event.FileState{Path: dir, Hash: "dir"}, w.seq)
+			w.recordState(ctx, event.FileState{Path: dir, Hash: "dir"}, w.seq)
 		}
 	}
-	if w.Tree = cmp.Or(w.Tree, e.Tree); e.Tree == "" || e.Tree == w.tree {
+	if w.FirstTree = cmp.Or(w.FirstTree, e.Tree); e.Tree == "" || e.Tree == w.tree {
 		return
 	}
-	list, err := w.kept.Files(ctx, e.Tree)
+	list, err := w.source.Files(ctx, e.Tree)
 	if err != nil {
 		return // what was not kept is found out when it is missed
 	}
 	there := make(map[string]bool, len(list))
 	for _, s := range list {
 		there[s.Path] = true
-		w.was(ctx, s, w.seq)
+		w.recordState(ctx, s, w.seq)
 		w.listed[s.Path] = true
 	}
 	for name := range w.listed {
-		if !there[name] && w.known[name].Hash != "" {
-			w.was(ctx, event.FileState{Path: name}, w.seq)
+		if !there[name] && w.states[name].Hash != "" {
+			w.recordState(ctx, event.FileState{Path: name}, w.seq)
 		}
 	}
-	w.tree, w.Whole = e.Tree, true
+	w.tree, w.IsComplete = e.Tree, true
 }
 
-// completed takes in what a call found and left.
-func (w *trace) completed(ctx context.Context, e event.ToolCallCompleted, turn string) error {
-	changes, err := Expand(ctx, w.kept, e.Changes)
+// addCompletion takes in what a call found and left.
+func (w *historyTracer) addCompletion(ctx context.Context, e event.ToolCallCompleted, turn string) error {
+	changes, err := ExpandChanges(ctx, w.source, e.Changes)
 	if err != nil {
 		return err
 	}
-	seq := w.before[e.CallID]
+	seq := w.requestSeqs[e.CallID]
 	for _, c := range changes {
-		w.was(ctx, c.Before, seq)
-		w.known[c.After.Path] = c.After
+		w.recordState(ctx, c.Before, seq)
+		w.states[c.After.Path] = c.After
 		at := [2]string{turn, c.Before.Path}
-		if _, known := w.found[at]; !known && turn != "" {
-			w.found[at] = c.Before
+		if _, known := w.firstFound[at]; !known && turn != "" {
+			w.firstFound[at] = c.Before
 		}
 	}
-	w.reverted(ctx, e, seq)
-	for _, s := range e.Saw {
-		w.was(ctx, s, seq)
+	w.addRevert(ctx, e, seq)
+	for _, s := range e.SeenFiles {
+		w.recordState(ctx, s, seq)
 	}
 	return nil
 }
 
-// was takes in what a file was when the record after seq was made.
-func (w *trace) was(ctx context.Context, s event.FileState, seq uint64) {
+// recordState takes in what a file was when the record after seq was made.
+func (w *historyTracer) recordState(ctx context.Context, s event.FileState, seq uint64) {
 	if s.Path == "" {
 		return
 	}
-	before, known := w.known[s.Path]
-	other := known && w.name(ctx, before) != w.name(ctx, s)
-	if since, left := w.since[s.Path]; left && (!known || other) {
+	before, known := w.states[s.Path]
+	other := known && w.contentName(ctx, before) != w.contentName(ctx, s)
+	if since, left := w.revertedAfter[s.Path]; left && (!known || other) {
 		seq = since
 	}
-	delete(w.since, s.Path)
+	delete(w.revertedAfter, s.Path)
 	switch {
-	case other, !known && !w.listed[s.Path] && w.Whole && s.Hash != "":
-		w.Later[seq] = append(w.Later[seq], s)
+	case other, !known && !w.listed[s.Path] && w.IsComplete && s.Hash != "":
+		w.LaterChanges[seq] = append(w.LaterChanges[seq], s)
 	case !known:
 		w.Start[s.Path] = s
 	case s.Mode > 0 && w.Start[s.Path] == before: // it says more
 		w.Start[s.Path] = s
 	}
-	w.known[s.Path] = s
+	w.states[s.Path] = s
 }
 
-// name tells contents apart, by whatever name they were kept.
-func (w *trace) name(ctx context.Context, s event.FileState) string {
+// contentName tells contents apart, by whatever name they were kept.
+func (w *historyTracer) contentName(ctx context.Context, s event.FileState) string {
 	switch {
 	case s.Link != "":
 		return "link:" + s.Link
@@ -151,33 +153,33 @@ func (w *trace) name(ctx context.Context, s event.FileState) string {
 	key := event.FileState{Path: s.Path, Hash: s.Hash, Size: s.Size}
 	if _, ok := w.names[key]; !ok {
 		w.names[key] = s.Hash
-		if data, err := w.kept.Content(ctx, s, maxFile); err == nil {
-			w.names[key] = Sum(data)
+		if data, err := w.source.Content(ctx, s, maxFile); err == nil {
+			w.names[key] = ContentHash(data)
 		}
 	}
 	return w.names[key]
 }
 
-// reverted takes in what undoing and redoing says of the files that it found, other
+// addRevert takes in what undoing and redoing says of the files that it found, other
 // than what is on record of those that it changed: what these held is not on record, only
 // that somebody had changed them.
-func (w *trace) reverted(ctx context.Context, e event.ToolCallCompleted, seq uint64) {
+func (w *historyTracer) addRevert(ctx context.Context, e event.ToolCallCompleted, seq uint64) {
 	var r undo.Plan
 	if e.Tool != "undo" && e.Tool != "redo" || json.Unmarshal(e.Output, &r) != nil {
 		return
 	}
 	var changed []string
-	for _, n := range r.Kept {
+	for _, n := range r.Unchanged {
 		changed = append(changed, n.Path)
 	}
 	for _, name := range r.NotUndone { // a command that was cut off may have made it
-		if _, known := w.found[[2]string{r.Turn.ID, strings.TrimSuffix(name, "/")}]; !known {
+		if _, known := w.firstFound[[2]string{r.Turn.ID, strings.TrimSuffix(name, "/")}]; !known {
 			changed = append(changed, name)
 		}
 	}
 	for _, name := range changed {
-		if _, known := w.since[name]; !known {
-			w.since[name] = seq
+		if _, known := w.revertedAfter[name]; !known {
+			w.revertedAfter[name] = seq
 		}
 	}
 	if e.Tool == "redo" {
@@ -187,9 +189,9 @@ func (w *trace) reverted(ctx context.Context, e event.ToolCallCompleted, seq uin
 	for _, n := range slices.Concat(r.Lost, r.Failed) {
 		told = append(told, n.Path)
 	}
-	for at, before := range w.found { // what is not told of is as it was before the turn
-		if at[0] == r.Turn.ID && before.Hash != "dir" && !slices.Contains(told, at[1]) && w.known[at[1]].Hash != "dir" {
-			w.was(ctx, before, seq)
+	for at, before := range w.firstFound { // what is not told of is as it was before the turn
+		if at[0] == r.Turn.ID && before.Hash != "dir" && !slices.Contains(told, at[1]) && w.states[at[1]].Hash != "dir" {
+			w.recordState(ctx, before, seq)
 		}
 	}
 }

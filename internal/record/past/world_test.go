@@ -15,10 +15,10 @@ import (
 )
 
 // traced is what a session began with and what others did, as lines.
-func traced(t *testing.T, kept keeper, records ...event.Record) (w *World, start, later string) {
+func traced(t *testing.T, kept keeper, records ...event.Record) (w *FileHistory, start, later string) {
 	t.Helper()
 	records = append(records, created("end"))
-	w, err := Trace(t.Context(), numbered(records...), uint64(len(records)), kept, never)
+	w, err := TraceHistory(t.Context(), numbered(records...), uint64(len(records)), kept, never)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,8 +26,8 @@ func traced(t *testing.T, kept keeper, records ...event.Record) (w *World, start
 	for _, name := range slices.Sorted(maps.Keys(w.Start)) {
 		start += lines(w.Start[name])
 	}
-	for _, seq := range slices.Sorted(maps.Keys(w.Later)) {
-		list := w.Later[seq]
+	for _, seq := range slices.Sorted(maps.Keys(w.LaterChanges)) {
+		list := w.LaterChanges[seq]
 		slices.SortFunc(list, func(a, b event.FileState) int { return strings.Compare(a.Path, b.Path) })
 		for _, s := range list {
 			later += string(rune('0'+seq)) + ":" + lines(s)
@@ -40,7 +40,7 @@ func traced(t *testing.T, kept keeper, records ...event.Record) (w *World, start
 func changing(id string, before []event.FileState, tree string, saw []event.FileState, changes ...event.FileChange) []event.Record {
 	return []event.Record{
 		of("t", "", event.ToolCallRequested{CallID: id, Tool: "bash", Before: before, Tree: tree}),
-		of("t", "", event.ToolCallCompleted{CallID: id, Tool: "bash", Saw: saw, Changes: changes}),
+		of("t", "", event.ToolCallCompleted{CallID: id, Tool: "bash", SeenFiles: saw, Changes: changes}),
 	}
 }
 
@@ -70,17 +70,17 @@ func TestTheBeginningIsWhatCallsFoundFirst(t *testing.T) {
 		"a state that was not kept":  {[][]event.Record{changing("c", nil, "lost", []event.FileState{a1})}, "a=1", "", false},
 		"changes on record as one":   {[][]event.Record{changing("c", nil, "", nil, change(file("a", "tree:x"), file("a", "tree:y")))}, "a=1 n=", "", false},
 		"a file and then its mode":   {[][]event.Record{changing("c", nil, "", []event.FileState{{Path: "a", Hash: "1"}}), changing("d", nil, "", []event.FileState{a1})}, "a=1", "", false},
-		"the same by another name":   {[][]event.Record{changing("c", nil, "", nil, change(none("a"), file("a", Sum([]byte("text"))))), changing("d", nil, "", []event.FileState{file("a", "git:1")})}, "a=", "", false},
-		"other words by another one": {[][]event.Record{changing("c", nil, "", nil, change(none("a"), file("a", Sum([]byte("text"))))), changing("d", nil, "", []event.FileState{file("a", "git:2")})}, "a=", "2:a=git:2", false},
+		"the same by another name":   {[][]event.Record{changing("c", nil, "", nil, change(none("a"), file("a", ContentHash([]byte("text"))))), changing("d", nil, "", []event.FileState{file("a", "git:1")})}, "a=", "", false},
+		"other words by another one": {[][]event.Record{changing("c", nil, "", nil, change(none("a"), file("a", ContentHash([]byte("text"))))), changing("d", nil, "", []event.FileState{file("a", "git:2")})}, "a=", "2:a=git:2", false},
 	} {
 		kept := keeper{contents: map[string]string{"git:1": "text", "git:2": "other"}, trees: trees, many: many}
 		w, start, later := traced(t, kept, slices.Concat(tt.calls...)...)
-		if start != tt.start || later != tt.later || w.Whole != tt.whole {
-			t.Errorf("%s: begins with %q (whole %v), others did %q", name, start, w.Whole, later)
+		if start != tt.start || later != tt.later || w.IsComplete != tt.whole {
+			t.Errorf("%s: begins with %q (whole %v), others did %q", name, start, w.IsComplete, later)
 		}
 	}
 	gone := numbered(changing("c", nil, "", nil, change(file("a", "tree:gone"), a2))...)
-	if _, err := Trace(t.Context(), gone, 2, keeper{}, never); err == nil || !strings.Contains(err.Error(), "the content of a was not saved") {
+	if _, err := TraceHistory(t.Context(), gone, 2, keeper{}, never); err == nil || !strings.Contains(err.Error(), "the content of a was not saved") {
 		t.Errorf("changes that were not kept are %v", err)
 	}
 }
@@ -94,19 +94,19 @@ func TestWhatUndoingMet(t *testing.T) {
 		out, _ := json.Marshal(p)
 		return []event.Record{of("", "", event.ToolCallRequested{CallID: "u", Tool: tool}), of("", "", event.ToolCallCompleted{CallID: "u", Tool: tool, Output: out})}
 	}
-	stand := standIn("a").Hash
+	stand := placeholder("a").Hash
 	for name, tt := range map[string]struct {
 		undone []event.Record
 		later  string
 	}{
-		"left alone":             {undone("undo", undo.Plan{Kept: []undo.Note{{Path: "a"}}, Restored: []string{"b"}}), "3:a=" + stand},
+		"left alone":             {undone("undo", undo.Plan{Unchanged: []undo.Note{{Path: "a"}}, Restored: []string{"b"}}), "3:a=" + stand},
 		"all is brought back":    {undone("undo", undo.Plan{Restored: []string{"a", "b"}}), ""},
 		"a person had done so":   {undone("undo", undo.Plan{Restored: []string{"a"}}), "3:b=1"},
 		"what a command made":    {undone("undo", undo.Plan{Restored: []string{"a", "b"}, NotUndone: []string{"n", "d/"}}), "3:d=dir 3:n=" + stand},
 		"a folder of the turn":   {undone("undo", undo.Plan{Restored: []string{"a", "b"}, NotUndone: []string{"f/"}}), ""},
-		"left, and then read":    {append(undone("undo", undo.Plan{Kept: []undo.Note{{Path: "a"}}, Restored: []string{"b"}}), changing("r", nil, "", []event.FileState{file("a", "3")})...), "3:a=3"},
+		"left, and then read":    {append(undone("undo", undo.Plan{Unchanged: []undo.Note{{Path: "a"}}, Restored: []string{"b"}}), changing("r", nil, "", []event.FileState{file("a", "3")})...), "3:a=3"},
 		"redone":                 {undone("redo", undo.Plan{Restored: []string{"a"}}), ""},
-		"redone, but left":       {undone("redo", undo.Plan{Kept: []undo.Note{{Path: "b"}}}), "3:b=" + stand},
+		"redone, but left":       {undone("redo", undo.Plan{Unchanged: []undo.Note{{Path: "b"}}}), "3:b=" + stand},
 		"it says something else": {[]event.Record{of("", "", event.ToolCallCompleted{CallID: "u", Tool: "undo", Output: []byte(`"no"`)})}, ""},
 	} {
 		records := append([]event.Record{created("t")}, append(made, tt.undone...)...)
@@ -129,16 +129,16 @@ func TestWhatASubtaskChangedBelongsToItsTurn(t *testing.T) {
 
 func TestWhatHappenedAfterATakeDoesNotMatter(t *testing.T) {
 	records := numbered(slices.Concat(changing("c", nil, "", nil, event.FileChange{Before: file("a", "1"), After: file("a", "2")}), changing("d", nil, "", []event.FileState{file("a", "3")}))...)
-	w, err := Trace(t.Context(), records, 2, keeper{}, never)
-	if err != nil || len(w.Later) != 0 || w.Start["a"].Hash != "1" {
-		t.Errorf("others did %v: %v", w.Later, err)
+	w, err := TraceHistory(t.Context(), records, 2, keeper{}, never)
+	if err != nil || len(w.LaterChanges) != 0 || w.Start["a"].Hash != "1" {
+		t.Errorf("others did %v: %v", w.LaterChanges, err)
 	}
 }
 
 // layOut lays files out in a new folder.
 func layOut(t *testing.T, kept keeper, start []event.FileState, later ...event.FileState) (*Copy, error) {
 	t.Helper()
-	c, err := NewWorld(start, map[uint64][]event.FileState{1: later}).LayOut(t.Context(), t.TempDir(), kept)
+	c, err := NewFileHistory(start, map[uint64][]event.FileState{1: later}).Materialize(t.Context(), t.TempDir(), kept)
 	if err == nil {
 		t.Cleanup(func() { _ = c.Close() })
 	}
@@ -167,7 +167,7 @@ func TestFilesAreLaidOutAsTheyWere(t *testing.T) {
 	}
 	steps := []event.FileState{{Path: "link", Hash: "g"}, {Path: "run", Hash: "g"}, {Path: "deep/in/a"}, {Path: "empty", Hash: "h"}, {Path: "gone/n"}}
 	for _, s := range steps {
-		if err := w.Put(t.Context(), []event.FileChange{{After: s}}); err != nil {
+		if err := w.ApplyCall(t.Context(), []event.FileChange{{After: s}}); err != nil {
 			t.Errorf("%s: %v", s.Path, err)
 		}
 	}
@@ -206,11 +206,11 @@ func TestWhatCannotBeHadIsNamed(t *testing.T) {
 	if !ok || !slices.Equal(missing.Files, []string{"/far/n", "a", "b"}) {
 		t.Errorf("the error is %v", err)
 	}
-	w, err := layOut(t, keeper{}, nil, standIn("x"), standIn("d/"))
+	w, err := layOut(t, keeper{}, nil, placeholder("x"), placeholder("d/"))
 	if err != nil || w.Apply(t.Context(), 1) != nil {
 		t.Fatalf("stand-ins cannot be had: %v", err)
 	}
-	if text, _ := w.folder.ReadFile("x"); string(text) != byOthers {
+	if text, _ := w.folder.ReadFile("x"); string(text) != unknownContent {
 		t.Errorf("x holds %q", text)
 	}
 }
@@ -218,7 +218,7 @@ func TestWhatCannotBeHadIsNamed(t *testing.T) {
 func TestLayingOutIsInterrupted(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if _, err := NewWorld([]event.FileState{file("a", "lost")}, nil).LayOut(ctx, t.TempDir(), keeper{}); !errors.Is(err, context.Canceled) {
+	if _, err := NewFileHistory([]event.FileState{file("a", "lost")}, nil).Materialize(ctx, t.TempDir(), keeper{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -245,7 +245,7 @@ func TestAFileIsCalledAsCallsOnRecordCallIt(t *testing.T) {
 	if _, err := w.folder.Lstat(key); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the key is a name: %v", err)
 	}
-	if text, err := w.folder.ReadFile(Name(key)); err != nil || string(text) != "text" {
+	if text, err := w.folder.ReadFile(CopyName(key)); err != nil || string(text) != "text" {
 		t.Errorf("it holds %q: %v", text, err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // A step of a turn: a reply with a call, the call, its completion.
 func BenchmarkStep(b *testing.B) {
-	n := seal.New(authkey.Temporary(), "/w", "s")
+	n := seal.New(authkey.NewTemporary(), "/w", "s")
 	args := json.RawMessage(`{"path":"internal/x/y.go","old_string":"one","new_string":"two"}`)
 	for b.Loop() {
 		for i, e := range []event.Event{

@@ -18,50 +18,50 @@ import (
 	"coder/internal/host/authkey"
 )
 
-// Notary seals the records of one session and verifies its own seals. Every record of the session must
+// Sealer seals the records of one session and verifies its own seals. Every record of the session must
 // pass through one of its methods, in order.
-type Notary struct {
+type Sealer struct {
 	key           *authkey.Key
 	root, session string
-	asked         map[string][sha256.Size]byte // questions by id
+	questions     map[string][sha256.Size]byte // questions by id
 }
 
 // New returns the Notary of a session in the workspace root. With a nil key it seals and vouches for
 // nothing.
-func New(key *authkey.Key, root, session string) *Notary {
-	return &Notary{key: key, root: root, session: session, asked: make(map[string][sha256.Size]byte)}
+func New(key *authkey.Key, root, session string) *Sealer {
+	return &Sealer{key: key, root: root, session: session, questions: make(map[string][sha256.Size]byte)}
 }
 
 // Seal signs a record that is about to be saved, if something may later be done because of it.
-func (n *Notary) Seal(r *event.Record) {
-	if content, ok := n.content(*r); ok {
-		r.Seal = n.key.Sign("record", n.parts(*r, content)...)
+func (n *Sealer) Seal(r *event.Record) {
+	if content, ok := n.sealedContent(*r); ok {
+		r.Seal = n.key.Sign("record", n.signedParts(*r, content)...)
 	}
 }
 
-// Vouches reports whether r, as read, has this user's valid seal.
-func (n *Notary) Vouches(r event.Record) bool {
-	content, ok := n.content(r)
-	return ok && r.Seal != "" && n.key.Verify(r.Seal, "record", n.parts(r, content)...)
+// HasValidSeal reports whether r, as read, has this user's valid seal.
+func (n *Sealer) HasValidSeal(r event.Record) bool {
+	content, ok := n.sealedContent(r)
+	return ok && r.Seal != "" && n.key.Verify(r.Seal, "record", n.signedParts(r, content)...)
 }
 
-func (n *Notary) parts(r event.Record, content []byte) [][]byte {
-	name, version := event.Name(r.Event)
+func (n *Sealer) signedParts(r event.Record, content []byte) [][]byte {
+	name, version := event.WireName(r.Event)
 	return [][]byte{
 		[]byte(n.root), []byte(n.session), strconv.AppendUint(nil, r.Seq, 10),
 		[]byte(name), strconv.AppendInt(nil, int64(version), 10), []byte(r.Task), []byte(r.Actor), content,
 	}
 }
 
-// content returns the sealed part of a record. It excludes what only informs the model or the user and
+// sealedContent returns the sealed part of a record. It excludes what only informs the model or the user and
 // permits nothing.
-func (n *Notary) content(r event.Record) ([]byte, bool) {
+func (n *Sealer) sealedContent(r event.Record) ([]byte, bool) {
 	switch e := r.Event.(type) {
 	case event.InteractionRequested:
-		n.asked[e.ID] = sha256.Sum256(e.Request.Canonical())
+		n.questions[e.ID] = sha256.Sum256(e.Request.Canonical())
 		return nil, false // a question permits nothing
 	case event.InteractionResponded:
-		question := n.asked[e.ID]
+		question := n.questions[e.ID]
 		return append(encode(e), question[:]...), true
 	case event.TaskCreated, event.ModeChanged, event.ToolCallRequested:
 		return encode(e), true
@@ -84,7 +84,7 @@ func (n *Notary) content(r event.Record) ([]byte, bool) {
 // encode encodes v as it is saved. Invalid UTF-8 is saved as U+FFFD, and must be encoded equally before
 // and after.
 func encode(v any) []byte {
-	text, err := jsonx.JSON(v)
+	text, err := jsonx.Marshal(v)
 	if err != nil {
 		return nil // it cannot be saved either
 	}

@@ -18,7 +18,7 @@ import (
 func kept(t *testing.T, r event.Record) event.Record {
 	t.Helper()
 	read := reflect.New(reflect.TypeOf(r.Event))
-	if err := json.Unmarshal(jsonx.Must(r.Event), read.Interface()); err != nil {
+	if err := json.Unmarshal(jsonx.MustMarshal(r.Event), read.Interface()); err != nil {
 		t.Fatal(err)
 	}
 	r.Event = read.Elem().Interface().(event.Event)
@@ -37,7 +37,7 @@ func bears(e event.Event) bool {
 }
 
 func TestWhatWasSealedIsVouchedForWhenItIsReadAgain(t *testing.T) {
-	key := authkey.Temporary()
+	key := authkey.NewTemporary()
 	odd := "a\xff\ufffd<b>\u2028"
 	events := append(eventtest.Samples(),
 		event.ToolCallRequested{CallID: odd, Tool: "write", Input: json.RawMessage("{ \"path\" :\n\"x\u2028\" }"), Effects: []event.Effect{{Kind: event.EffectWrite, Target: ""}}},
@@ -48,21 +48,21 @@ func TestWhatWasSealedIsVouchedForWhenItIsReadAgain(t *testing.T) {
 	)
 	writer, reader := seal.New(key, "/w", "s"), seal.New(key, "/w", "s")
 	for i, e := range events {
-		if _, foreign := e.(event.Unknown); foreign || event.LogOf(e) == event.Transient {
+		if _, foreign := e.(event.Unknown); foreign || event.LogOf(e) == event.LogNone {
 			continue
 		}
 		r := event.Record{Seq: uint64(i + 1), Session: "s", Task: "t", Actor: "user", Event: e}
 		writer.Seal(&r)
-		if got := reader.Vouches(kept(t, r)); got != bears(e) || got != (r.Seal != "") {
+		if got := reader.HasValidSeal(kept(t, r)); got != bears(e) || got != (r.Seal != "") {
 			t.Errorf("%T: vouched %v, seal %q", e, got, r.Seal)
 		}
 	}
 }
 
 func TestASealHoldsForOneRecordInOnePlace(t *testing.T) {
-	key := authkey.Temporary()
+	key := authkey.NewTemporary()
 	question := event.Record{Seq: 6, Task: "t", Event: event.InteractionRequested{Request: uip.Request{ID: "u", Display: uip.Display{Title: "bash rm x"}}}}
-	answer := event.Record{Seq: 7, Task: "t", Actor: "user", Event: event.InteractionResponded{Response: uip.Response{ID: "u", Option: uip.Approve}}}
+	answer := event.Record{Seq: 7, Task: "t", Actor: "user", Event: event.InteractionResponded{Response: uip.Response{ID: "u", Option: uip.OptionApprove}}}
 	n := seal.New(key, "/w", "s")
 	n.Seal(&question)
 	n.Seal(&answer)
@@ -71,13 +71,13 @@ func TestASealHoldsForOneRecordInOnePlace(t *testing.T) {
 	change := func(do func(*event.Record)) event.Record { r := answer; do(&r); return r }
 	for _, tt := range []struct {
 		name     string
-		n        *seal.Notary
+		n        *seal.Sealer
 		question event.Record
 		answer   event.Record
 		want     bool
 	}{
 		{"not changed", seal.New(key, "/w", "s"), question, answer, true},
-		{"another key", seal.New(authkey.Temporary(), "/w", "s"), question, answer, false},
+		{"another key", seal.New(authkey.NewTemporary(), "/w", "s"), question, answer, false},
 		{"no key", seal.New(nil, "/w", "s"), question, answer, false},
 		{"another folder", seal.New(key, "/v", "s"), question, answer, false},
 		{"another session", seal.New(key, "/w", "r"), question, answer, false},
@@ -87,11 +87,11 @@ func TestASealHoldsForOneRecordInOnePlace(t *testing.T) {
 		{"no seal", seal.New(key, "/w", "s"), question, change(func(r *event.Record) { r.Seal = "" }), false},
 		{"another question", seal.New(key, "/w", "s"), edited, answer, false},
 		{"another answer", seal.New(key, "/w", "s"), question, change(func(r *event.Record) {
-			r.Event = event.InteractionResponded{Response: uip.Response{ID: "u", Option: uip.Always}}
+			r.Event = event.InteractionResponded{Response: uip.Response{ID: "u", Option: uip.OptionAlways}}
 		}), false},
 	} {
-		tt.n.Vouches(tt.question)
-		if got := tt.n.Vouches(tt.answer); got != tt.want {
+		tt.n.HasValidSeal(tt.question)
+		if got := tt.n.HasValidSeal(tt.answer); got != tt.want {
 			t.Errorf("%s: %v", tt.name, got)
 		}
 	}
@@ -99,7 +99,7 @@ func TestASealHoldsForOneRecordInOnePlace(t *testing.T) {
 
 // What is taken from a snapshot was heard from no model.
 func TestWhatIsBroughtBackFromASnapshotIsNotSealed(t *testing.T) {
-	n := seal.New(authkey.Temporary(), "/w", "s")
+	n := seal.New(authkey.NewTemporary(), "/w", "s")
 	r := event.Record{Seq: 1, Actor: event.ActorRecovery, Event: event.MessageAdded{Message: chat.Message{
 		Role: chat.Assistant, Parts: []chat.Part{chat.ToolCall{ID: "c", Name: "bash", Args: json.RawMessage(`{}`)}},
 	}}}

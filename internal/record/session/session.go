@@ -40,7 +40,7 @@ type Snapshot struct {
 	Messages []json.RawMessage `json:"messages"`
 	Notes    []Note            `json:"message_notes,omitempty"`
 	Local    []Local           `json:"local,omitempty"`
-	At       uint64            `json:"at_seq"` // the newest record in the snapshot
+	LastSeq  uint64            `json:"at_seq"` // the newest record in the snapshot
 
 	// Observed reports that its creator does not work in the session: it never replaces a snapshot with more
 	// records.

@@ -92,9 +92,9 @@ func (t *Timeline) Last() uint64 {
 	return t.last
 }
 
-// Through returns a Sink that sends each record through the timeline and then to out. out must not emit
+// Wrap returns a Sink that sends each record through the timeline and then to out. out must not emit
 // to the timeline.
-func (t *Timeline) Through(out event.Sink) event.Sink {
+func (t *Timeline) Wrap(out event.Sink) event.Sink {
 	return event.SinkFunc(func(ctx context.Context, r event.Record) error {
 		return t.EmitAll(ctx, out, r)
 	})
@@ -118,10 +118,10 @@ func (t *Timeline) EmitAll(ctx context.Context, out event.Sink, rs ...event.Reco
 			r.Time = t.now().UTC()
 		}
 		if t.mask != nil && !r.Clean {
-			r.Event = event.Masked(r.Event, t.mask)
+			r.Event = event.Mask(r.Event, t.mask)
 		}
 		r.Clean = false
-		if event.LogOf(r.Event) == event.Transient {
+		if event.LogOf(r.Event) == event.LogNone {
 			continue
 		}
 		r.Seq = t.last + 1 + uint64(len(durable))
@@ -132,7 +132,7 @@ func (t *Timeline) EmitAll(ctx context.Context, out event.Sink, rs ...event.Reco
 	}
 	if len(durable) != 0 {
 		if err := t.store.Append(context.WithoutCancel(ctx), t.last, durable...); err != nil {
-			name, _ := event.Name(durable[0].Event)
+			name, _ := event.WireName(durable[0].Event)
 			return fmt.Errorf("record %s: %w", name, err)
 		}
 		t.last += uint64(len(durable))

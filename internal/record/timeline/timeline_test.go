@@ -79,7 +79,7 @@ func TestNumbersStoresThenShows(t *testing.T) {
 		}
 		return nil
 	}), &out)
-	emit(t, tl.Through(shown), event.TaskStarted{}, event.TextDelta{Text: "x"}, event.LocalAdded{}, event.Notice{}, event.ToolCallRequested{})
+	emit(t, tl.Wrap(shown), event.TaskStarted{}, event.TextDelta{Text: "x"}, event.LocalAdded{}, event.Notice{}, event.ToolCallRequested{})
 	const want = "1:event.TaskStarted 0:event.TextDelta 2:event.LocalAdded 0:event.Notice 3:event.ToolCallRequested "
 	if out.String() != want {
 		t.Errorf("shown %s, want %s", &out, want)
@@ -98,7 +98,7 @@ func TestKeepsATimeThatIsGiven(t *testing.T) {
 	tl := open(t, new(mem.Store), timeline.Options{Now: clock})
 	var out seen
 	early := noon.Add(-time.Hour)
-	if err := tl.Through(&out).Emit(t.Context(), event.Record{Event: event.LocalAdded{}, Time: early, Seq: 77, Session: "other"}); err != nil {
+	if err := tl.Wrap(&out).Emit(t.Context(), event.Record{Event: event.LocalAdded{}, Time: early, Seq: 77, Session: "other"}); err != nil {
 		t.Fatal(err)
 	}
 	if r := out.records[0]; !r.Time.Equal(early) || r.Seq != 1 || r.Session != "a" {
@@ -119,7 +119,7 @@ func TestContinuesASession(t *testing.T) {
 		if len(folded) != round*2 || tl.Last() != uint64(round*2) {
 			t.Fatalf("round %d folded %d, last is %d", round, len(folded), tl.Last())
 		}
-		emit(t, tl.Through(event.Discard), event.LocalAdded{}, event.TaskStarted{})
+		emit(t, tl.Wrap(event.Discard), event.LocalAdded{}, event.TaskStarted{})
 		if err := tl.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -136,12 +136,12 @@ func (*blind) Read(context.Context, string, uint64, ...event.Log) iter.Seq2[even
 func TestNewSessionReadsNothing(t *testing.T) {
 	store := new(blind)
 	tl := open(t, store, timeline.Options{New: true})
-	emit(t, tl.Through(event.Discard), event.LocalAdded{})
+	emit(t, tl.Wrap(event.Discard), event.LocalAdded{})
 	if err := tl.Close(); err != nil {
 		t.Fatal(err)
 	}
 	tl = open(t, store, timeline.Options{New: true})
-	err := tl.Through(event.Discard).Emit(t.Context(), event.Record{Event: event.LocalAdded{}})
+	err := tl.Wrap(event.Discard).Emit(t.Context(), event.Record{Event: event.LocalAdded{}})
 	if !errors.Is(err, event.ErrConflict) {
 		t.Errorf("a session that is not new was written as if it were: %v", err)
 	}
@@ -151,7 +151,7 @@ func TestOpenThatFailsHoldsNothing(t *testing.T) {
 	boom := errors.New("boom")
 	store := new(mem.Store)
 	tl := open(t, store, timeline.Options{})
-	emit(t, tl.Through(event.Discard), event.LocalAdded{})
+	emit(t, tl.Wrap(event.Discard), event.LocalAdded{})
 	var claimed *event.ClaimedError
 	if _, err := timeline.Open(t.Context(), store, "a", timeline.Options{}); !errors.As(err, &claimed) {
 		t.Errorf("opened twice: %v", err)
@@ -184,12 +184,12 @@ func TestWhatCannotBeStoredIsNotShown(t *testing.T) {
 	store := &full{err: boom}
 	tl := open(t, store, timeline.Options{})
 	var out seen
-	err := tl.Through(&out).Emit(t.Context(), event.Record{Event: event.TaskStarted{}})
+	err := tl.Wrap(&out).Emit(t.Context(), event.Record{Event: event.TaskStarted{}})
 	if !errors.Is(err, boom) || len(out.records) != 0 {
 		t.Errorf("emit: %v, shown %s", err, &out)
 	}
 	store.err = nil
-	emit(t, tl.Through(&out), event.TaskStarted{})
+	emit(t, tl.Wrap(&out), event.TaskStarted{})
 	if out.String() != "1:event.TaskStarted " {
 		t.Errorf("shown %s: a number was lost", &out)
 	}
@@ -200,7 +200,7 @@ func TestAFactIsRecordedThoughTheTurnIsCanceled(t *testing.T) {
 	tl := open(t, store, timeline.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := tl.Through(event.Discard).Emit(ctx, event.Record{Event: event.TaskCanceled{TaskID: "t"}}); err != nil {
+	if err := tl.Wrap(event.Discard).Emit(ctx, event.Record{Event: event.TaskCanceled{TaskID: "t"}}); err != nil {
 		t.Fatal(err)
 	}
 	eventtest.Expect(t, store, "a", 0, []event.Record{{Seq: 1, Session: "a", Event: event.TaskCanceled{TaskID: "t"}}})
@@ -233,7 +233,7 @@ func TestManyEmittersOneOrder(t *testing.T) {
 	store := new(mem.Store)
 	tl := open(t, store, timeline.Options{})
 	var out seen
-	sink := tl.Through(&out)
+	sink := tl.Wrap(&out)
 	var wg sync.WaitGroup
 	const emitters, each = 8, 50
 	for range emitters {
@@ -283,14 +283,14 @@ func TestSinkThatFailsEndsTheTurnButNotTheRecord(t *testing.T) {
 func TestCloseEndsEverything(t *testing.T) {
 	store := new(mem.Store)
 	tl := open(t, store, timeline.Options{})
-	emit(t, tl.Through(event.Discard), event.TaskStarted{})
+	emit(t, tl.Wrap(event.Discard), event.TaskStarted{})
 	for range 2 {
 		if err := tl.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, e := range []event.Event{event.TaskStarted{}, event.TextDelta{}} {
-		if err := tl.Through(event.Discard).Emit(t.Context(), event.Record{Event: e}); !errors.Is(err, timeline.ErrClosed) {
+		if err := tl.Wrap(event.Discard).Emit(t.Context(), event.Record{Event: e}); !errors.Is(err, timeline.ErrClosed) {
 			t.Errorf("emit of %T after close: %v", e, err)
 		}
 	}
@@ -302,7 +302,7 @@ func BenchmarkEmit(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	sink := tl.Through(event.Discard)
+	sink := tl.Wrap(event.Discard)
 	for name, e := range map[string]event.Event{"delta": event.TextDelta{Text: "x"}, "local": event.LocalAdded{}} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -30,9 +30,9 @@ const (
 	maxAge   = 60 * 24 * time.Hour // of a draft
 )
 
-// Book is where input is saved: the folder of one workspace, and that of the project it belongs to,
+// InputStore is where input is saved: the folder of one workspace, and that of the project it belongs to,
 // which holds the sent input of all its workspaces. The zero Book saves nothing.
-type Book struct{ Dir, Project string }
+type InputStore struct{ Dir, Project string }
 
 // Draft is input that was typed but not sent.
 type Draft struct {
@@ -43,23 +43,23 @@ type Draft struct {
 	// Question is the id of that question, Given are the answers to its first parts, and Mode is the mode
 	// chosen in it, effective from the next step.
 	Question string   `json:"question,omitempty"`
-	Given    []string `json:"given,omitempty"`
+	Answers  []string `json:"given,omitempty"`
 	Mode     string   `json:"mode,omitempty"`
-	By       int      `json:"by,omitempty"` // process it was typed in
+	PID      int      `json:"by,omitempty"` // process it was typed in
 }
 
-// elsewhere reports whether it is being typed in another process.
-func (d Draft) elsewhere() bool {
-	return d.By > 0 && d.By != os.Getpid() && !errors.Is(syscall.Kill(d.By, 0), syscall.ESRCH)
+// isElsewhere reports whether it is being typed in another process.
+func (d Draft) isElsewhere() bool {
+	return d.PID > 0 && d.PID != os.Getpid() && !errors.Is(syscall.Kill(d.PID, 0), syscall.ESRCH)
 }
 
-// Empty reports whether the draft is empty.
-func (d Draft) Empty() bool {
-	return strings.TrimSpace(d.Whole()) == "" && d.Mode == "" && len(d.Given) == 0
+// IsEmpty reports whether the draft is empty.
+func (d Draft) IsEmpty() bool {
+	return strings.TrimSpace(d.FullText()) == "" && d.Mode == "" && len(d.Answers) == 0
 }
 
-// Whole returns the draft as one text.
-func (d Draft) Whole() string { return strings.Join(d.Parts(), "\n") }
+// FullText returns the draft as one text.
+func (d Draft) FullText() string { return strings.Join(d.Parts(), "\n") }
 
 // Parts returns the texts of the draft.
 func (d Draft) Parts() []string {
@@ -71,28 +71,28 @@ type entry struct {
 	Text string `json:"text"`
 }
 
-func (b Book) path(name string) string { return filepath.Join(b.Dir, name) }
+func (b InputStore) path(name string) string { return filepath.Join(b.Dir, name) }
 
-// sent returns the file of sent input.
-func (b Book) sent() string { return filepath.Join(cmp.Or(b.Project, b.Dir), sentName) }
+// sentFile returns the file of sent input.
+func (b InputStore) sentFile() string { return filepath.Join(cmp.Or(b.Project, b.Dir), sentFileName) }
 
-const sentName = "sent.jsonl"
+const sentFileName = "sent.jsonl"
 
-// Add saves a sent text.
-func (b Book) Add(text string) error {
+// AddSent saves a sent text.
+func (b InputStore) AddSent(text string) error {
 	if b.Dir == "" || strings.TrimSpace(text) == "" || len(text) > maxEntry {
 		return nil
 	}
-	line := append(jsonx.Must(entry{sanitize.Mask(text)}), '\n')
-	if err := os.MkdirAll(filepath.Dir(b.sent()), 0o700); err != nil {
+	line := append(jsonx.MustMarshal(entry{sanitize.Mask(text)}), '\n')
+	if err := os.MkdirAll(filepath.Dir(b.sentFile()), 0o700); err != nil {
 		return fmt.Errorf("save the input: %w", err)
 	}
-	if info, err := os.Lstat(b.sent()); err == nil && info.Size() > maxBytes {
-		if err := b.shorten(); err != nil {
+	if info, err := os.Lstat(b.sentFile()); err == nil && info.Size() > maxBytes {
+		if err := b.trimSent(); err != nil {
 			return err
 		}
 	}
-	f, err := os.OpenFile(b.sent(), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(b.sentFile(), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("save the input: %w", err)
 	}
@@ -100,20 +100,20 @@ func (b Book) Add(text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// shorten removes the older half.
-func (b Book) shorten() error {
-	text, _, err := repofile.OwnHead(b.sent(), 2*maxBytes)
+// trimSent removes the older half.
+func (b InputStore) trimSent() error {
+	text, _, err := repofile.ReadOwnHead(b.sentFile(), 2*maxBytes)
 	if err != nil {
 		return fmt.Errorf("save the input: %w", err)
 	}
 	half := text[len(text)/2:]
 	half = half[bytes.IndexByte(half, '\n')+1:]
-	return atomicfile.Write(b.sent(), half, 0o600)
+	return atomicfile.Write(b.sentFile(), half, 0o600)
 }
 
 // Sent returns the sent texts without duplicates, newest last, then the texts in told, and unsent drafts
 // except the one being typed in that session.
-func (b Book) Sent(session string, told ...string) (all []string) {
+func (b InputStore) Sent(session string, told ...string) (all []string) {
 	last := make(map[string]int)
 	add := func(text string) {
 		if i, again := last[text]; again {
@@ -122,11 +122,11 @@ func (b Book) Sent(session string, told ...string) (all []string) {
 		last[text] = len(all)
 		all = append(all, text)
 	}
-	for _, file := range slices.Compact([]string{b.path(sentName), b.sent()}) { // the workspace's folder may have some from before it belonged to the project
+	for _, file := range slices.Compact([]string{b.path(sentFileName), b.sentFile()}) { // the workspace's folder may have some from before it belonged to the project
 		if b.Dir == "" {
 			break
 		}
-		text, _, _ := repofile.OwnHead(file, 2*maxBytes) // the file may not exist yet
+		text, _, _ := repofile.ReadOwnHead(file, 2*maxBytes) // the file may not exist yet
 		for line := range bytes.Lines(text) {
 			var e entry
 			if json.Unmarshal(line, &e) == nil { // otherwise the line is torn
@@ -141,42 +141,42 @@ func (b Book) Sent(session string, told ...string) (all []string) {
 		}
 	}
 	if b.Dir != "" {
-		drafts, _ := fs.Glob(repofile.OwnDir(b.Dir), "*"+draftEnding)
+		drafts, _ := fs.Glob(repofile.OwnDir(b.Dir), "*"+draftSuffix)
 		for _, name := range drafts {
-			id := strings.TrimSuffix(name, draftEnding)
-			if d := b.read(id); id != session || d.By != os.Getpid() {
-				add(d.Whole())
+			id := strings.TrimSuffix(name, draftSuffix)
+			if d := b.readDraft(id); id != session || d.PID != os.Getpid() {
+				add(d.FullText())
 			}
 		}
 	}
 	return slices.DeleteFunc(all, func(s string) bool { return strings.TrimSpace(s) == "" })
 }
 
-// Unsent returns the session with the newest unsent draft, among those that may accepts (nil accepts
+// NewestDraft returns the session with the newest unsent draft, among those that may accepts (nil accepts
 // all), and when it was typed; "" if there is none.
-func (b Book) Unsent(may func(session string) bool) (session string, when time.Time) {
+func (b InputStore) NewestDraft(may func(session string) bool) (session string, when time.Time) {
 	if b.Dir == "" {
 		return "", time.Time{}
 	}
 	entries, _ := fs.ReadDir(repofile.OwnDir(b.Dir), ".")
 	for _, e := range entries {
-		id, ok := strings.CutSuffix(e.Name(), draftEnding)
-		if info, err := e.Info(); ok && err == nil && info.ModTime().After(when) && (may == nil || may(id)) && !b.read(id).elsewhere() {
+		id, ok := strings.CutSuffix(e.Name(), draftSuffix)
+		if info, err := e.Info(); ok && err == nil && info.ModTime().After(when) && (may == nil || may(id)) && !b.readDraft(id).isElsewhere() {
 			session, when = id, info.ModTime()
 		}
 	}
 	return session, when
 }
 
-const draftEnding = ".draft"
+const draftSuffix = ".draft"
 
-// Keep saves the draft of a session, replacing the previous one. An empty one is removed.
-func (b Book) Keep(session string, d Draft) error {
+// SaveDraft saves the draft of a session, replacing the previous one. An empty one is removed.
+func (b InputStore) SaveDraft(session string, d Draft) error {
 	switch {
 	case b.Dir == "":
 		return nil
-	case d.Empty():
-		err := os.Remove(b.path(session + draftEnding))
+	case d.IsEmpty():
+		err := os.Remove(b.path(session + draftSuffix))
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
@@ -185,8 +185,8 @@ func (b Book) Keep(session string, d Draft) error {
 	if err := os.MkdirAll(b.Dir, 0o700); err != nil {
 		return fmt.Errorf("save the draft: %w", err)
 	}
-	if keyed := slices.IndexFunc(d.Given, func(s string) bool { return sanitize.Mask(s) != s }); keyed >= 0 { // its question is asked again
-		d.Given, d.Text, d.Answer = d.Given[:keyed], strings.TrimPrefix(d.Text+"\n"+d.Answer, "\n"), ""
+	if keyed := slices.IndexFunc(d.Answers, func(s string) bool { return sanitize.Mask(s) != s }); keyed >= 0 { // its question is asked again
+		d.Answers, d.Text, d.Answer = d.Answers[:keyed], strings.TrimPrefix(d.Text+"\n"+d.Answer, "\n"), ""
 	}
 	d.Text, d.Answer, d.Queue, d.Pastes = sanitize.Mask(d.Text), sanitize.Mask(d.Answer), slices.Clone(d.Queue), slices.Clone(d.Pastes)
 	for _, texts := range [][]string{d.Queue, d.Pastes} {
@@ -194,30 +194,30 @@ func (b Book) Keep(session string, d Draft) error {
 			texts[i] = sanitize.Mask(text)
 		}
 	}
-	d.By = os.Getpid()
-	return atomicfile.Write(b.path(session+draftEnding), jsonx.Must(d), 0o600)
+	d.PID = os.Getpid()
+	return atomicfile.Write(b.path(session+draftSuffix), jsonx.MustMarshal(d), 0o600)
 }
 
-// Wanted selects which draft to use besides a session's own.
-type Wanted uint8
+// DraftChoice selects which draft to use besides a session's own.
+type DraftChoice uint8
 
 const (
-	None Wanted = iota // only its own
-	Left               // without its own, an abandoned one
-	Last               // the newest one
+	DraftOwn       DraftChoice = iota // only its own
+	DraftAbandoned                    // without its own, an abandoned one
+	DraftNewest                       // the newest one
 )
 
 // Draft returns the draft of a session, or another wanted one: the newest that may accepts and nobody is
 // typing, which is then removed from its session. The draft that it replaces can be found by search.
-func (b Book) Draft(session string, wanted Wanted, may func(session string) bool, now time.Time) Draft {
+func (b InputStore) Draft(session string, wanted DraftChoice, may func(session string) bool, now time.Time) Draft {
 	if b.Dir == "" {
 		return Draft{}
 	}
-	own, newest, when := b.read(session), "", time.Time{}
-	if info, err := os.Lstat(b.path(session + draftEnding)); err == nil && !own.Empty() {
+	own, newest, when := b.readDraft(session), "", time.Time{}
+	if info, err := os.Lstat(b.path(session + draftSuffix)); err == nil && !own.IsEmpty() {
 		when = info.ModTime()
 	}
-	if wanted == None || !own.Empty() && (wanted == Left || own.Question != "") {
+	if wanted == DraftOwn || !own.IsEmpty() && (wanted == DraftAbandoned || own.Question != "") {
 		return own
 	}
 	entries, err := fs.ReadDir(repofile.OwnDir(b.Dir), ".")
@@ -225,13 +225,13 @@ func (b Book) Draft(session string, wanted Wanted, may func(session string) bool
 		return own
 	}
 	for _, e := range entries {
-		id, ok := strings.CutSuffix(e.Name(), draftEnding)
+		id, ok := strings.CutSuffix(e.Name(), draftSuffix)
 		info, err := e.Info()
 		switch {
 		case !ok || err != nil:
 		case id != session && now.Sub(info.ModTime()) > maxAge:
 			_ = os.Remove(b.path(e.Name())) // abandoned too long ago
-		case id != session && info.ModTime().After(when) && may(id) && !b.read(id).elsewhere():
+		case id != session && info.ModTime().After(when) && may(id) && !b.readDraft(id).isElsewhere():
 			newest, when = id, info.ModTime()
 		}
 	}
@@ -239,30 +239,30 @@ func (b Book) Draft(session string, wanted Wanted, may func(session string) bool
 		return own
 	}
 	for _, text := range own.Parts() {
-		_ = b.Add(text) // still found by search, so not lost
+		_ = b.AddSent(text) // still found by search, so not lost
 	}
-	d := b.read(newest)
-	_ = os.Remove(b.path(newest + draftEnding)) // else it is offered again
+	d := b.readDraft(newest)
+	_ = os.Remove(b.path(newest + draftSuffix)) // else it is offered again
 	text := Draft{Text: d.Text, Answer: d.Answer}
-	return Draft{Queue: d.Queue, Text: text.Whole(), Pastes: d.Pastes} // an answer fits no other question
+	return Draft{Queue: d.Queue, Text: text.FullText(), Pastes: d.Pastes} // an answer fits no other question
 }
 
-// Forget removes drafts equal to text, of sessions that may accepts: the text was sent elsewhere.
-func (b Book) Forget(text string, may func(session string) bool) {
+// RemoveDrafts removes drafts equal to text, of sessions that may accepts: the text was sent elsewhere.
+func (b InputStore) RemoveDrafts(text string, may func(session string) bool) {
 	text = strings.TrimSpace(text)
 	if b.Dir == "" || text == "" {
 		return
 	}
-	drafts, _ := fs.Glob(repofile.OwnDir(b.Dir), "*"+draftEnding)
+	drafts, _ := fs.Glob(repofile.OwnDir(b.Dir), "*"+draftSuffix)
 	for _, name := range drafts {
-		if id := strings.TrimSuffix(name, draftEnding); may(id) && strings.TrimSpace(b.read(id).Whole()) == text && !b.read(id).elsewhere() {
+		if id := strings.TrimSuffix(name, draftSuffix); may(id) && strings.TrimSpace(b.readDraft(id).FullText()) == text && !b.readDraft(id).isElsewhere() {
 			_ = os.Remove(b.path(name)) // else it is offered again
 		}
 	}
 }
 
-func (b Book) read(session string) (d Draft) {
-	text, err := repofile.Own(b.path(session+draftEnding), maxDraft)
+func (b InputStore) readDraft(session string) (d Draft) {
+	text, err := repofile.ReadOwn(b.path(session+draftSuffix), maxDraft)
 	if err != nil || json.Unmarshal(text, &d) != nil {
 		return Draft{}
 	}

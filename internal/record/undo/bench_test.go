@@ -59,7 +59,7 @@ func benchKeeper(b *testing.B, dir string) *undo.Keeper {
 	b.Cleanup(func() { ws.Close() })
 	store := undo.OpenStore(filepath.Join(b.TempDir(), "undo"), undo.StoreOptions{Now: time.Now})
 	b.Cleanup(func() { store.Close() })
-	return undo.New(ws, store, undo.Options{Now: time.Now, Door: program.Outside([]string{"PATH=" + os.Getenv("PATH")}, "/nowhere")})
+	return undo.New(ws, store, undo.Options{Now: time.Now, Launcher: program.NewOutside([]string{"PATH=" + os.Getenv("PATH")}, "/nowhere")})
 }
 
 var command = []tool.Effect{{Kind: tool.Exec, Target: "make"}}
@@ -73,20 +73,20 @@ func BenchmarkCommand(b *testing.B) {
 				b.StopTimer()
 				k := benchKeeper(b, dir)
 				b.StartTimer()
-				if _, err := k.Keep(b.Context(), command); err != nil {
+				if _, err := k.SaveOriginals(b.Context(), command); err != nil {
 					b.Fatal(err)
 				}
 			}
 		})
 		b.Run(fmt.Sprintf("git=%v/later", git), func(b *testing.B) {
 			k := benchKeeper(b, dir)
-			kept, err := k.Keep(b.Context(), command)
+			kept, err := k.SaveOriginals(b.Context(), command)
 			if err != nil {
 				b.Fatal(err)
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if kept, err = k.Keep(b.Context(), command); err != nil {
+				if kept, err = k.SaveOriginals(b.Context(), command); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -95,14 +95,14 @@ func BenchmarkCommand(b *testing.B) {
 		b.Run(fmt.Sprintf("git=%v/changes", git), func(b *testing.B) {
 			k := benchKeeper(b, dir)
 			for i := 0; b.Loop(); i++ {
-				kept, err := k.Keep(b.Context(), command)
+				kept, err := k.SaveOriginals(b.Context(), command)
 				if err != nil {
 					b.Fatal(err)
 				}
 				if err := os.WriteFile(filepath.Join(dir, "p0/q0/r0/f0.go"), []byte(fmt.Sprint(i)), 0o644); err != nil {
 					b.Fatal(err)
 				}
-				if c, err := k.Changes(b.Context(), kept); err != nil || len(c) != 1 {
+				if c, err := k.ChangesSince(b.Context(), kept); err != nil || len(c) != 1 {
 					b.Fatal(c, err)
 				}
 			}
@@ -116,14 +116,14 @@ func BenchmarkWrite(b *testing.B) {
 	k := benchKeeper(b, dir)
 	name := filepath.Join(dir, "f")
 	for i := 0; b.Loop(); i++ {
-		kept, err := k.Keep(b.Context(), []tool.Effect{{Kind: tool.Write, Target: "f"}})
+		kept, err := k.SaveOriginals(b.Context(), []tool.Effect{{Kind: tool.Write, Target: "f"}})
 		if err != nil {
 			b.Fatal(err)
 		}
 		if err := os.WriteFile(name, fmt.Appendf(nil, "%d %s", i, strings.Repeat("some text ", 1000)), 0o644); err != nil {
 			b.Fatal(err)
 		}
-		if c, err := k.Changes(b.Context(), kept); err != nil || len(c) != 1 {
+		if c, err := k.ChangesSince(b.Context(), kept); err != nil || len(c) != 1 {
 			b.Fatal(c, err)
 		}
 	}

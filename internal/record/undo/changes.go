@@ -22,9 +22,9 @@ const maxListed = 1000
 
 // treeChanges returns the changes of all files since the named tree, up to the end of a command. Changes
 // made during the scan are not the command's.
-func (k *Keeper) treeChanges(ctx context.Context, kept tool.Kept) ([]event.FileChange, error) {
+func (k *Keeper) treeChanges(ctx context.Context, kept tool.Snapshot) ([]event.FileChange, error) {
 	name := kept.Tree
-	before := k.open[name] // from memory if a call began with it
+	before := k.openTrees[name] // from memory if a call began with it
 	if before == nil && k.tree.name() == name {
 		before = k.tree
 	}
@@ -35,31 +35,31 @@ func (k *Keeper) treeChanges(ctx context.Context, kept tool.Kept) ([]event.FileC
 		}
 		before = loaded
 	}
-	delete(k.open, name)
+	delete(k.openTrees, name)
 	after, err := k.scan(ctx)
 	if err != nil {
 		return nil, err
 	}
 	// Another program may have changed a file before the scan read it.
-	k.counted.add(k.feed.Counted())
+	k.opCounts.add(k.feed.TakeOps())
 	looked := sync.OnceValue(k.ws.FileTime)
-	changes := slices.DeleteFunc(k.changed(ctx, before, after), func(c event.FileChange) bool {
+	changes := slices.DeleteFunc(k.diffTrees(ctx, before, after), func(c event.FileChange) bool {
 		n := after.find(c.After.Path)
-		if n == nil || n.hash == dirHash || after.folders[path.Dir(c.After.Path)].foreign {
+		if n == nil || n.hash == dirHash || after.folders[path.Dir(c.After.Path)].isForeign {
 			return false
 		}
-		return n.stamp.ctime > after.at+int64(tick) && n.stamp.ctime < looked().Now
+		return n.stamp.ctime > after.scanTime+int64(clockTick) && n.stamp.ctime < looked().Now
 	})
 	for i := range changes {
-		if b := &changes[i].Before; kindOf(*b) == isFile && blob.IsHash(b.Hash) && !k.store.Use(b.Hash) {
-			b.Lost = true
+		if b := &changes[i].Before; kindOf(*b) == kindFile && blob.IsHash(b.Hash) && !k.store.MarkUsed(b.Hash) {
+			b.ContentLost = true
 		}
 	}
-	doubted := k.doubt(kept, after, changes)
+	doubted := k.markDoubtful(kept, after, changes)
 	if len(changes) <= maxListed {
 		return changes, nil
 	}
-	if err := k.persist(ctx, after); err != nil {
+	if err := k.saveTree(ctx, after); err != nil {
 		return changes[:maxListed], err
 	}
 	whole := event.FileChange{
@@ -72,18 +72,18 @@ func (k *Keeper) treeChanges(ctx context.Context, kept tool.Kept) ([]event.FileC
 	return append([]event.FileChange{whole}, doubted...), nil
 }
 
-// doubt marks and returns the changes that may not come from the call.
-func (k *Keeper) doubt(kept tool.Kept, after *tree, changes []event.FileChange) (doubted []event.FileChange) {
-	if len(changes) == 0 || !runsAnything(kept.Effects) {
+// markDoubtful marks and returns the changes that may not come from the call.
+func (k *Keeper) markDoubtful(kept tool.Snapshot, after *tree, changes []event.FileChange) (doubted []event.FileChange) {
+	if len(changes) == 0 || !mayTouchAnything(kept.Effects) {
 		return nil
 	}
 	touch, known := func(string) tool.Touch { return tool.Touch{} }, false
-	if kept.Touched != nil {
-		touch, known = kept.Touched()
+	if kept.TouchedFiles != nil {
+		touch, known = kept.TouchedFiles()
 	}
 	by := func(rel string) tool.Touch { return touch(k.ws.Abs(rel)) }
-	both := k.counted.both(kept.Counted, by)
-	names := namesOfOne(after, changes)
+	both := k.opCounts.newExcessTest(kept.CountMark, by)
+	names := hardLinkNames(after, changes)
 	for i := range changes {
 		c := &changes[i]
 		rel := c.After.Path
@@ -92,9 +92,9 @@ func (k *Keeper) doubt(kept tool.Kept, after *tree, changes []event.FileChange) 
 		if n != nil && len(names[n.stamp.ino]) > 0 {
 			all = names[n.stamp.ino] // a file with several names is touched through any of them
 		}
-		own := slices.ContainsFunc(all, func(rel string) bool { return by(rel).Any })
+		own := slices.ContainsFunc(all, func(rel string) bool { return by(rel).Touched })
 		switch {
-		case own && (both(all...) || modeOfOthers(*c, all, by) || by(rel).Any && !by(rel).Held && k.changedSince(n, rel)):
+		case own && (both(all...) || isForeignMode(*c, all, by) || by(rel).Touched && !by(rel).StillOpen && k.changedSince(n, rel)):
 			c.Doubt = event.DoubtBoth
 		case own:
 			continue
@@ -108,73 +108,73 @@ func (k *Keeper) doubt(kept tool.Kept, after *tree, changes []event.FileChange) 
 	return doubted
 }
 
-// namesOfOne returns the changed names of each file that has several.
-func namesOfOne(after *tree, changes []event.FileChange) map[uint64][]string {
+// hardLinkNames returns the changed names of each file that has several.
+func hardLinkNames(after *tree, changes []event.FileChange) map[uint64][]string {
 	all := make(map[uint64][]string)
 	for _, c := range changes {
 		rel := c.After.Path
-		if n := after.find(rel); n != nil && n.hash != dirHash && after.folders[path.Dir(rel)].shared {
+		if n := after.find(rel); n != nil && n.hash != dirHash && after.folders[path.Dir(rel)].hasHardLinks {
 			all[n.stamp.ino] = append(all[n.stamp.ino], rel)
 		}
 	}
 	return all
 }
 
-// modeOfOthers reports whether a file's mode changed although commands only wrote to its names, which
+// isForeignMode reports whether a file's mode changed although commands only wrote to its names, which
 // does not change the mode.
-func modeOfOthers(c event.FileChange, names []string, by func(rel string) tool.Touch) bool {
-	return kindOf(c.Before) == isFile && kindOf(c.After) == isFile && c.Before.Mode != c.After.Mode &&
+func isForeignMode(c event.FileChange, names []string, by func(rel string) tool.Touch) bool {
+	return kindOf(c.Before) == kindFile && kindOf(c.After) == kindFile && c.Before.Mode != c.After.Mode &&
 		!slices.ContainsFunc(names, func(rel string) bool {
 			t := by(rel)
-			return t.Held || t.Moved > 0 || t.Removed > 0
+			return t.StillOpen || t.Moved > 0 || t.Removed > 0
 		})
 }
 
-// changedSince reports whether a file changed after its folder was listed. Its content was read later
+// changedReason reports whether a file changed after its folder was listed. Its content was read later
 // and may be the changed one.
 func (k *Keeper) changedSince(n *node, rel string) bool {
 	if n == nil || n.hash == dirHash {
 		return false
 	}
 	info, err := k.ws.Lstat(rel)
-	return err == nil && (info.Size() != n.stamp.size || disk.StampOf(info).Changed != n.stamp.ctime)
+	return err == nil && (info.Size() != n.stamp.size || disk.StampOf(info).ChangeTime != n.stamp.ctime)
 }
 
-// changed converts the difference of two trees into file changes.
-func (k *Keeper) changed(ctx context.Context, a, b *tree) (list []event.FileChange) {
-	pairs := compare(a, b)
+// diffTrees converts the difference of two trees into file changes.
+func (k *Keeper) diffTrees(ctx context.Context, a, b *tree) (list []event.FileChange) {
+	pairs := compareTrees(a, b)
 	var dirs []string
 	for _, p := range pairs {
 		if path.Base(p.path()) != ignoreFile {
 			continue
 		}
-		c := p.change()
-		if p.before == nil && k.reveals(p.path()) || p.before != nil && !k.same(ctx, c.Before, c.After) {
+		c := p.fileChange()
+		if p.before == nil && k.revealsFiles(p.path()) || p.before != nil && !k.isSame(ctx, c.Before, c.After) {
 			dirs = append(dirs, p.dir)
 		}
 	}
 	blind := func(rel string) bool {
 		return slices.ContainsFunc(dirs, func(dir string) bool {
-			return rel != path.Join(dir, ignoreFile) && lies(rel, dir)
+			return rel != path.Join(dir, ignoreFile) && isBelow(rel, dir)
 		})
 	}
 	for _, p := range pairs {
-		c := p.change()
+		c := p.fileChange()
 		switch {
 		case p.after == nil:
-			if !k.gone(&c.After) {
+			if !k.isGone(&c.After) {
 				continue // hidden
 			}
-		case p.before == nil && (blind(p.path()) || !a.saw(p.dir)):
-			if p.after.hash == dirHash || p.after.stamp.last().UnixNano() < a.at {
+		case p.before == nil && (blind(p.path()) || !a.coversDir(p.dir)):
+			if p.after.hash == dirHash || p.after.stamp.lastChange().UnixNano() < a.scanTime {
 				continue // it existed, hidden
 			}
-			c.Before.Lost = true // or may have existed
-		case p.before == nil && p.after.hash == dirHash && k.hides(b, p.path()):
+			c.Before.ContentLost = true // or may have existed
+		case p.before == nil && p.after.hash == dirHash && k.hidesFiles(b, p.path()):
 			continue // like everything in it
 		case p.before == nil:
-		case p.before.lost && p.after.lost: // their stamps differ
-		case k.same(ctx, c.Before, c.After):
+		case p.before.isLost && p.after.isLost: // their stamps differ
+		case k.isSame(ctx, c.Before, c.After):
 			continue
 		}
 		list = append(list, c)
@@ -182,47 +182,47 @@ func (k *Keeper) changed(ctx context.Context, a, b *tree) (list []event.FileChan
 	return list
 }
 
-// hides reports whether a folder is not empty but contains only ignored files.
-func (k *Keeper) hides(t *tree, dir string) bool {
+// hidesFiles reports whether a folder is not empty but contains only ignored files.
+func (k *Keeper) hidesFiles(t *tree, dir string) bool {
 	there, _, err := k.ws.ReadDir(dir, 1)
 	if err != nil || len(there) == 0 {
 		return false
 	}
 	f := t.folders[dir]
-	for i := range f.len() {
-		if n := f.node(i); n.hash != dirHash || !k.hides(t, path.Join(dir, n.name)) {
+	for i := range f.count() {
+		if n := f.node(i); n.hash != dirHash || !k.hidesFiles(t, path.Join(dir, n.name)) {
 			return false
 		}
 	}
 	return true
 }
 
-// gone reports whether a file no longer exists, and describes what replaced it, if that is something not
+// isGone reports whether a file no longer exists, and describes what replaced it, if that is something not
 // saved.
-func (k *Keeper) gone(now *event.FileState) bool {
+func (k *Keeper) isGone(now *event.FileState) bool {
 	if _, err := k.ws.Resolve(now.Path); err != nil {
 		return false // its tree is no longer part of the workspace
 	}
-	if k.ws.Direct(now.Path) != nil {
+	if k.ws.CheckNoLinks(now.Path) != nil {
 		return true
 	}
 	info, err := k.ws.Lstat(now.Path)
 	if err != nil {
-		return missing(err)
+		return isMissing(err)
 	}
-	now.Mode, now.Size, now.Lost = uint32(info.Mode().Perm()), info.Size(), true
+	now.Mode, now.Size, now.ContentLost = uint32(info.Mode().Perm()), info.Size(), true
 	return info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket|fs.ModeDevice|fs.ModeIrregular) != 0
 }
 
 const ignoreFile = ".gitignore"
 
-func lies(rel, dir string) bool {
+func isBelow(rel, dir string) bool {
 	return dir == "." && !path.IsAbs(rel) || strings.HasPrefix(rel, dir+"/")
 }
 
-// reveals reports whether a new ignore file un-ignores files.
-func (k *Keeper) reveals(rel string) bool {
-	text, _, err := k.ws.ReadFile(rel, small)
+// revealsFiles reports whether a new ignore file un-ignores files.
+func (k *Keeper) revealsFiles(rel string) bool {
+	text, _, err := k.ws.ReadFile(rel, smallFile)
 	return err != nil || bytes.HasPrefix(text, []byte("!")) || bytes.Contains(text, []byte("\n!"))
 }
 
@@ -230,14 +230,14 @@ func (k *Keeper) reveals(rel string) bool {
 func (k *Keeper) Files(ctx context.Context, name string) (list []event.FileState, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	defer k.release()
+	defer k.releaseRepos()
 	t, err := k.loadTree(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("read the saved state of files: %w", err)
 	}
 	for dir, f := range t.folders {
-		for i := range f.len() {
-			list = append(list, f.node(i).state(dir))
+		for i := range f.count() {
+			list = append(list, f.node(i).fileState(dir))
 		}
 	}
 	return list, nil
@@ -247,7 +247,7 @@ func (k *Keeper) Files(ctx context.Context, name string) (list []event.FileState
 func (k *Keeper) Expand(ctx context.Context, c event.FileChange) ([]event.FileChange, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	defer k.release()
+	defer k.releaseRepos()
 	return k.expand(ctx, c)
 }
 
@@ -268,16 +268,16 @@ func (k *Keeper) expand(ctx context.Context, c event.FileChange) ([]event.FileCh
 	// lost.
 	var list []event.FileChange
 
-	pairs := compare(a, b)
-	blind := slices.ContainsFunc(pairs, func(p pair) bool {
-		c := p.change()
+	pairs := compareTrees(a, b)
+	blind := slices.ContainsFunc(pairs, func(p nodePair) bool {
+		c := p.fileChange()
 		return path.Base(p.path()) == ignoreFile && c.Before != c.After
 	})
 	for _, p := range pairs {
-		c := p.change()
+		c := p.fileChange()
 		switch {
 		case p.before == nil:
-			c.Before.Lost = blind || !a.saw(p.dir)
+			c.Before.ContentLost = blind || !a.coversDir(p.dir)
 		case p.after != nil && c.Before == c.After:
 			continue
 		}
@@ -286,13 +286,13 @@ func (k *Keeper) expand(ctx context.Context, c event.FileChange) ([]event.FileCh
 	return list, nil
 }
 
-func (p pair) change() event.FileChange {
+func (p nodePair) fileChange() event.FileChange {
 	c := event.FileChange{Before: event.FileState{Path: p.path()}, After: event.FileState{Path: p.path()}}
 	if p.before != nil {
-		c.Before = p.before.state(p.dir)
+		c.Before = p.before.fileState(p.dir)
 	}
 	if p.after != nil {
-		c.After = p.after.state(p.dir)
+		c.After = p.after.fileState(p.dir)
 	}
 	return c
 }

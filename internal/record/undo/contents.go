@@ -17,10 +17,10 @@ import (
 
 // StoreOptions configure a Store. The zero value is valid.
 type StoreOptions struct {
-	Quota  int64                    // bytes on disk, for each of the two parts
-	NoSync bool                     // do not sync to disk
-	Now    func() time.Time         // dates the last use of a content
-	On     func(*os.Root) disk.Disk // wraps the directory for writes; may be nil
+	Quota    int64                    // bytes on disk, for each of the two parts
+	NoSync   bool                     // do not sync to disk
+	Now      func() time.Time         // dates the last use of a content
+	WrapDisk func(*os.Root) disk.Disk // wraps the directory for writes; may be nil
 	// Private is the folder for contents that may hold secrets, outside of what commands see. Without it
 	// such contents are not saved.
 	Private string
@@ -37,9 +37,9 @@ type Store struct {
 	starts *blob.Folder
 	o      StoreOptions
 
-	mu    sync.Mutex        // guards the fields below
-	moved []string          // contents of private that may also be in shared
-	read  map[string]*start // starts already read, by name
+	mu         sync.Mutex               // guards the fields below
+	relocated  []string                 // contents of private that may also be in shared
+	startCache map[string]*sessionStart // starts already read, by name
 }
 
 // errNoPrivate reports that a content may hold secrets and there is no private folder.
@@ -50,7 +50,7 @@ const maxStarts = 128 << 20
 
 // OpenStore returns the store in dir. It creates nothing: the first content creates the directory.
 func OpenStore(dir string, o StoreOptions) *Store {
-	each := blob.Options{Quota: o.Quota, NoSync: o.NoSync, Now: o.Now, On: o.On}
+	each := blob.Options{Quota: o.Quota, NoSync: o.NoSync, Now: o.Now, WrapDisk: o.WrapDisk}
 	s := &Store{shared: blob.Open(dir, each), o: o}
 	if o.Private != "" {
 		s.private = blob.Open(o.Private, each)
@@ -72,7 +72,7 @@ func (s *Store) Put(name string, content io.ReadSeeker) (hash string, err error)
 	case err == nil:
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.moved = append(s.moved, hash)
+		s.relocated = append(s.relocated, hash)
 	case !errors.Is(err, blob.ErrFull) && !errors.Is(err, errUnreadable):
 		err = errors.Join(errNoPrivate, err)
 	}
@@ -87,18 +87,18 @@ func (s *Store) isSecret(name string, content io.ReadSeeker) bool {
 	switch {
 	case name == treeFile:
 		return false
-	case secret.Is(name), s.o.IsSecret != nil && s.o.IsSecret(name):
+	case secret.IsSecretFile(name), s.o.IsSecret != nil && s.o.IsSecret(name):
 		return true
 	}
 	if _, err := content.Seek(0, io.SeekStart); err != nil {
 		return false
 	}
-	head, err := io.ReadAll(io.LimitReader(content, small))
-	return err == nil && secret.Shapes().Text(string(head)) != string(head)
+	head, err := io.ReadAll(io.LimitReader(content, smallFile))
+	return err == nil && secret.ShapeConcealer().Text(string(head)) != string(head)
 }
 
-// each calls do for both parts.
-func (s *Store) each(do func(*blob.Store)) {
+// eachPart calls do for both parts.
+func (s *Store) eachPart(do func(*blob.Store)) {
 	do(s.shared)
 	if s.private != nil {
 		do(s.private)
@@ -110,9 +110,9 @@ func (s *Store) Has(hash string) bool {
 	return s.shared.Has(hash) || s.private != nil && s.private.Has(hash)
 }
 
-// made returns the parts of the store that have contents.
-func (s *Store) made() (parts []*blob.Store) {
-	s.each(func(b *blob.Store) {
+// existingParts returns the parts of the store that have contents.
+func (s *Store) existingParts() (parts []*blob.Store) {
+	s.eachPart(func(b *blob.Store) {
 		if b.Exists() {
 			parts = append(parts, b)
 		}
@@ -120,9 +120,9 @@ func (s *Store) made() (parts []*blob.Store) {
 	return parts
 }
 
-// Use is [blob.Store.Use].
-func (s *Store) Use(hash string) bool {
-	return s.shared.Use(hash) || s.private != nil && s.private.Use(hash)
+// MarkUsed is [blob.Store.Use].
+func (s *Store) MarkUsed(hash string) bool {
+	return s.shared.MarkUsed(hash) || s.private != nil && s.private.MarkUsed(hash)
 }
 
 // Open is [blob.Store.Open].
@@ -132,7 +132,7 @@ func (s *Store) Open(hash string) (io.ReadCloser, error) {
 		return s.private.Open(hash)
 	}
 	if err != nil && s.starts != nil {
-		if text, ok := s.inStarts(hash); ok {
+		if text, ok := s.findInStarts(hash); ok {
 			return io.NopCloser(bytes.NewReader(text)), nil
 		}
 		if old, missing := s.starts.Open(hash); missing == nil {
@@ -144,27 +144,27 @@ func (s *Store) Open(hash string) (io.ReadCloser, error) {
 
 // Prune is [blob.Store.Prune].
 func (s *Store) Prune(need int64, pinned func(hash string) bool) {
-	s.each(func(b *blob.Store) { b.Prune(need, pinned) })
+	s.eachPart(func(b *blob.Store) { b.Prune(need, pinned) })
 }
 
 // Commit makes everything put so far durable. It also drops contents that may hold secrets from the
 // shared part, if they were saved there before.
 func (s *Store) Commit() (err error) {
-	s.each(func(b *blob.Store) { err = errors.Join(err, b.Commit()) })
+	s.eachPart(func(b *blob.Store) { err = errors.Join(err, b.Commit()) })
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, hash := range s.moved {
+	for _, hash := range s.relocated {
 		if err == nil {
 			s.shared.Drop(hash)
 		}
 	}
-	s.moved = nil
+	s.relocated = nil
 	return err
 }
 
 // Close closes the directories.
 func (s *Store) Close() (err error) {
-	s.each(func(b *blob.Store) { err = errors.Join(err, b.Close()) })
+	s.eachPart(func(b *blob.Store) { err = errors.Join(err, b.Close()) })
 	if s.starts != nil {
 		err = errors.Join(err, s.starts.Close())
 	}

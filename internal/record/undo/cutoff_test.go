@@ -46,7 +46,7 @@ func TestCrashInTheMiddleOfACall(t *testing.T) {
 				r := w.undo()
 				if tc.late > 0 {
 					w.wantTree(end)
-					if len(r.Kept) != 1 {
+					if len(r.Unchanged) != 1 {
 						t.Errorf("report = %+v", r)
 					}
 					w.undo("force")
@@ -72,7 +72,7 @@ func TestCrashInTheMiddleOfACommand(t *testing.T) {
 	w.restart()
 	r := w.undo("all")
 	w.wantTree(end) // nobody can tell whose changes these are
-	if len(r.Kept) != 3 {
+	if len(r.Unchanged) != 3 {
 		t.Errorf("report = %+v", r)
 	}
 	w.undo("all", "force")
@@ -112,14 +112,14 @@ func TestCrashInTheMiddleOfUndo(t *testing.T) {
 					w.put("b", "b1") // this one had not been reached
 				}
 				w.restart()
-				if due := w.history.CutOff(); len(due) != stop {
+				if due := w.history.InterruptedCalls(); len(due) != stop {
 					t.Errorf("due are %+v", due)
 				}
 				if ended { // the next process has put an end to it on record
-					for _, e := range w.history.CutOff() {
+					for _, e := range w.history.InterruptedCalls() {
 						w.record("recovery", e)
 					}
-					if due := w.history.CutOff(); len(due) != 0 {
+					if due := w.history.InterruptedCalls(); len(due) != 0 {
 						t.Errorf("still due are %+v", due)
 					}
 					w.restart()
@@ -165,7 +165,7 @@ func TestKilledInTheMiddleOfATurn(t *testing.T) {
 			w.wantTree(left)
 			w.restart()
 			r = w.undo("all")
-			if len(r.Kept) != 2 || r.Kept[0].Path != "b" || r.Kept[1].Path != "c" || !strings.Contains(r.Kept[0].Why, "interrupted") {
+			if len(r.Unchanged) != 2 || r.Unchanged[0].Path != "b" || r.Unchanged[1].Path != "c" || !strings.Contains(r.Unchanged[0].Why, "interrupted") {
 				t.Errorf("report = %+v", r)
 			}
 			w.wantTree(left)
@@ -181,7 +181,7 @@ func TestKilledInTheMiddleOfATurn(t *testing.T) {
 			w.wantTree(left)
 			w.undo("all", "force")
 			w.wantTree(map[string]string{"a": left["a"], "c": file("c0")})
-			if _, err := undo.Undo(w.ctx, w.keeper, w.history, w.asked([]string{"all"})); !errors.Is(err, undo.ErrNothing) {
+			if _, err := undo.Undo(w.ctx, w.keeper, w.history, w.asked([]string{"all"})); !errors.Is(err, undo.ErrNothingToUndo) {
 				t.Errorf("again: %v", err)
 			}
 		})
@@ -202,7 +202,7 @@ func TestLaterWorkIsNotTheCutOffCommands(t *testing.T) {
 	w.shell("t2", func() { w.put("b", "b2"); w.put("new", "n") })
 	later := w.tree()
 	r := w.undoTurn("t1", "all")
-	if len(r.Kept) != 1 || r.Kept[0].Path != "made" {
+	if len(r.Unchanged) != 1 || r.Unchanged[0].Path != "made" {
 		t.Errorf("report = %+v", r)
 	}
 	w.wantTree(later)
@@ -225,7 +225,7 @@ func TestAskingAgainGoesOn(t *testing.T) {
 		kept int
 	}{{"t2", 1}, {"t1", 0}} {
 		w.restart()
-		if r := w.undo("all"); r.Turn.ID != want.turn || len(r.Kept) != want.kept {
+		if r := w.undo("all"); r.Turn.ID != want.turn || len(r.Unchanged) != want.kept {
 			t.Errorf("undo %d = %+v", i, r)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 // watching has a world's commands watched: they touch all files but those named, if
 // what they touch is known.
 func (w *world) watching(known bool, theirs ...string) {
-	w.o.Witness = touching(func(path string) bool {
+	w.o.RecordTouched = touching(func(path string) bool {
 		rel, _ := filepath.Rel(w.dir, path)
 		return known && !slices.Contains(theirs, rel)
 	}, known)
@@ -35,7 +35,7 @@ func touching(has func(path string) bool, known bool) func() func() (func(string
 				if !has(path) {
 					return tool.Touch{}
 				}
-				return tool.Touch{Any: true, Opened: 1000, Moved: 1000, Removed: 1000, Held: true}
+				return tool.Touch{Touched: true, Opened: 1000, Moved: 1000, Removed: 1000, StillOpen: true}
 			}, known
 		}
 	}
@@ -43,7 +43,7 @@ func touching(has func(path string) bool, known bool) func() func() (func(string
 
 func whys(p undo.Plan) map[string]string {
 	all := make(map[string]string)
-	for _, n := range p.Kept {
+	for _, n := range p.Unchanged {
 		all[n.Path] = n.Why
 	}
 	return all
@@ -72,7 +72,7 @@ func TestWhatAnotherProgramDidMeanwhileStays(t *testing.T) {
 	dry := w.undo("all", "dry")
 	w.wantTree(after)
 	p := w.undo("all")
-	if !slices.Equal(p.Restored, []string{"ours"}) || !slices.Equal(p.Removed, []string{"made"}) || len(p.Kept) != len(theirs) || len(dry.Kept) != len(theirs) {
+	if !slices.Equal(p.Restored, []string{"ours"}) || !slices.Equal(p.Removed, []string{"made"}) || len(p.Unchanged) != len(theirs) || len(dry.Unchanged) != len(theirs) {
 		t.Errorf("plan = %+v", p)
 	}
 	for name, why := range whys(p) {
@@ -97,7 +97,7 @@ func TestWhatNobodySawStays(t *testing.T) {
 	w.watching(false)
 	w.put("a", "0")
 	w.shell("t", func() { w.put("a", "1") })
-	if p := w.undo("all"); !strings.Contains(whys(p)["a"], "could not watch") || !slices.Contains(p.Lines("/undo all force"), "/undo all force overwrites: a") {
+	if p := w.undo("all"); !strings.Contains(whys(p)["a"], "could not watch") || !slices.Contains(p.Describe("/undo all force"), "/undo all force overwrites: a") {
 		t.Errorf("plan = %+v", p)
 	}
 	w.undo("all", "force")
@@ -111,10 +111,10 @@ func TestWhatOthersDidByAnotherNameStays(t *testing.T) {
 	}
 	for _, both := range []bool{false, true} {
 		w := newWorld(t)
-		w.o.Witness = func() func() (func(string) tool.Touch, bool) {
+		w.o.RecordTouched = func() func() (func(string) tool.Touch, bool) {
 			return func() (func(string) tool.Touch, bool) {
 				return func(path string) tool.Touch {
-					return map[string]tool.Touch{"f": {Any: true, Opened: 1}}[filepath.Base(path)]
+					return map[string]tool.Touch{"f": {Touched: true, Opened: 1}}[filepath.Base(path)]
 				}, true
 			}
 		}
@@ -155,7 +155,7 @@ func TestDoubtAmongManyChanges(t *testing.T) {
 		t.Fatalf("%d changes: %+v", len(changes), changes)
 	}
 	if p := w.undo("all"); len(p.Removed) != 1201 || whys(p)["theirs"] == "" {
-		t.Errorf("removed %d, kept %+v", len(p.Removed), p.Kept)
+		t.Errorf("removed %d, kept %+v", len(p.Removed), p.Unchanged)
 	}
 	w.wantTree(map[string]string{"theirs": `-rw-r--r-- "1"`})
 }
@@ -236,15 +236,15 @@ func TestWhatACutOffCommandLeftIsNamed(t *testing.T) {
 	b := w.begin("t", "main", tool.Effect{Kind: tool.Exec, Target: "echo cut >> log; sleep 20"})
 	w.put("log", "0 cut")
 	w.restart()
-	w.record("recovery", event.ToolCallCompleted{CallID: b.e.CallID, Tool: "some", TaskID: "t", IsError: true, Unknown: true, Output: []byte("{}")})
+	w.record("recovery", event.ToolCallCompleted{CallID: b.e.CallID, Tool: "some", TaskID: "t", IsError: true, OutcomeUnknown: true, Output: []byte("{}")})
 	w.shell("t", func() { w.put("log", "0 cut more") })
-	lines := w.undo("all").Lines("/undo all force")
+	lines := w.undo("all").Describe("/undo all force")
 	want := []string{"restored to what an interrupted command may have written: log", "/undo all force also undoes the interrupted command"}
 	if !slices.Equal(lines, want) {
 		t.Errorf("%q", lines)
 	}
 	w.wantTree(map[string]string{"log": `-rw-r--r-- "0 cut"`})
-	if _, err := undo.Undo(w.ctx, w.keeper, w.history, w.asked([]string{"all"})); !errors.Is(err, undo.ErrNothing) || !strings.Contains(err.Error(), "force includes") {
+	if _, err := undo.Undo(w.ctx, w.keeper, w.history, w.asked([]string{"all"})); !errors.Is(err, undo.ErrNothingToUndo) || !strings.Contains(err.Error(), "force includes") {
 		t.Errorf("asked again: %v", err)
 	}
 	w.undo("all", "force")
@@ -268,7 +268,7 @@ func TestWhatBothChangedStays(t *testing.T) {
 		w.put("swap", "theirs")
 		w.must(os.Rename(w.path("swap"), w.path("f")))
 	}
-	once := map[string]tool.Touch{"f": {Any: true, Opened: 1}}
+	once := map[string]tool.Touch{"f": {Touched: true, Opened: 1}}
 	for name, tc := range map[string]struct {
 		touches map[string]tool.Touch
 		do      []func(*world)
@@ -278,20 +278,20 @@ func TestWhatBothChangedStays(t *testing.T) {
 		"appended after":    {once, []func(*world){write, add}, true},
 		"appended before":   {once, []func(*world){add, write}, true},
 		"replaced":          {once, []func(*world){write, replace}, true},
-		"replaced before":   {map[string]tool.Touch{"f": {Any: true, Moved: 1}, "swap": {Any: true, Opened: 1, Moved: 1}}, []func(*world){replace, add}, true},
-		"replaces":          {map[string]tool.Touch{"f": {Any: true, Moved: 1}, "swap": {Any: true, Opened: 1, Moved: 1}}, []func(*world){replace}, false},
+		"replaced before":   {map[string]tool.Touch{"f": {Touched: true, Moved: 1}, "swap": {Touched: true, Opened: 1, Moved: 1}}, []func(*world){replace, add}, true},
+		"replaces":          {map[string]tool.Touch{"f": {Touched: true, Moved: 1}, "swap": {Touched: true, Opened: 1, Moved: 1}}, []func(*world){replace}, false},
 		"removed":           {once, []func(*world){write, func(w *world) { w.remove("f") }}, true},
-		"removes":           {map[string]tool.Touch{"f": {Any: true, Opened: 1, Removed: 1}}, []func(*world){write, func(w *world) { w.remove("f") }}, false},
+		"removes":           {map[string]tool.Touch{"f": {Touched: true, Opened: 1, Removed: 1}}, []func(*world){write, func(w *world) { w.remove("f") }}, false},
 		"open elsewhere":    {once, []func(*world){write, func(w *world) { w.hold("f", "theirs") }}, true},
-		"open here":         {map[string]tool.Touch{"f": {Any: true, Opened: 2, Held: true}}, []func(*world){write, func(w *world) { w.hold("f", "ours") }}, false},
+		"open here":         {map[string]tool.Touch{"f": {Touched: true, Opened: 2, StillOpen: true}}, []func(*world){write, func(w *world) { w.hold("f", "ours") }}, false},
 		"its mode changed":  {once, []func(*world){write, func(w *world) { w.must(os.Chmod(w.path("f"), 0o700)) }}, true},
-		"mode and content":  {map[string]tool.Touch{"f": {Any: true, Opened: 1, Held: true}}, []func(*world){write, func(w *world) { w.must(os.Chmod(w.path("f"), 0o700)) }}, false},
-		"moved while open":  {map[string]tool.Touch{"t": {Any: true, Opened: 1, Moved: 1}, "f": {Any: true, Moved: 1}}, []func(*world){carry}, false},
-		"added to the same": {map[string]tool.Touch{"t": {Any: true, Opened: 1, Moved: 1}, "f": {Any: true, Moved: 1}}, []func(*world){carry, add}, true},
+		"mode and content":  {map[string]tool.Touch{"f": {Touched: true, Opened: 1, StillOpen: true}}, []func(*world){write, func(w *world) { w.must(os.Chmod(w.path("f"), 0o700)) }}, false},
+		"moved while open":  {map[string]tool.Touch{"t": {Touched: true, Opened: 1, Moved: 1}, "f": {Touched: true, Moved: 1}}, []func(*world){carry}, false},
+		"added to the same": {map[string]tool.Touch{"t": {Touched: true, Opened: 1, Moved: 1}, "f": {Touched: true, Moved: 1}}, []func(*world){carry, add}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.o.Witness = func() func() (func(string) tool.Touch, bool) {
+			w.o.RecordTouched = func() func() (func(string) tool.Touch, bool) {
 				return func() (func(string) tool.Touch, bool) {
 					return func(path string) tool.Touch { return tc.touches[filepath.Base(path)] }, true
 				}
@@ -328,12 +328,12 @@ func TestWhatChangedWhileItWasReadStays(t *testing.T) {
 		t.Skip("no system but Linux counts what is done to files")
 	}
 	for name, touch := range map[string]tool.Touch{
-		"by the count": {Any: true, Opened: 1, Held: true},
-		"by its time":  {Any: true, Opened: 1000},
+		"by the count": {Touched: true, Opened: 1, StillOpen: true},
+		"by its time":  {Touched: true, Opened: 1000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.o.Witness = func() func() (func(string) tool.Touch, bool) {
+			w.o.RecordTouched = func() func() (func(string) tool.Touch, bool) {
 				return func() (func(string) tool.Touch, bool) { return func(string) tool.Touch { return touch }, true }
 			}
 			command := false

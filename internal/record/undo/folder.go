@@ -18,19 +18,19 @@ type folder struct {
 	hashes []string // hash of each, see packHash
 	flags  []byte   // flags of each, see nodeLost and so on; nil if all are zero
 
-	shared  bool // some file in it has other names, through which it may change
-	foreign bool // some file in it is on another file system, whose time is unknown
+	hasHardLinks bool // some file in it has other names, through which it may change
+	isForeign    bool // some file in it is on another file system, whose time is unknown
 }
 
-func (f *folder) len() int {
+func (f *folder) count() int {
 	if f == nil {
 		return 0
 	}
 	return len(f.ends)
 }
 
-// stamped returns the packed name and stamp of a node; equal nodes have equal ones.
-func (f *folder) stamped(i int) string {
+// packedNode returns the packed name and stamp of a node; equal nodes have equal ones.
+func (f *folder) packedNode(i int) string {
 	from := uint32(0)
 	if i > 0 {
 		from = f.ends[i-1]
@@ -62,14 +62,14 @@ func cutName(packed string) (name, rest string) {
 }
 
 func (f *folder) name(i int) string {
-	name, _ := cutName(f.stamped(i))
+	name, _ := cutName(f.packedNode(i))
 	return name
 }
 
 func (f *folder) stamp(i int) stamp {
-	_, rest := cutName(f.stamped(i))
+	_, rest := cutName(f.packedNode(i))
 	p := treeParser{rest: []byte(rest)}
-	return p.stamp()
+	return p.readStamp()
 }
 
 func (f *folder) flag(i int) byte {
@@ -91,13 +91,13 @@ func (f *folder) node(i int) *node {
 	flags := f.flag(i)
 	return &node{
 		name: f.name(i), hash: unpackHash(f.hashes[i]), stamp: f.stamp(i),
-		lost: flags&nodeLost != 0, fresh: flags&(nodeFresh|nodeLight) != 0, closed: flags&nodeClosed != 0,
+		isLost: flags&nodeLost != 0, isFresh: flags&(nodeFresh|nodeLight) != 0, isUnlisted: flags&nodeClosed != 0,
 	}
 }
 
 func (f *folder) index(name string) (int, bool) {
-	i := sort.Search(f.len(), func(i int) bool { return f.name(i) >= name })
-	return i, i < f.len() && f.name(i) == name
+	i := sort.Search(f.count(), func(i int) bool { return f.name(i) >= name })
+	return i, i < f.count() && f.name(i) == name
 }
 
 // find returns the node with this name, or nil.
@@ -110,10 +110,10 @@ func (f *folder) find(name string) *node {
 }
 
 func (f *folder) equals(g *folder) bool {
-	if f.len() != g.len() || f.len() > 0 && (f.packed != g.packed || !slices.Equal(f.hashes, g.hashes)) {
+	if f.count() != g.count() || f.count() > 0 && (f.packed != g.packed || !slices.Equal(f.hashes, g.hashes)) {
 		return false
 	}
-	for i := range f.len() {
+	for i := range f.count() {
 		if f.flag(i) != g.flag(i) {
 			return false
 		}
@@ -121,35 +121,35 @@ func (f *folder) equals(g *folder) bool {
 	return true
 }
 
-// with returns f after edits in the directory; the last of several for one name counts.
-func (f *folder) with(edits []edit) *folder {
+// withEdits returns f after edits in the directory; the last of several for one name counts.
+func (f *folder) withEdits(edits []edit) *folder {
 	slices.SortStableFunc(edits, func(a, b edit) int { return strings.Compare(path.Base(a.path), path.Base(b.path)) })
-	var b packer
+	var b folderPacker
 	i := 0
 	for at, e := range edits {
 		name := path.Base(e.path)
 		if at+1 < len(edits) && path.Base(edits[at+1].path) == name {
 			continue
 		}
-		for ; i < f.len() && f.name(i) < name; i++ {
-			b.copy(f, i)
+		for ; i < f.count() && f.name(i) < name; i++ {
+			b.copyNode(f, i)
 		}
-		if i < f.len() && f.name(i) == name {
+		if i < f.count() && f.name(i) == name {
 			i++
 		}
 		if e.node != nil {
 			b.packed = appendStamped(b.packed, e.node.name, e.node.stamp)
-			b.put(packHash(e.node.hash), e.node.flags())
+			b.add(packHash(e.node.hash), e.node.flags())
 		}
 	}
-	for ; i < f.len(); i++ {
-		b.copy(f, i)
+	for ; i < f.count(); i++ {
+		b.copyNode(f, i)
 	}
-	return b.folder()
+	return b.build()
 }
 
-// close returns f with the named directory marked as not listed.
-func (f *folder) close(name string) *folder {
+// markUnlisted returns f with the named directory marked as not listed.
+func (f *folder) markUnlisted(name string) *folder {
 	i, ok := f.index(name)
 	if !ok || f.flag(i)&nodeClosed != 0 {
 		return f
@@ -160,24 +160,24 @@ func (f *folder) close(name string) *folder {
 	return &next
 }
 
-// packer builds folders and reuses its memory.
-type packer struct {
+// folderPacker builds folders and reuses its memory.
+type folderPacker struct {
 	packed []byte
 	ends   []uint32
 	hashes []string
 	flags  []byte
 }
 
-func (p *packer) put(hash string, flags byte) {
+func (p *folderPacker) add(hash string, flags byte) {
 	p.ends, p.hashes, p.flags = append(p.ends, uint32(len(p.packed))), append(p.hashes, hash), append(p.flags, flags)
 }
 
-func (p *packer) copy(f *folder, i int) {
-	p.packed = append(p.packed, f.stamped(i)...)
-	p.put(f.hashes[i], f.flag(i))
+func (p *folderPacker) copyNode(f *folder, i int) {
+	p.packed = append(p.packed, f.packedNode(i)...)
+	p.add(f.hashes[i], f.flag(i))
 }
 
-func (p *packer) folder() *folder {
+func (p *folderPacker) build() *folder {
 	f := &folder{packed: string(p.packed), ends: slices.Clone(p.ends), hashes: slices.Clone(p.hashes)}
 	if slices.ContainsFunc(p.flags, func(b byte) bool { return b != 0 }) {
 		f.flags = slices.Clone(p.flags)

@@ -26,8 +26,8 @@ import (
 	"coder/internal/record/undo/gitindex"
 )
 
-// gitPatience is the time limit for one git operation.
-const gitPatience = 30 * time.Second
+// gitTimeout is the time limit for one git operation.
+const gitTimeout = 30 * time.Second
 
 // maxIndex limits the size of an index.
 const maxIndex = 256 << 20
@@ -37,34 +37,34 @@ const maxIndex = 256 << 20
 // hook or monitor of the repository runs, no lock is taken and nothing is written. The nil *repo has no
 // files.
 type repo struct {
-	root   string // of the workspace whose files these are: "." or a path
-	dir    string // the same, as git's directory
-	prefix string // of it in the work tree: "" or "a/b/"
-	top    string // top of the work tree
-	git    string // folder of the index
-	door   program.Door
+	root     string // of the workspace whose files these are: "." or a path
+	dir      string // the same, as git's directory
+	prefix   string // of it in the work tree: "" or "a/b/"
+	top      string // top of the work tree
+	git      string // folder of the index
+	launcher program.Launcher
 
-	index     gitindex.Source
-	works     bool // git has answered before
-	assumed   bool // files were named by git's objects before git answered
-	ends      lineEnds
-	batch     *catFiles       // a running process; see release
-	committed map[string]bool // objects of the files in HEAD, while HEAD cannot change
+	index       gitindex.Source
+	hasAnswered bool // git has answered before
+	hasAssumed  bool // files were named by git's objects before git answered
+	ends        lineEnds
+	batch       *catFileProcess // a running process; see release
+	committed   map[string]bool // objects of the files in HEAD, while HEAD cannot change
 }
 
 // lineEnds is what is known about git changing line ends between its objects and the work tree.
 type lineEnds uint8
 
 const (
-	endsUnknown lineEnds = iota
-	endsStay             // for all files asked about so far
+	endsUnknown   lineEnds = iota
+	endsUnchanged          // for all files asked about so far
 	endsMayChange
 )
 
-// repoOf returns the repository that a file may belong to, or nil.
-func (k *Keeper) repoOf(name string) (best *repo) {
+// repoFor returns the repository that a file may belong to, or nil.
+func (k *Keeper) repoFor(name string) (best *repo) {
 	for _, r := range k.repos {
-		if lies(name, r.root) && (best == nil || len(r.root) > len(best.root)) {
+		if isBelow(name, r.root) && (best == nil || len(r.root) > len(best.root)) {
 			best = r
 		}
 	}
@@ -74,25 +74,25 @@ func (k *Keeper) repoOf(name string) (best *repo) {
 // name returns the file's path within the repository's part of the workspace.
 func (r *repo) name(rel string) string { return strings.TrimPrefix(rel, r.root+"/") }
 
-// release ends processes started to read contents from git.
-func (k *Keeper) release() {
+// releaseRepos ends processes started to read contents from git.
+func (k *Keeper) releaseRepos() {
 	for _, r := range k.repos {
 		r.release()
 	}
 }
 
-func findRepo(dir string, door program.Door) *repo {
+func findRepo(dir string, door program.Launcher) *repo {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil || repofile.CheckGit(real) != nil {
 		return nil
 	}
-	top, gitDir := repofile.Repository(real)
+	top, gitDir := repofile.FindRepository(real)
 	rel, err := filepath.Rel(top, real)
 	if top == "" || err != nil {
 		return nil
 	}
-	r := &repo{dir: dir, door: door, top: top, git: gitDir}
-	r.index = gitindex.Source{Most: maxIndex, Open: func() (fs.File, error) { return repofile.Below(gitDir).Open("index") }}
+	r := &repo{dir: dir, launcher: door, top: top, git: gitDir}
+	r.index = gitindex.Source{MaxBytes: maxIndex, Open: func() (fs.File, error) { return repofile.NewRoot(gitDir).Open("index") }}
 	if rel != "." {
 		r.prefix = filepath.ToSlash(rel) + "/"
 	}
@@ -100,37 +100,37 @@ func findRepo(dir string, door program.Door) *repo {
 }
 
 func (r *repo) command(ctx context.Context, args ...string) *program.Cmd {
-	cmd := r.door.Query(r.dir).Command(ctx, args...)
+	cmd := r.launcher.Query(r.dir).Command(ctx, args...)
 	cmd.Env, cmd.WaitDelay = append(cmd.Env, "LC_ALL=C", "GIT_NO_REPLACE_OBJECTS=1"), time.Second
 	return cmd
 }
 
-// usable reports whether git can be used for this repository.
-func (r *repo) usable(ctx context.Context) bool {
+// isUsable reports whether git can be used for this repository.
+func (r *repo) isUsable(ctx context.Context) bool {
 	if r == nil {
 		return false
 	}
-	if !r.works {
-		ctx, cancel := context.WithTimeout(ctx, gitPatience)
+	if !r.hasAnswered {
+		ctx, cancel := context.WithTimeout(ctx, gitTimeout)
 		defer cancel()
-		r.works = r.command(ctx, "rev-parse", "--git-dir").Run() == nil
+		r.hasAnswered = r.command(ctx, "rev-parse", "--git-dir").Run() == nil
 	}
-	return r.works
+	return r.hasAnswered
 }
 
-// converted are attributes with which git changes a file between work tree and object in ways that the
+// convertAttributes are attributes with which git changes a file between work tree and object in ways that the
 // file's size does not reveal.
-var converted = []string{"filter", "working-tree-encoding", "ident"}
+var convertAttributes = []string{"filter", "working-tree-encoding", "ident"}
 
-// ending are the attributes that change line ends.
-var ending = []string{"text", "eol", "crlf"}
+// lineEndAttributes are the attributes that change line ends.
+var lineEndAttributes = []string{"text", "eol", "crlf"}
 
-// converts reports which of the given files git does not store unchanged, apart from line ends: see
+// convertedFiles reports which of the given files git does not store unchanged, apart from line ends: see
 // restoreEnds.
-func (r *repo) converts(ctx context.Context, names iter.Seq[string]) (map[string]bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, gitPatience)
+func (r *repo) convertedFiles(ctx context.Context, names iter.Seq[string]) (map[string]bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, gitTimeout)
 	defer cancel()
-	ends := endsStay
+	ends := endsUnchanged
 	if r.convertsAll(ctx) {
 		ends = endsMayChange
 	}
@@ -138,19 +138,19 @@ func (r *repo) converts(ctx context.Context, names iter.Seq[string]) (map[string
 	take := func(name, attribute, value string) {
 		switch {
 		case value == "unspecified" || value == "unset":
-		case slices.Contains(converted, attribute):
+		case slices.Contains(convertAttributes, attribute):
 			not[name] = true
 		default:
 			ends = endsMayChange
 		}
 	}
 	// Git's input and output may be large, so neither is buffered.
-	cmd := r.command(ctx, slices.Concat([]string{"check-attr", "-z", "--stdin"}, converted, ending)...)
+	cmd := r.command(ctx, slices.Concat([]string{"check-attr", "-z", "--stdin"}, convertAttributes, lineEndAttributes)...)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("ask git for attributes: %w", err)
 	}
-	if err := piped(cmd, func(out *bufio.Reader) error {
+	if err := runPiped(cmd, func(out *bufio.Reader) error {
 		var told sync.WaitGroup
 		defer told.Wait()
 		defer in.Close()
@@ -181,12 +181,12 @@ func (r *repo) converts(ctx context.Context, names iter.Seq[string]) (map[string
 	}); err != nil {
 		return nil, fmt.Errorf("ask git for attributes: %w", err)
 	}
-	r.works, r.ends = true, max(r.ends, ends)
+	r.hasAnswered, r.ends = true, max(r.ends, ends)
 	return not, nil
 }
 
-// piped runs a command and reads its output to the end.
-func piped(cmd *program.Cmd, read func(out *bufio.Reader) error) error {
+// runPiped runs a command and reads its output to the end.
+func runPiped(cmd *program.Cmd, read func(out *bufio.Reader) error) error {
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
@@ -264,13 +264,13 @@ func (r *repo) release() {
 		return
 	}
 	r.batch.in.Close()
-	r.batch.silent.Stop()
+	r.batch.timeout.Stop()
 	r.batch.cancel() // nothing is lost
 	_ = r.batch.cmd.Wait()
 	r.batch = nil
 }
 
-var errOtherForm = errors.New("git stores the file in another form")
+var errConverted = errors.New("git stores the file in another form")
 
 // restoreEnds restores the line ends that data had in the work tree, where its size was size: git may
 // have shortened all or none of them.
@@ -280,7 +280,7 @@ func restoreEnds(data []byte, size int64) ([]byte, error) {
 	}
 	shortened := int64(bytes.Count(data, []byte("\n")) - bytes.Count(data, []byte("\r\n")))
 	if int64(len(data))+shortened != size {
-		return nil, errOtherForm
+		return nil, errConverted
 	}
 	long := make([]byte, 0, size)
 	for i, c := range data {
@@ -292,18 +292,18 @@ func restoreEnds(data []byte, size int64) ([]byte, error) {
 	return long, nil
 }
 
-// catFiles is a git process that returns objects.
-type catFiles struct {
-	cmd    *program.Cmd
-	cancel context.CancelFunc
-	silent *time.Timer // fires when git does not answer
-	in     io.WriteCloser
-	out    *bufio.Reader
+// catFileProcess is a git process that returns objects.
+type catFileProcess struct {
+	cmd     *program.Cmd
+	cancel  context.CancelFunc
+	timeout *time.Timer // fires when git does not answer
+	in      io.WriteCloser
+	out     *bufio.Reader
 }
 
-func startCatFiles(ctx context.Context, r *repo) (*catFiles, error) {
+func startCatFiles(ctx context.Context, r *repo) (*catFileProcess, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	c := &catFiles{cmd: r.command(ctx, "cat-file", "--batch"), cancel: cancel, silent: time.AfterFunc(gitPatience, cancel)}
+	c := &catFileProcess{cmd: r.command(ctx, "cat-file", "--batch"), cancel: cancel, timeout: time.AfterFunc(gitTimeout, cancel)}
 	in, err := c.cmd.StdinPipe()
 	if err == nil {
 		var out io.ReadCloser
@@ -320,11 +320,11 @@ func startCatFiles(ctx context.Context, r *repo) (*catFiles, error) {
 }
 
 // read returns the blob oid of a file that had size bytes.
-func (c *catFiles) read(oid string, size int64) ([]byte, error) {
+func (c *catFileProcess) read(oid string, size int64) ([]byte, error) {
 	if !isObject(oid) {
 		return nil, fmt.Errorf("%q is not an object id", oid)
 	}
-	c.silent.Reset(gitPatience) // a new limit for each answer
+	c.timeout.Reset(gitTimeout) // a new limit for each answer
 	if _, err := io.WriteString(c.in, oid+"\n"); err != nil {
 		return nil, err
 	}
@@ -338,7 +338,7 @@ func (c *catFiles) read(oid string, size int64) ([]byte, error) {
 	}
 	n, err := strconv.ParseInt(f[2], 10, 64)
 	if err != nil || n > size {
-		return nil, errOtherForm
+		return nil, errConverted
 	}
 	data := make([]byte, n+1)
 	if _, err := io.ReadFull(c.out, data); err != nil {

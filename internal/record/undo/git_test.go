@@ -15,10 +15,10 @@ import (
 	"coder/internal/host/program"
 )
 
-// many is more files than are read one by one rather than asked about.
-const many = 250
+// manyFiles is more files than are read one by one rather than asked about.
+const manyFiles = 250
 
-// inGit describes every file of the repository itself.
+// isInGit describes every file of the repository itself.
 func (w *world) inGit() map[string]string {
 	w.t.Helper()
 	all := make(map[string]string)
@@ -40,9 +40,9 @@ func TestWhatGitHasIsNotKeptAgain(t *testing.T) {
 		init  []string
 	}{
 		"few":      {3, nil},
-		"many":     {many, nil},
-		"sha256":   {many, []string{"--object-format=sha256"}},
-		"version4": {many, nil},
+		"many":     {manyFiles, nil},
+		"sha256":   {manyFiles, []string{"--object-format=sha256"}},
+		"version4": {manyFiles, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -74,7 +74,7 @@ func TestWhatGitHasIsNotKeptAgain(t *testing.T) {
 			end := w.tree()
 			w.restart()
 			r := w.undo("all")
-			if len(r.Kept)+len(r.Lost)+len(r.Failed) > 0 {
+			if len(r.Unchanged)+len(r.Lost)+len(r.Failed) > 0 {
 				t.Errorf("report = %+v", r)
 			}
 			w.wantTree(start)
@@ -91,7 +91,7 @@ func TestWhatGitHasIsNotKeptAgain(t *testing.T) {
 func TestWhatOnlyLooksChanged(t *testing.T) {
 	needGit(t)
 	w := newWorld(t)
-	for i := range many {
+	for i := range manyFiles {
 		w.put(fmt.Sprint("f", i), fmt.Sprint("content ", i))
 	}
 	w.commit()
@@ -123,12 +123,12 @@ func TestWhatOnlyLooksChanged(t *testing.T) {
 func TestCheckoutIsUndone(t *testing.T) {
 	needGit(t)
 	w := newWorld(t)
-	for i := range 2 * many {
+	for i := range 2 * manyFiles {
 		w.put(fmt.Sprint("d/f", i), fmt.Sprint("content ", i))
 	}
 	w.commit()
 	w.git("checkout", "-qb", "other")
-	for i := range many + 50 {
+	for i := range manyFiles + 50 {
 		w.put(fmt.Sprint("d/f", i), fmt.Sprint("other ", i))
 	}
 	w.remove("d/f499")
@@ -159,7 +159,7 @@ func TestConvertedFiles(t *testing.T) {
 	w.git("config", "filter.evil.clean", "touch "+ran+"; tr a b")
 	w.git("config", "filter.evil.smudge", "touch "+ran+"; tr b a")
 	w.git("config", "core.fsmonitor", "touch "+ran)
-	for i := range many {
+	for i := range manyFiles {
 		w.put(fmt.Sprintf("%d.txt", i), fmt.Sprintf("line %d\r\nline\r\n", i))
 		w.put(fmt.Sprintf("%d.evil", i), fmt.Sprintf("aaa %d", i))
 		w.put(fmt.Sprintf("%d.plain", i), fmt.Sprintf("a\nb %d\r\n", i))
@@ -179,7 +179,7 @@ func TestConvertedFiles(t *testing.T) {
 		w.put("id.c", "changed")
 	})
 	w.restart()
-	if r := w.undo("all"); len(r.Kept)+len(r.Lost)+len(r.Failed) > 0 {
+	if r := w.undo("all"); len(r.Unchanged)+len(r.Lost)+len(r.Failed) > 0 {
 		t.Errorf("report = %+v", r)
 	}
 	w.wantTree(start)
@@ -191,7 +191,7 @@ func TestConvertedFiles(t *testing.T) {
 func TestWorkspaceInsideARepository(t *testing.T) {
 	needGit(t)
 	w := newWorld(t)
-	for i := range many {
+	for i := range manyFiles {
 		w.put(fmt.Sprintf("sub/dir/f%d", i), fmt.Sprint("content ", i))
 		w.put(fmt.Sprintf("f%d", i), fmt.Sprint("other ", i))
 	}
@@ -210,7 +210,7 @@ func TestWorkspaceInsideARepository(t *testing.T) {
 func TestLinkedWorktree(t *testing.T) {
 	needGit(t)
 	w := newWorld(t)
-	for i := range many {
+	for i := range manyFiles {
 		w.put(fmt.Sprintf("f%d", i), fmt.Sprint("content ", i))
 	}
 	w.commit()
@@ -229,11 +229,11 @@ func TestLinkedWorktree(t *testing.T) {
 func TestWithoutGitItself(t *testing.T) {
 	needGit(t)
 	w := newWorld(t)
-	for i := range many {
+	for i := range manyFiles {
 		w.put(fmt.Sprintf("f%d", i), fmt.Sprint("content ", i))
 	}
 	w.commit()
-	w.o.Door = program.Outside(nil, w.ws.Root())
+	w.o.Launcher = program.NewOutside(nil, w.ws.Root())
 	w.restart()
 	start := w.tree()
 	w.shell("t", func() { w.put("f1", "changed"); w.remove("f2") })
@@ -244,7 +244,7 @@ func TestWithoutGitItself(t *testing.T) {
 func TestObjectsThatGitLost(t *testing.T) {
 	needGit(t)
 	w := newWorld(t)
-	for i := range many {
+	for i := range manyFiles {
 		w.put(fmt.Sprintf("f%d", i), fmt.Sprint("content ", i))
 	}
 	w.commit()

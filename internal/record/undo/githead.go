@@ -30,13 +30,13 @@ func isHead(name string) bool { return strings.HasPrefix(name, headPrefix) }
 
 // headRoot describes one root in a head name.
 type headRoot struct {
-	oid                 string
-	file, program, dirs fs.FileMode
-	root                string
+	oid                    string
+	file, executable, dirs fs.FileMode
+	root                   string
 }
 
 func (h headRoot) String() string {
-	return fmt.Sprintf("%s,%o,%o,%o,%s", h.oid, h.file, h.program, h.dirs, url.PathEscape(h.root))
+	return fmt.Sprintf("%s,%o,%o,%o,%s", h.oid, h.file, h.executable, h.dirs, url.PathEscape(h.root))
 }
 
 func parseHeadRoot(s string) (h headRoot, err error) {
@@ -55,7 +55,7 @@ func parseHeadRoot(s string) (h headRoot, err error) {
 }
 
 func (h *headRoot) parseModes(f []string) error {
-	for i, m := range []*fs.FileMode{&h.file, &h.program, &h.dirs} {
+	for i, m := range []*fs.FileMode{&h.file, &h.executable, &h.dirs} {
 		n, err := strconv.ParseUint(f[i], 8, 9)
 		if err != nil {
 			return errTree
@@ -80,9 +80,9 @@ const (
 	gitLink    = "120000"
 )
 
-// headOf returns the tree object of the commit with the root's files.
-func (r *repo) headOf(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, gitPatience)
+// headTree returns the tree object of the commit with the root's files.
+func (r *repo) headTree(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, gitTimeout)
 	defer cancel()
 	name := "HEAD^{tree}"
 	if r.prefix != "" {
@@ -91,7 +91,7 @@ func (r *repo) headOf(ctx context.Context) (string, error) {
 	out, err := r.command(ctx, "rev-parse", "--verify", "--quiet", name).Output()
 	oid := strings.TrimSpace(string(out))
 	if err == nil && !isObject(oid) {
-		err = errOtherForm
+		err = errConverted
 	}
 	return oid, err
 }
@@ -99,13 +99,13 @@ func (r *repo) headOf(ctx context.Context) (string, error) {
 // eachFile calls visit for the files of such an object, with their sizes on request, until visit returns
 // false. It omits everything except files and links.
 func (r *repo) eachFile(ctx context.Context, oid string, sizes bool, visit func(headFile) bool) error {
-	ctx, cancel := context.WithTimeout(ctx, gitPatience)
+	ctx, cancel := context.WithTimeout(ctx, gitTimeout)
 	defer cancel()
 	args := []string{"ls-tree", "-r", "-z", "--full-tree"}
 	if sizes {
 		args = append(args, "-l")
 	}
-	err := piped(r.command(ctx, append(args, oid)...), func(out *bufio.Reader) error {
+	err := runPiped(r.command(ctx, append(args, oid)...), func(out *bufio.Reader) error {
 		for {
 			line, err := out.ReadString(0)
 			if err == io.EOF && line == "" {
@@ -116,7 +116,7 @@ func (r *repo) eachFile(ctx context.Context, oid string, sizes bool, visit func(
 			}
 			f, ok := parseHeadFile(line[:len(line)-1])
 			f.path = path.Join(r.root, f.path)
-			if ok && isName(f.path) && !visit(f) {
+			if ok && isValidName(f.path) && !visit(f) {
 				return context.Canceled // stop: no more is wanted
 			}
 		}
@@ -151,28 +151,28 @@ func (f headFile) node(h headRoot) *node {
 	n := &node{name: path.Base(f.path), hash: gitPrefix + f.oid, stamp: stamp{mode: h.file, size: f.size}}
 	switch f.kind {
 	case gitProgram:
-		n.stamp.mode = h.program
+		n.stamp.mode = h.executable
 	case gitLink:
-		n.hash = leadingTo("")
+		n.hash = linkHashOf("")
 	}
 	return n
 }
 
-// describes reports whether restoring the file would yield n.
-func (f headFile) describes(n *node, h headRoot) bool {
-	if n == nil || n.lost {
+// matches reports whether restoring the file would yield n.
+func (f headFile) matches(n *node, h headRoot) bool {
+	if n == nil || n.isLost {
 		return false
 	}
 	if f.kind == gitLink {
-		to, isLink := n.link()
+		to, isLink := n.linkTarget()
 		oid, err := gitHash(f.oid, strings.NewReader(to), int64(len(to)))
 		return err == nil && isLink && oid == f.oid
 	}
 	return n.hash == gitPrefix+f.oid && n.stamp.mode == f.node(h).stamp.mode && (f.size < 0 || f.size == n.stamp.size)
 }
 
-// atHead returns the tree of git's HEAD, with the stamps of t where they match; nil if there is none.
-func (k *Keeper) atHead(ctx context.Context, t *tree) *tree {
+// headBasedTree returns the tree of git's HEAD, with the stamps of t where they match; nil if there is none.
+func (k *Keeper) headBasedTree(ctx context.Context, t *tree) *tree {
 	base := &tree{folders: make(map[string]*folder)}
 	var names []string
 	for _, r := range k.repos {
@@ -180,19 +180,19 @@ func (k *Keeper) atHead(ctx context.Context, t *tree) *tree {
 			continue
 		}
 		h, err := headRoot{root: r.root}, error(nil)
-		if h.oid, err = r.headOf(ctx); err == nil {
+		if h.oid, err = r.headTree(ctx); err == nil {
 			err = h.setModes(ctx, r, t)
 		}
 		if err != nil {
 			continue // then coder saves it itself
 		}
-		next := base.grown(h, func(yield func(edit) bool) {
-			err = r.eachFile(ctx, h.oid, r.ends != endsStay, func(f headFile) bool {
-				if k.repoOf(f.path) != r {
+		next := base.withRoot(h, func(yield func(edit) bool) {
+			err = r.eachFile(ctx, h.oid, r.ends != endsUnchanged, func(f headFile) bool {
+				if k.repoFor(f.path) != r {
 					return true
 				}
 				n := t.find(f.path)
-				if !f.describes(n, h) {
+				if !f.matches(n, h) {
 					n = f.node(h)
 				}
 				return yield(edit{f.path, n})
@@ -211,11 +211,11 @@ func (k *Keeper) atHead(ctx context.Context, t *tree) *tree {
 	return base
 }
 
-// grown returns the tree with one more root, including the directories above its files. It shares
+// withRoot returns the tree with one more root, including the directories above its files. It shares
 // whatever equals another tree.
-func (t *tree) grown(h headRoot, files iter.Seq[edit], like *tree) *tree {
+func (t *tree) withRoot(h headRoot, files iter.Seq[edit], like *tree) *tree {
 	count := 0
-	next := t.with(func(yield func(edit) bool) {
+	next := t.withEdits(func(yield func(edit) bool) {
 		seen := map[string]bool{".": true, "/": true, h.root: true}
 		var up []edit
 		for f := range files {
@@ -231,7 +231,7 @@ func (t *tree) grown(h headRoot, files iter.Seq[edit], like *tree) *tree {
 			}
 		}
 	}, like)
-	next.full = t.full + count*headFileSize
+	next.baseSize = t.baseSize + count*headFileSize
 	next.addRoots(append(slices.Clone(t.roots), h.root))
 	return next
 }
@@ -258,19 +258,19 @@ func (h *headRoot) setModes(ctx context.Context, r *repo, t *tree) error {
 		count(dirHash, path.Dir(f.path))
 		return true
 	})
-	h.file, h.program, h.dirs = most(counts[gitFile]), most(counts[gitProgram]), most(counts[dirHash])
+	h.file, h.executable, h.dirs = mostFrequent(counts[gitFile]), mostFrequent(counts[gitProgram]), mostFrequent(counts[dirHash])
 	return err
 }
 
-// committed returns the objects of HEAD's files below the root.
-func (k *Keeper) committed(ctx context.Context) map[string]bool {
+// committedObjects returns the objects of HEAD's files below the root.
+func (k *Keeper) committedObjects(ctx context.Context) map[string]bool {
 	for _, r := range k.repos {
 		if r.root != "." {
 			continue
 		}
 		if r.committed == nil {
 			r.committed = make(map[string]bool)
-			if oid, err := r.headOf(ctx); err == nil {
+			if oid, err := r.headTree(ctx); err == nil {
 				_ = r.eachFile(ctx, oid, false, func(f headFile) bool { // objects not listed are saved
 					r.committed[f.oid] = true
 					return true
@@ -282,7 +282,7 @@ func (k *Keeper) committed(ctx context.Context) map[string]bool {
 	return nil
 }
 
-func most(counts map[fs.FileMode]int) (best fs.FileMode) {
+func mostFrequent(counts map[fs.FileMode]int) (best fs.FileMode) {
 	for m, n := range counts {
 		if n > counts[best] || n == counts[best] && m > best {
 			best = m
@@ -291,9 +291,9 @@ func most(counts map[fs.FileMode]int) (best fs.FileMode) {
 	return best
 }
 
-// Head returns the git object that a saved tree is based on, the commit's own tree of the workspace's
+// HeadObject returns the git object that a saved tree is based on, the commit's own tree of the workspace's
 // files, or "".
-func (k *Keeper) Head(name string) string {
+func (k *Keeper) HeadObject(name string) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	c, err := k.readChain(name)
@@ -320,16 +320,16 @@ func (k *Keeper) headTree(ctx context.Context, name string) (*tree, error) {
 			return nil, errNoRepo
 		}
 		r := k.repos[i]
-		t = t.grown(h, func(yield func(edit) bool) {
+		t = t.withRoot(h, func(yield func(edit) bool) {
 			var unread error
 			err = r.eachFile(ctx, h.oid, true, func(f headFile) bool {
 				n := f.node(h)
 				if f.kind == gitLink && unread == nil {
 					var to []byte
 					to, unread = r.content(ctx, event.FileState{Hash: gitPrefix + f.oid, Size: f.size})
-					n.hash = leadingTo(string(to))
+					n.hash = linkHashOf(string(to))
 				}
-				return k.repoOf(f.path) != r || yield(edit{f.path, n})
+				return k.repoFor(f.path) != r || yield(edit{f.path, n})
 			})
 			err = errors.Join(err, unread)
 		}, nil)

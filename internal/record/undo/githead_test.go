@@ -47,11 +47,11 @@ func TestCleanWorkTreeCostsNothing(t *testing.T) {
 		setup func(w *world)
 	}{
 		"few":        {3, func(w *world) {}},
-		"many":       {many, func(w *world) {}},
-		"sha256":     {many, func(w *world) { w.git("init", "-q", "--object-format=sha256") }},
-		"attributes": {many, func(w *world) { w.put(".gitattributes", "* text=auto\n") }},
+		"many":       {manyFiles, func(w *world) {}},
+		"sha256":     {manyFiles, func(w *world) { w.git("init", "-q", "--object-format=sha256") }},
+		"attributes": {manyFiles, func(w *world) { w.put(".gitattributes", "* text=auto\n") }},
 		"filter":     {5, func(w *world) { w.put(".gitattributes", "*.x filter=none\n") }},
-		"modes": {many, func(w *world) {
+		"modes": {manyFiles, func(w *world) {
 			w.must(filepath.WalkDir(w.dir, func(p string, d os.DirEntry, err error) error {
 				if err == nil && d.Type().IsRegular() && filepath.Base(p) != "run.sh" {
 					err = os.Chmod(p, 0o640)
@@ -61,7 +61,7 @@ func TestCleanWorkTreeCostsNothing(t *testing.T) {
 				return err
 			}))
 		}},
-		"ignored": {many, func(w *world) { w.put(".gitignore", "*.log\n"); w.put("a.log", "log") }},
+		"ignored": {manyFiles, func(w *world) { w.put(".gitignore", "*.log\n"); w.put("a.log", "log") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -81,7 +81,7 @@ func TestCleanWorkTreeCostsNothing(t *testing.T) {
 
 			w.shell("t1", w.wreck)
 			w.restart()
-			if r := w.undo("all"); len(r.Kept)+len(r.Lost)+len(r.Failed) > 0 {
+			if r := w.undo("all"); len(r.Unchanged)+len(r.Lost)+len(r.Failed) > 0 {
 				t.Errorf("report = %+v", r)
 			}
 			w.wantTree(start)
@@ -92,7 +92,7 @@ func TestCleanWorkTreeCostsNothing(t *testing.T) {
 			w.git("commit", "-qm", "wreck")
 			end := w.tree()
 			w.restart()
-			if r := w.undo("all"); len(r.Kept) == 0 || len(r.Lost)+len(r.Failed) > 0 {
+			if r := w.undo("all"); len(r.Unchanged) == 0 || len(r.Lost)+len(r.Failed) > 0 {
 				t.Errorf("report = %+v", r)
 			}
 			w.wantTree(end)
@@ -108,7 +108,7 @@ func TestCleanWorkTreeCostsNothing(t *testing.T) {
 func TestDirtyWorkTreeCostsWhatIsDirty(t *testing.T) {
 	needGit(t)
 	w := newWorld(t)
-	w.populate(many)
+	w.populate(manyFiles)
 	w.commit()
 	w.put("d0/e/f0", "mine")
 	w.put("untracked", "mine too")
@@ -151,7 +151,7 @@ func TestLineEndsOfAWorkTree(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			for i := range many {
+			for i := range manyFiles {
 				w.put(fmt.Sprint("f", i), fmt.Sprintf("content %d\r\nof lines\r\n", i))
 			}
 			setup(w)
@@ -159,7 +159,7 @@ func TestLineEndsOfAWorkTree(t *testing.T) {
 			w.restart()
 			start := w.tree()
 			w.begin("t", "main", tool.Effect{Kind: tool.Exec, Target: "make"})
-			for i := range many {
+			for i := range manyFiles {
 				w.put(fmt.Sprint("f", i), "gone")
 			}
 			w.restart()
@@ -183,8 +183,8 @@ func TestCommandsInAddedTrees(t *testing.T) {
 		w.dir = main
 	}
 	inGit, plain, empty := t.TempDir(), t.TempDir(), t.TempDir()
-	at(inGit, func() { w.populate(many); w.commit() })
-	w.populate(many)
+	at(inGit, func() { w.populate(manyFiles); w.commit() })
+	w.populate(manyFiles)
 	w.commit()
 	w.added = []string{plain, inGit, filepath.Join(inGit, "d0"), filepath.Join(main, "d0"), inGit, empty}
 	w.restart()
@@ -222,7 +222,7 @@ func TestCommandsInAddedTrees(t *testing.T) {
 	}
 	end := trees()
 	w.restart()
-	if r := w.undo("all"); len(r.Kept)+len(r.Lost)+len(r.Failed) > 0 {
+	if r := w.undo("all"); len(r.Unchanged)+len(r.Lost)+len(r.Failed) > 0 {
 		t.Errorf("report = %+v", r)
 	}
 	wantTrees(start)
@@ -276,7 +276,7 @@ func TestTreeThatIsNoLongerAdded(t *testing.T) {
 	w.put("a", "a1")
 	w.added = nil
 	w.restart()
-	if r := w.undo("all"); len(r.Kept) != 1 || len(r.Lost) > 0 {
+	if r := w.undo("all"); len(r.Unchanged) != 1 || len(r.Lost) > 0 {
 		t.Errorf("report = %+v", r)
 	}
 	w.begin("t2", "main", tool.Effect{Kind: tool.Exec, Target: "make"})

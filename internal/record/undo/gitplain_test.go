@@ -23,7 +23,7 @@ func (w *world) countGit() (runs func() int) {
 	log := filepath.Join(dir, "log")
 	script := fmt.Sprintf("#!/bin/sh\necho \"$@\" >>%s\nexec %s \"$@\"\n", log, git)
 	w.must(os.WriteFile(filepath.Join(dir, "git"), []byte(script), 0o755))
-	w.o.Door = program.Outside([]string{"PATH=" + dir + ":" + os.Getenv("PATH")}, "/nowhere")
+	w.o.Launcher = program.NewOutside([]string{"PATH=" + dir + ":" + os.Getenv("PATH")}, "/nowhere")
 	w.o.GitFiles = &undo.GitFiles{Configs: []string{filepath.Join(dir, "config")}, Attributes: []string{filepath.Join(dir, "attributes")}}
 	return func() int {
 		text, _ := os.ReadFile(log)
@@ -53,7 +53,7 @@ func TestStartAsksGitOnlyWhereItHasTo(t *testing.T) {
 			w := newWorld(t)
 			runs := w.countGit()
 			w.git("init", "-q")
-			for i := range many {
+			for i := range manyFiles {
 				w.put(fmt.Sprint("d/f", i), fmt.Sprintf("line %d\r\nline\r\n", i))
 			}
 			tt.change(w)
@@ -70,7 +70,7 @@ func TestStartAsksGitOnlyWhereItHasTo(t *testing.T) {
 			for _, f := range files {
 				byName[f.Path] = f
 			}
-			for _, i := range []int{0, 7, many - 1} {
+			for _, i := range []int{0, 7, manyFiles - 1} {
 				text, err := w.keeper.Content(w.ctx, byName[fmt.Sprint("d/f", i)], 100)
 				if string(text) != fmt.Sprintf("line %d\r\nline\r\n", i) {
 					t.Errorf("file %d held %q, %v", i, text, err)

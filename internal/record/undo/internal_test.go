@@ -50,11 +50,11 @@ func TestFreshness(t *testing.T) {
 		"long ago":              {at(now.Truncate(time.Second).Add(-time.Hour)), false},
 		"old content, new mode": {stamp{mtime: 1, ctime: now.UnixNano()}, true},
 	} {
-		if got := tc.s.fresh(now.UnixNano()); got != tc.fresh {
+		if got := tc.s.isFresh(now.UnixNano()); got != tc.fresh {
 			t.Errorf("%s: fresh = %v", name, got)
 		}
 	}
-	if !at(now.Add(-time.Hour)).fresh(workspace.FileTime{}.Now) {
+	if !at(now.Add(-time.Hour)).isFresh(workspace.FileTime{}.Now) {
 		t.Error("where the time is not known everything is fresh")
 	}
 }
@@ -69,7 +69,7 @@ func TestWhatIsNotFreshIsStampedAnew(t *testing.T) {
 		for changed := time.Hour; changed < time.Hour+2*time.Second; changed += 13 * step {
 			s := stamp{mtime: stamped(changed), ctime: stamped(changed)}
 			for read := changed; read < changed+6*time.Second; read += step {
-				if s.fresh(stamped(read)) {
+				if s.isFresh(stamped(read)) {
 					continue
 				}
 				if settled = true; stamped(read) == s.ctime {
@@ -86,7 +86,7 @@ func TestWhatIsNotFreshIsStampedAnew(t *testing.T) {
 // Whether a stamp can be relied on is a matter between files: our clock may be
 // behind theirs, or ahead of it.
 func TestOurClockDoesNotSayWhatIsFresh(t *testing.T) {
-	for name, off := range map[string]time.Duration{"set back": -time.Hour, "ahead": time.Hour, "a little ahead": 2 * tick, "right": 0} {
+	for name, off := range map[string]time.Duration{"set back": -time.Hour, "ahead": time.Hour, "a little ahead": 2 * clockTick, "right": 0} {
 		dir := t.TempDir()
 		ws, err := workspace.Open(dir)
 		if err != nil {
@@ -102,7 +102,7 @@ func TestOurClockDoesNotSayWhatIsFresh(t *testing.T) {
 			}
 		}
 		write("old")
-		for seen := lstat(t, ws, "old"); seen.fresh(ws.FileTime().Now); {
+		for seen := lstat(t, ws, "old"); seen.isFresh(ws.FileTime().Now); {
 			time.Sleep(time.Millisecond) // until the file system's clock went on
 		}
 		write("new")
@@ -110,10 +110,10 @@ func TestOurClockDoesNotSayWhatIsFresh(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if seen.find("old").fresh || !seen.find("new").fresh {
-			t.Errorf("clock %s: fresh are old %v, new %v", name, seen.find("old").fresh, seen.find("new").fresh)
+		if seen.find("old").isFresh || !seen.find("new").isFresh {
+			t.Errorf("clock %s: fresh are old %v, new %v", name, seen.find("old").isFresh, seen.find("new").isFresh)
 		}
-		if past := ws.FileTime().Now - seen.at; past < 0 || past > int64(time.Hour)/2 {
+		if past := ws.FileTime().Now - seen.scanTime; past < 0 || past > int64(time.Hour)/2 {
 			t.Errorf("clock %s: the tree is dated %v before the files' time", name, time.Duration(past))
 		}
 	}
@@ -134,14 +134,14 @@ func TestOurClockDoesNotSayWhoseWorkItIs(t *testing.T) {
 		defer func() { now = now.Add(30 * time.Minute) }()
 		return now
 	}})
-	kept, err := k.Keep(t.Context(), nil)
+	kept, err := k.SaveOriginals(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "made"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if c, err := k.Changes(t.Context(), kept); err != nil || len(c) != 1 {
+	if c, err := k.ChangesSince(t.Context(), kept); err != nil || len(c) != 1 {
 		t.Errorf("changes %+v, %v", c, err)
 	}
 }
@@ -153,8 +153,8 @@ var nodes = rapid.Custom(func(t *rapid.T) node {
 			size: rapid.Int64().Draw(t, "size"), mtime: rapid.Int64Range(0, 1<<62).Draw(t, "mtime"),
 			ctime: rapid.Int64Range(0, 1<<62).Draw(t, "ctime"), ino: rapid.Uint64().Draw(t, "ino"),
 		},
-		hash: rapid.SampledFrom([]string{"", dirHash, leadingTo(""), leadingTo("x"), "git:00", strings.Repeat("ab", 32)}).Draw(t, "hash"),
-		lost: rapid.Bool().Draw(t, "lost"), fresh: rapid.Bool().Draw(t, "fresh"), closed: rapid.Bool().Draw(t, "closed"),
+		hash:   rapid.SampledFrom([]string{"", dirHash, linkHashOf(""), linkHashOf("x"), "git:00", strings.Repeat("ab", 32)}).Draw(t, "hash"),
+		isLost: rapid.Bool().Draw(t, "lost"), isFresh: rapid.Bool().Draw(t, "fresh"), isUnlisted: rapid.Bool().Draw(t, "closed"),
 	}
 })
 
@@ -180,16 +180,16 @@ func TestTreesAreReadBack(t *testing.T) {
 				}
 				edits = append(edits, e)
 			}
-			now = now.with(slices.Values(edits), nil)
-			now.at, now.partial = rapid.Int64().Draw(t, "at"), rapid.Bool().Draw(t, "partial")
-			if err := k.persist(context.Background(), now); err != nil {
+			now = now.withEdits(slices.Values(edits), nil)
+			now.scanTime, now.isPartial = rapid.Int64().Draw(t, "at"), rapid.Bool().Draw(t, "partial")
+			if err := k.saveTree(context.Background(), now); err != nil {
 				t.Fatal(err)
 			}
 			back, err := k.loadTree(context.Background(), now.name())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := compare(back, now); len(diff) > 0 {
+			if diff := compareTrees(back, now); len(diff) > 0 {
 				t.Fatalf("different: %+v", diff)
 			}
 		}
@@ -197,38 +197,38 @@ func TestTreesAreReadBack(t *testing.T) {
 }
 
 func TestSaw(t *testing.T) {
-	dir := func(name string, closed bool) *node { return &node{name: name, hash: dirHash, closed: closed} }
-	tr := (&tree{}).with(slices.Values([]edit{
+	dir := func(name string, closed bool) *node { return &node{name: name, hash: dirHash, isUnlisted: closed} }
+	tr := (&tree{}).withEdits(slices.Values([]edit{
 		{"a", dir("a", false)}, {"a/f", &node{name: "f"}}, {"a/shut", dir("shut", true)}, {"a/empty", dir("empty", false)},
 	}), nil)
 	for _, partial := range []bool{false, true} {
-		tr.partial = partial
+		tr.isPartial = partial
 		for path, want := range map[string]bool{
 			".": true, "a": true, "a/new": true, "a/new/er": true, "a/f": true, "new": true,
 			"a/shut": false, "a/shut/in": false, "a/empty": !partial, "a/empty/in": !partial,
 		} {
-			if got := tr.saw(path); got != want {
+			if got := tr.coversDir(path); got != want {
 				t.Errorf("partial %v: saw(%s) = %v", partial, path, got)
 			}
 		}
 	}
-	if (&tree{}).saw("a") {
+	if (&tree{}).coversDir("a") {
 		t.Error("saw what could not be listed at all")
 	}
 }
 
 func FuzzDecodeTree(f *testing.F) {
-	n := &node{name: "b", hash: leadingTo("l"), stamp: stamp{mode: 0o644, size: 1, mtime: 2, ctime: 3, ino: 4}}
-	t := (&tree{}).with(slices.Values([]edit{{"a/b", n}}), nil)
+	n := &node{name: "b", hash: linkHashOf("l"), stamp: stamp{mode: 0o644, size: 1, mtime: 2, ctime: 3, ino: 4}}
+	t := (&tree{}).withEdits(slices.Values([]edit{{"a/b", n}}), nil)
 	f.Add(encoded(nil, t))
 	f.Add(encoded(t, &tree{}))
 	f.Add([]byte(treeMagic))
-	far := (&tree{}).with(slices.Values([]edit{{"/x/a/b", n}}), nil)
+	far := (&tree{}).withEdits(slices.Values([]edit{{"/x/a/b", n}}), nil)
 	f.Add(encoded(nil, far)) // it says nothing of its root
 	far.roots = []string{".", "/x"}
 	f.Add(encoded(nil, far))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		d := openTree(data)
+		d := newTreeDecoder(data)
 		edits := slices.Collect(d.edits)
 		if d.err != nil {
 			return
@@ -239,7 +239,7 @@ func FuzzDecodeTree(f *testing.F) {
 				t.Errorf("path %q", e.path)
 			}
 		}
-		_ = (&tree{}).with(slices.Values(edits), nil)
+		_ = (&tree{}).withEdits(slices.Values(edits), nil)
 	})
 }
 

@@ -25,15 +25,15 @@ func isOnIndex(name string) bool { return strings.HasPrefix(name, onIndexPrefix)
 
 // encodeStart encodes a tree as its difference from an index saved with it.
 func (k *Keeper) encodeStart(t *tree, index []byte) []byte {
-	r := k.repoOf(".")
+	r := k.repoFor(".")
 	if r == nil || index == nil {
 		return encodeTree(nil, t)
 	}
-	c := indexed{t: t, same: make(map[string][]bool)}
-	if err := eachIndexed(index, r.prefix, c.file); err != nil {
+	c := indexDiff{tree: t, same: make(map[string][]bool)}
+	if err := eachIndexed(index, r.prefix, c.compareFile); err != nil {
 		return encodeTree(nil, t)
 	}
-	name := fmt.Sprintf("%s%o,%o,%o,%s", onIndexPrefix, c.h.file, c.h.program, c.h.dirs, url.PathEscape(r.prefix))
+	name := fmt.Sprintf("%s%o,%o,%o,%s", onIndexPrefix, c.modes.file, c.modes.executable, c.modes.dirs, url.PathEscape(r.prefix))
 	b := encodeHead(name, t)
 	for _, e := range c.edits() {
 		b = appendNode(appendString(b, e.path), e.node)
@@ -41,66 +41,66 @@ func (k *Keeper) encodeStart(t *tree, index []byte) []byte {
 	return b
 }
 
-// indexed compares a tree with an index.
-type indexed struct {
-	t    *tree
-	h    headRoot          // modes of the first of each kind
-	same map[string][]bool // folder → which of its nodes equal the index
-	gone []edit            // what the tree lacks
-	last string            // folder of the last file
+// indexDiff compares a tree with an index.
+type indexDiff struct {
+	tree    *tree
+	modes   headRoot          // modes of the first of each kind
+	same    map[string][]bool // folder → which of its nodes equal the index
+	missing []edit            // what the tree lacks
+	lastDir string            // folder of the last file
 }
 
-// file compares a file of the index.
-func (c *indexed) file(dir, base string, e gitindex.Entry) {
-	if dir != c.last {
-		c.last = dir
+// compareFile compares a file of the index.
+func (c *indexDiff) compareFile(dir, base string, e gitindex.Entry) {
+	if dir != c.lastDir {
+		c.lastDir = dir
 		for up := dir; up != "." && c.same[up] == nil; up = path.Dir(up) {
-			c.same[up] = make([]bool, c.t.folders[up].len()+1) // never empty
-			c.mark(path.Dir(up), path.Base(up), func(st stamp, hash string) bool {
-				return hash == packedDir && st.mode == fs.ModeDir|first(&c.h.dirs, st.mode)
+			c.same[up] = make([]bool, c.tree.folders[up].count()+1) // never empty
+			c.markNode(path.Dir(up), path.Base(up), func(st stamp, hash string) bool {
+				return hash == packedDir && st.mode == fs.ModeDir|setFirst(&c.modes.dirs, st.mode)
 			})
 		}
 	}
-	c.mark(dir, base, func(st stamp, hash string) bool {
-		mode := &c.h.file
-		if e.Program {
-			mode = &c.h.program
+	c.markNode(dir, base, func(st stamp, hash string) bool {
+		mode := &c.modes.file
+		if e.Executable {
+			mode = &c.modes.executable
 		}
 		return len(hash) == len(packedGit)+len(e.ID) && hash[:len(packedGit)] == packedGit && hash[len(packedGit):] == string(e.ID) &&
-			st == stamp{mode: first(mode, st.mode), size: int64(e.Size), mtime: e.ModTime, ctime: e.ChangeTime, ino: uint64(e.Ino)}
+			st == stamp{mode: setFirst(mode, st.mode), size: int64(e.Size), mtime: e.ModTime, ctime: e.ChangeTime, ino: uint64(e.Ino)}
 	})
 }
 
-// first sets mode to the first permission seen.
-func first(mode *fs.FileMode, met fs.FileMode) fs.FileMode {
+// setFirst sets mode to the first permission seen.
+func setFirst(mode *fs.FileMode, met fs.FileMode) fs.FileMode {
 	if *mode == 0 {
 		*mode = met.Perm()
 	}
 	return *mode
 }
 
-// mark records whether a node equals the index. The last of several with one name counts.
-func (c *indexed) mark(dir, base string, as func(st stamp, hash string) bool) {
-	f := c.t.folders[dir]
+// markNode records whether a node equals the index. The last of several with one name counts.
+func (c *indexDiff) markNode(dir, base string, as func(st stamp, hash string) bool) {
+	f := c.tree.folders[dir]
 	i, ok := f.index(base)
 	if !ok {
-		if rel := path.Join(dir, base); isName(rel) {
-			c.gone = append(c.gone, edit{path: rel})
+		if rel := path.Join(dir, base); isValidName(rel) {
+			c.missing = append(c.missing, edit{path: rel})
 		}
 		return
 	}
 	if c.same[dir] == nil {
-		c.same[dir] = make([]bool, f.len()+1)
+		c.same[dir] = make([]bool, f.count()+1)
 	}
 	c.same[dir][i] = f.flag(i) == 0 && as(f.stamp(i), f.hashes[i])
 }
 
 // edits returns the edits that turn the index's tree into the compared one, in order.
-func (c *indexed) edits() []edit {
-	list := c.gone
-	for dir, f := range c.t.folders {
+func (c *indexDiff) edits() []edit {
+	list := c.missing
+	for dir, f := range c.tree.folders {
 		same := c.same[dir]
-		for i := range f.len() {
+		for i := range f.count() {
 			if same == nil || !same[i] {
 				n := f.node(i)
 				list = append(list, edit{path.Join(dir, n.name), n})
@@ -139,16 +139,16 @@ func treeOfIndex(name string, index []byte) (*tree, error) {
 	if err = errors.Join(err, h.parseModes(f)); err != nil {
 		return nil, errTree
 	}
-	base := (&tree{folders: make(map[string]*folder)}).grown(h, func(yield func(edit) bool) {
+	base := (&tree{folders: make(map[string]*folder)}).withRoot(h, func(yield func(edit) bool) {
 		more := true
 		err = eachIndexed(index, prefix, func(dir, base string, e gitindex.Entry) {
 			n := &node{name: base, hash: gitPrefix + e.OID(), stamp: stamp{
 				mode: h.file, size: int64(e.Size), mtime: e.ModTime, ctime: e.ChangeTime, ino: uint64(e.Ino),
 			}}
-			if e.Program {
-				n.stamp.mode = h.program
+			if e.Executable {
+				n.stamp.mode = h.executable
 			}
-			if rel := path.Join(dir, base); more && isName(rel) {
+			if rel := path.Join(dir, base); more && isValidName(rel) {
 				more = yield(edit{rel, n})
 			}
 		})

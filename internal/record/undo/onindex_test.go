@@ -13,7 +13,7 @@ import (
 	"coder/internal/record/undo"
 )
 
-// stateOf saves the state of the repository that holds the workspace.
+// foundState saves the state of the repository that holds the workspace.
 func (w *world) stateOf([]event.FileState, func() map[string]bool) ([]byte, error) {
 	r, _ := gitstate.Find(w.dir)
 	return r.Save(nil)
@@ -81,7 +81,7 @@ func TestStartOnAnIndex(t *testing.T) {
 				w.restart()
 				want := w.filesOf(w.start(false))
 				onIndex := undo.StartName("index")
-				w.must(w.keeper.Start(w.ctx, onIndex, false, w.stateOf))
+				w.must(w.keeper.SaveStart(w.ctx, onIndex, false, w.stateOf))
 				w.git("read-tree", "--empty")
 				w.restart()
 				got := w.filesOf(onIndex)
@@ -90,7 +90,7 @@ func TestStartOnAnIndex(t *testing.T) {
 						t.Fatalf("%d files, want %d; at first %v, want %v", len(got), len(want), got[i:min(i+1, len(got))], want[i:min(i+1, len(want))])
 					}
 				}
-				w.o.Tree = onIndex
+				w.o.LastTree = onIndex
 				w.must(os.WriteFile(filepath.Join(w.dir, "later"), nil, 0o644))
 				w.restart()
 				if all := w.filesOf(w.start(false)); len(all) != len(want)+1 {

@@ -11,13 +11,13 @@ import (
 	"coder/internal/record/undo"
 )
 
-func (w *world) only(o undo.Only, how ...string) (undo.Plan, error) {
+func (w *world) only(o undo.Selection, how ...string) (undo.Plan, error) {
 	c := w.asked(how)
-	c.Only = o
+	c.Selection = o
 	return undo.Undo(w.ctx, w.keeper, w.history, c)
 }
 
-func (w *world) mustOnly(o undo.Only, how ...string) undo.Plan {
+func (w *world) mustOnly(o undo.Selection, how ...string) undo.Plan {
 	w.t.Helper()
 	p, err := w.only(o, how...)
 	if err != nil {
@@ -39,23 +39,23 @@ func TestOneCallIsUndone(t *testing.T) {
 	second := uint64(len(w.log))
 	w.edit("t", func() { w.put("a", "2") }, "a")
 	before := w.tree()
-	if p := w.mustOnly(undo.Only{Record: second}, "dry"); !slices.Equal(p.Restored, []string{"b"}) || !slices.Equal(p.Removed, []string{"c"}) {
+	if p := w.mustOnly(undo.Selection{Record: second}, "dry"); !slices.Equal(p.Restored, []string{"b"}) || !slices.Equal(p.Removed, []string{"c"}) {
 		t.Errorf("dry: %+v", p)
 	}
 	w.wantTree(before)
-	if p := w.mustOnly(undo.Only{Record: first}); len(p.Kept) != 1 || !strings.Contains(p.Kept[0].Why, "changed it later") {
+	if p := w.mustOnly(undo.Selection{Record: first}); len(p.Unchanged) != 1 || !strings.Contains(p.Unchanged[0].Why, "changed it later") {
 		t.Errorf("the first call: %+v", p)
 	}
 	w.wantTree(before)
-	w.mustOnly(undo.Only{Record: second})
+	w.mustOnly(undo.Selection{Record: second})
 	w.wantTree(map[string]string{"a": before["a"], "b": start["b"]})
 	w.restart() // what is on record says the same
 	w.redo()
 	w.wantTree(before)
-	w.mustOnly(undo.Only{Record: second})
+	w.mustOnly(undo.Selection{Record: second})
 	w.undo("all")
 	w.wantTree(start)
-	if _, err := w.only(undo.Only{Record: 999}); !errors.Is(err, undo.ErrNothing) {
+	if _, err := w.only(undo.Selection{Record: 999}); !errors.Is(err, undo.ErrNothingToUndo) {
 		t.Errorf("a call that is not there: %v", err)
 	}
 }
@@ -74,20 +74,20 @@ func TestOneFileIsUndone(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, got, text)
 		}
 	}
-	if p := w.mustOnly(undo.Only{File: "./a b"}); p.Turn.ID != "t2" || !slices.Equal(p.Restored, []string{"a b"}) {
+	if p := w.mustOnly(undo.Selection{File: "./a b"}); p.Turn.ID != "t2" || !slices.Equal(p.Restored, []string{"a b"}) {
 		t.Errorf("plan = %+v", p)
 	}
 	is("a b", "1")
 	is("other", "1")
-	w.mustOnly(undo.Only{File: w.path("a b")})
+	w.mustOnly(undo.Selection{File: w.path("a b")})
 	is("a b", "0")
 	is("d/x", "1")
 	w.redo()
 	is("a b", "1")
-	if _, err := w.only(undo.Only{File: "nothing"}); !errors.Is(err, undo.ErrNothing) {
+	if _, err := w.only(undo.Selection{File: "nothing"}); !errors.Is(err, undo.ErrNothingToUndo) {
 		t.Errorf("another file: %v", err)
 	}
-	w.mustOnly(undo.Only{File: "d"}) // a folder is all that is in it
+	w.mustOnly(undo.Selection{File: "d"}) // a folder is all that is in it
 	is("d/x", "")
 	if p := w.undo(); !slices.Equal(p.Restored, []string{"other"}) {
 		t.Errorf("the rest of the turn: %+v", p)
@@ -118,7 +118,7 @@ func TestNamesAreBytes(t *testing.T) {
 	w.restart()
 	w.redo()
 	w.wantTree(after)
-	w.mustOnly(undo.Only{File: `a\xff\xfe.txt`})
+	w.mustOnly(undo.Selection{File: `a\xff\xfe.txt`})
 	if got, _ := os.ReadFile(w.path(raw)); string(got) != "0" {
 		t.Errorf("%q", got)
 	}
@@ -141,7 +141,7 @@ func TestSeveralTurnsAreOnePlan(t *testing.T) {
 	did := w.undoThis(c)
 	w.wantTree(map[string]string{"f": `-rw-r--r-- "0"`})
 	for _, p := range []undo.Plan{dry, did} {
-		if !slices.Equal(p.Restored, []string{"f"}) || !slices.Equal(p.Removed, []string{"d/", "d/made"}) || len(p.Kept)+len(p.Partly) > 0 {
+		if !slices.Equal(p.Restored, []string{"f"}) || !slices.Equal(p.Removed, []string{"d/", "d/made"}) || len(p.Unchanged)+len(p.PartlyRestored) > 0 {
 			t.Errorf("plan = %+v", p)
 		}
 	}
@@ -157,11 +157,11 @@ func TestRestoreIsACallThatCanBeUndone(t *testing.T) {
 	var goals []undo.Goal
 	for _, c := range changes {
 		known := c.After
-		goals = append(goals, undo.Goal{To: c.Before, Known: &known})
+		goals = append(goals, undo.Goal{To: c.Before, Expected: &known})
 	}
 	before := w.tree()
 	dry, err := undo.Restore(w.ctx, w.keeper, w.asked([]string{"dry"}), goals)
-	if err != nil || !slices.Equal(dry.Restored, []string{"a"}) || !slices.Equal(dry.Removed, []string{"c"}) || len(dry.Kept) != 1 {
+	if err != nil || !slices.Equal(dry.Restored, []string{"a"}) || !slices.Equal(dry.Removed, []string{"c"}) || len(dry.Unchanged) != 1 {
 		t.Errorf("dry: %+v, %v", dry, err)
 	}
 	w.wantTree(before)
@@ -192,18 +192,18 @@ func TestANameGivenIsOneFile(t *testing.T) {
 		w := begin()
 		want := w.tree()
 		want[c.goes] = `-rw-r--r-- "0"`
-		w.mustOnly(undo.Only{File: c.given})
+		w.mustOnly(undo.Selection{File: c.given})
 		w.wantTree(want)
 	}
 	w := begin()
 	both := []string{"x\xff" + `\xff`, `x\xff` + "\xff"}
 	w.shell("t3", func() { w.put(both[0], "3"); w.put(both[1], "3") })
 	before := w.tree()
-	if _, err := w.only(undo.Only{File: `x\xff\xff`}); err == nil || errors.Is(err, undo.ErrNothing) || !strings.Contains(err.Error(), "2 files") {
+	if _, err := w.only(undo.Selection{File: `x\xff\xff`}); err == nil || errors.Is(err, undo.ErrNothingToUndo) || !strings.Contains(err.Error(), "2 files") {
 		t.Errorf("a name that is shown of two files: %v", err)
 	}
 	w.wantTree(before)
-	w.mustOnly(undo.Only{File: both[1]})
+	w.mustOnly(undo.Selection{File: both[1]})
 	before[both[1]] = ""
 	delete(before, both[1])
 	w.wantTree(before)
@@ -220,13 +220,13 @@ func TestManyChangesHideNoFileOfATurnBefore(t *testing.T) {
 			w.put(fmt.Sprintf("many/%d", i), "x")
 		}
 	})
-	if p := w.mustOnly(undo.Only{File: "f"}); !slices.Equal(p.Restored, []string{"f"}) {
+	if p := w.mustOnly(undo.Selection{File: "f"}); !slices.Equal(p.Restored, []string{"f"}) {
 		t.Errorf("plan = %+v", p)
 	}
-	if p := w.mustOnly(undo.Only{File: "many/7"}); !slices.Equal(p.Removed, []string{"many/7"}) {
+	if p := w.mustOnly(undo.Selection{File: "many/7"}); !slices.Equal(p.Removed, []string{"many/7"}) {
 		t.Errorf("plan = %+v", p)
 	}
-	if _, err := w.only(undo.Only{File: "nothing"}); !errors.Is(err, undo.ErrNothing) || !strings.Contains(err.Error(), "nothing") {
+	if _, err := w.only(undo.Selection{File: "nothing"}); !errors.Is(err, undo.ErrNothingToUndo) || !strings.Contains(err.Error(), "nothing") {
 		t.Errorf("a file that no turn changed: %v", err)
 	}
 }

@@ -55,7 +55,7 @@ func TestWhatOtherSessionsChangedMeanwhileIsLeftAlone(t *testing.T) {
 			}
 			r := w.undoThis(c)
 			var left []string
-			for _, n := range r.Kept {
+			for _, n := range r.Unchanged {
 				left = append(left, n.Path)
 				if !strings.Contains(n.Why, "other") {
 					t.Errorf("%s: %s", n.Path, n.Why)
@@ -102,7 +102,7 @@ func TestWhatATurnAndAnotherSessionChanged(t *testing.T) {
 			return []undo.Claim{{Path: "both", Session: "other", From: at, To: at}}, nil
 		}
 		r := w.undoThis(c)
-		if want := []undo.Note{{Path: "both", Why: "the command or session other changed it", Force: undo.Overwrites}}; !slices.Equal(r.Kept, want) {
+		if want := []undo.Note{{Path: "both", Why: "the command or session other changed it", Force: undo.ForceOverwrite}}; !slices.Equal(r.Unchanged, want) {
 			t.Errorf("%q: %+v", how, r)
 		}
 	}
@@ -151,7 +151,7 @@ func TestWhatForceWouldDoIsSaid(t *testing.T) {
 	w.shell("t", func() { w.put("appended", "01"); w.put("new", "1"); w.remove("gone"); w.put("ours", "1") })
 	w.shell("t", func() { w.put("after", "1") })
 	w.put("after", "mine")
-	lines := w.undo("all", "dry").Lines("F")
+	lines := w.undo("all", "dry").Describe("F")
 	for _, want := range []string{"F overwrites: appended", "F removes: new, after", "F restores: gone"} {
 		if !slices.Contains(lines, want) {
 			t.Errorf("no line %q in %q", want, lines)

@@ -64,7 +64,7 @@ func TestSecretContentsAreKeptApart(t *testing.T) {
 	}
 	w.restart()
 	for range 3 {
-		if r := w.undo("all"); len(r.Lost)+len(r.Kept)+len(r.Failed) > 0 {
+		if r := w.undo("all"); len(r.Lost)+len(r.Unchanged)+len(r.Failed) > 0 {
 			t.Errorf("%+v", r)
 		}
 	}

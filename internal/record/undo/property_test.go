@@ -93,7 +93,7 @@ type model struct {
 	states map[string][]string
 	user   map[string]int             // index of the last state that a person made
 	made   map[string]map[string]bool // states that calls, or undoing, made
-	in     map[mark]bool              // what calls changed, by turn
+	in     map[changeMark]bool        // what calls changed, by turn
 	turn   int
 	// vague are files whose call was cut off a moment ago: a person is not
 	// expected to change them so soon, and would not be told from the call.
@@ -101,7 +101,7 @@ type model struct {
 	now   map[string]string
 }
 
-type mark struct{ task, path string }
+type changeMark struct{ task, path string }
 
 // note takes in what has become of the files, through whom.
 func (m *model) note(byUser bool) {
@@ -122,7 +122,7 @@ func (m *model) note(byUser bool) {
 		switch {
 		case !byUser:
 			m.made[p][now[p]] = true
-			m.in[mark{m.task(), p}] = true
+			m.in[changeMark{m.task(), p}] = true
 		case m.made[p][now[p]]:
 			m.user[p] = 0
 		default:
@@ -164,7 +164,7 @@ func newModel(t *rapid.T, outer *testing.T) *model {
 	w.so, w.o = quick()
 	w.clock = time.Now
 	w.restart()
-	m := &model{world: w, states: make(map[string][]string), user: make(map[string]int), made: make(map[string]map[string]bool), in: make(map[mark]bool), vague: make(map[string]bool)}
+	m := &model{world: w, states: make(map[string][]string), user: make(map[string]int), made: make(map[string]map[string]bool), in: make(map[changeMark]bool), vague: make(map[string]bool)}
 	for _, c := range rapid.SliceOfN(changes, 0, 8).Draw(t, "start") {
 		w.apply(c)
 	}
@@ -245,14 +245,14 @@ func TestUserChangesAreIntact(t *testing.T) {
 				c := m.call()
 				c.All = rapid.Bool().Draw(t, "all")
 				_, err := undo.Undo(m.ctx, m.keeper, m.history, c)
-				if err != nil && !errors.Is(err, undo.ErrNothing) {
+				if err != nil && !errors.Is(err, undo.ErrNothingToUndo) {
 					t.Fatal(err)
 				}
 				m.intact("undo")
 			},
 			"redo": func(t *rapid.T) {
 				_, err := undo.Redo(m.ctx, m.keeper, m.history, m.call())
-				if err != nil && !errors.Is(err, undo.ErrNothingUndone) {
+				if err != nil && !errors.Is(err, undo.ErrNothingToRedo) {
 					t.Fatal(err)
 				}
 				m.intact("redo")
@@ -261,7 +261,7 @@ func TestUserChangesAreIntact(t *testing.T) {
 				c := m.call()
 				c.All, c.Force = rapid.Bool().Draw(t, "all"), true
 				r, err := undo.Undo(m.ctx, m.keeper, m.history, c)
-				if err != nil && !errors.Is(err, undo.ErrNothing) {
+				if err != nil && !errors.Is(err, undo.ErrNothingToUndo) {
 					t.Fatal(err)
 				}
 				forced := m.tree()
@@ -277,7 +277,7 @@ func TestUserChangesAreIntact(t *testing.T) {
 					paths[p] = ""
 				}
 				for p := range paths {
-					if m.now[p] != forced[p] || m.in[mark{r.Turn.ID, p}] {
+					if m.now[p] != forced[p] || m.in[changeMark{r.Turn.ID, p}] {
 						m.user[p] = 0 // the person has let go of it
 					}
 				}
@@ -318,10 +318,10 @@ func walk(t *rapid.T, m *model, trees []map[string]string) {
 	back := func() {
 		for {
 			r, err := undo.Undo(m.ctx, m.keeper, m.history, m.asked([]string{"all"}))
-			if errors.Is(err, undo.ErrNothing) {
+			if errors.Is(err, undo.ErrNothingToUndo) {
 				break
 			}
-			if err != nil || len(r.Kept)+len(r.Lost)+len(r.Failed) > 0 {
+			if err != nil || len(r.Unchanged)+len(r.Lost)+len(r.Failed) > 0 {
 				t.Fatalf("undo: %+v, %v", r, err)
 			}
 		}
@@ -331,10 +331,10 @@ func walk(t *rapid.T, m *model, trees []map[string]string) {
 	for {
 		m.restart()
 		r, err := undo.Redo(m.ctx, m.keeper, m.history, m.call())
-		if errors.Is(err, undo.ErrNothingUndone) {
+		if errors.Is(err, undo.ErrNothingToRedo) {
 			break
 		}
-		if err != nil || len(r.Kept)+len(r.Lost)+len(r.Failed) > 0 {
+		if err != nil || len(r.Unchanged)+len(r.Lost)+len(r.Failed) > 0 {
 			t.Fatalf("redo: %+v, %v", r, err)
 		}
 	}

@@ -39,7 +39,7 @@ func TestManyTurnsOverASmallStore(t *testing.T) {
 	firstLost := -1
 	for i := turns - 1; i >= 0; i-- {
 		r := w.undo("all")
-		if r.Turn.ID != fmt.Sprint("t", i) || len(r.Kept)+len(r.Failed) > 0 {
+		if r.Turn.ID != fmt.Sprint("t", i) || len(r.Unchanged)+len(r.Failed) > 0 {
 			t.Fatalf("turn %d: %+v", i, r)
 		}
 		if len(r.Lost) == 0 && !slices.Equal(r.Restored, []string{f(i), g(i)}) {

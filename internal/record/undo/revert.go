@@ -16,13 +16,13 @@ import (
 	"coder/internal/host/workspace"
 )
 
-// Call is a request to undo, redo or restore, with the means to record it.
-type Call struct {
-	All    bool     // also changes by commands
-	Force  bool     // also files that others changed since, and changes that cannot be redone
-	DryRun bool     // only report what would be done
-	Turns  []string // turns to undo, the last first; empty means the last one
-	Only   Only     // one call or one file, if set; then commands are included
+// Request is a request to undo, redo or restore, with the means to record it.
+type Request struct {
+	All       bool      // also changes by commands
+	Force     bool      // also files that others changed since, and changes that cannot be redone
+	DryRun    bool      // only report what would be done
+	Turns     []string  // turns to undo, the last first; empty means the last one
+	Selection Selection // one call or one file, if set; then commands are included
 	// Others, if set, returns the files that other sessions changed in a period.
 	Others func(ctx context.Context, from, to time.Time) ([]Claim, error)
 
@@ -30,12 +30,12 @@ type Call struct {
 	Emit  func(context.Context, event.Event) error // records an event; not used in a dry run
 }
 
-// Only selects one call, by the number of a record of it, or one file or folder: by its bytes or, if no
+// Selection selects one call, by the number of a record of it, or one file or folder: by its bytes or, if no
 // changed file has that name, by its shown name.
-type Only struct {
-	Record uint64
-	File   string
-	shown  bool
+type Selection struct {
+	Record      uint64
+	File        string
+	byShownName bool
 }
 
 // Claim is another session's record that it changed a file, at some time between the request and the
@@ -51,13 +51,13 @@ type Claim struct {
 
 // Undo restores the files to before the last turn that was not undone, or before several turns. It only
 // undoes calls with known targets, unless All is set. After an undo of the same turn that left
-// something, a call with All or Force continues with that turn. The error is [ErrNothing] if there is no
+// something, a call with All or Force continues with that turn. The error is [ErrNothingToUndo] if there is no
 // such turn. Its actions are recorded before they are done, and h must receive those records.
-func Undo(ctx context.Context, k *Keeper, h *History, c Call) (Plan, error) {
-	if c.Only != (Only{}) {
+func Undo(ctx context.Context, k *Keeper, h *History, c Request) (Plan, error) {
+	if c.Selection != (Selection{}) {
 		c.All = true
-		if rel, err := k.ws.Resolve(c.Only.File); err == nil && c.Only.File != "" {
-			c.Only.File = rel
+		if rel, err := k.ws.Resolve(c.Selection.File); err == nil && c.Selection.File != "" {
+			c.Selection.File = rel
 		}
 	}
 	if len(c.Turns) == 0 {
@@ -71,141 +71,141 @@ func Undo(ctx context.Context, k *Keeper, h *History, c Call) (Plan, error) {
 		switch {
 		case errors.Is(err, ErrTooOld):
 			tooOld = err
-		case err != nil && (!errors.Is(err, ErrNothing) || len(c.Turns) == 1):
-			return Join(append(plans, p)...), err
+		case err != nil && (!errors.Is(err, ErrNothingToUndo) || len(c.Turns) == 1):
+			return MergePlans(append(plans, p)...), err
 		case err == nil:
 			plans = append(plans, p)
 		}
 	}
-	return Join(plans...), tooOld
+	return MergePlans(plans...), tooOld
 }
 
 // undoOne undoes one turn. A dry run stores the resulting states in made.
-func undoOne(ctx context.Context, k *Keeper, h *History, c Call, turn string, made map[string]event.FileState) (Plan, error) {
+func undoOne(ctx context.Context, k *Keeper, h *History, c Request, turn string, made map[string]event.FileState) (Plan, error) {
 	p, err := undoAs(ctx, k, h, c, turn, made)
-	if errors.Is(err, ErrNothing) && strings.Contains(c.Only.File, `\x`) {
-		c.Only.shown = true
+	if errors.Is(err, ErrNothingToUndo) && strings.Contains(c.Selection.File, `\x`) {
+		c.Selection.byShownName = true
 		return undoAs(ctx, k, h, c, turn, made)
 	}
 	return p, err
 }
 
-func undoAs(ctx context.Context, k *Keeper, h *History, c Call, turn string, made map[string]event.FileState) (Plan, error) {
+func undoAs(ctx context.Context, k *Keeper, h *History, c Request, turn string, made map[string]event.FileState) (Plan, error) {
 	turns, err := h.candidates(c, turn)
 	if err != nil {
 		return Plan{}, err
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	defer k.release()
+	defer k.releaseRepos()
 	rest := false
 	for _, t := range turns {
 		p, err := k.planUndo(ctx, t, c, made)
 		if err != nil {
 			return Plan{Turn: t.Turn}, fmt.Errorf("plan undo: %w", err)
 		}
-		if c.Only.File != "" && !p.rest {
+		if c.Selection.File != "" && !p.hasMore {
 			continue // the turn did not change this file
 		}
 		told := (t.all || !c.All) && (t.force || !c.Force) // the user was already told what prevents the rest
-		if t.going && t.left == nil && turn == "" && c.Only == (Only{}) && len(p.steps) == 0 && (told || len(p.plan.Kept)+len(p.plan.Lost) == 0) {
-			rest = rest || p.rest
+		if t.isPartial && t.cutOffUndo == nil && turn == "" && c.Selection == (Selection{}) && len(p.steps) == 0 && (told || len(p.plan.Unchanged)+len(p.plan.Lost) == 0) {
+			rest = rest || p.hasMore
 			continue // nothing more to do or report
 		}
-		if turn == "" && c.Only == (Only{}) && !t.going {
-			p.plan.Skipped, p.plan.Own = h.passedAfter(t.ID)
+		if turn == "" && c.Selection == (Selection{}) && !t.isPartial {
+			p.plan.Skipped, p.plan.OwnCommands = h.idleTurnsAfter(t.ID)
 		}
-		return p.carryOut(ctx, undoTool, c, request{Turn: t.ID, All: c.All, Force: c.Force, Only: c.Only != Only{}})
+		return p.execute(ctx, undoTool, c, request{Turn: t.ID, All: c.All, Force: c.Force, Partial: c.Selection != Selection{}})
 	}
 	switch {
-	case c.Only != Only{}:
-		return Plan{}, c.Only.nothing()
+	case c.Selection != Selection{}:
+		return Plan{}, c.Selection.nothingError()
 	case rest && !c.Force:
-		return Plan{}, errLeft
+		return Plan{}, errFilesLeft
 	}
-	return Plan{}, ErrNothing
+	return Plan{}, ErrNothingToUndo
 }
 
-// Redo reverts the last undo. The error is [ErrNothingUndone] if calls changed files since, or nothing
+// Redo reverts the last undo. The error is [ErrNothingToRedo] if calls changed files since, or nothing
 // was undone.
-func Redo(ctx context.Context, k *Keeper, h *History, c Call) (Plan, error) {
+func Redo(ctx context.Context, k *Keeper, h *History, c Request) (Plan, error) {
 	o := h.lastUndo()
 	if o == nil {
-		return Plan{}, ErrNothingUndone
+		return Plan{}, ErrNothingToRedo
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	defer k.release()
-	p := &work{k: k, force: c.Force, plan: Plan{Turn: o.turn.Turn, DryRun: c.DryRun}}
-	for _, ch := range o.did() {
+	defer k.releaseRepos()
+	p := &operation{keeper: k, force: c.Force, plan: Plan{Turn: o.turn.Turn, DryRun: c.DryRun}}
+	for _, ch := range o.effectiveChanges() {
 		expected := ch.After
-		if err := p.consider(ctx, wish{to: ch.Before, expected: &expected}); err != nil {
+		if err := p.addGoal(ctx, fileGoal{target: ch.Before, expected: &expected}); err != nil {
 			return Plan{Turn: o.turn.Turn}, fmt.Errorf("plan redo: %w", err)
 		}
 	}
-	return p.carryOut(ctx, redoTool, c, request{Turn: o.turn.ID, Force: c.Force, Of: o.seq})
+	return p.execute(ctx, redoTool, c, request{Turn: o.turn.ID, Force: c.Force, Reverts: o.seq})
 }
 
 // Goal is a file's state to restore. Known is its current state according to the record: a file with
 // another state was changed by someone else and stays, unless [Call.Force] is set. If Known is nil, any
 // state may be replaced.
 type Goal struct {
-	To    event.FileState
-	Known *event.FileState
+	To       event.FileState
+	Expected *event.FileState
 }
 
 // Restore gives files the states in goals. It is recorded as a call, so [Undo] can revert it. It ignores
 // the fields All, Turns, Only and Others of c.
-func Restore(ctx context.Context, k *Keeper, c Call, goals []Goal) (Plan, error) {
+func Restore(ctx context.Context, k *Keeper, c Request, goals []Goal) (Plan, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	defer k.release()
-	p := &work{k: k, force: c.Force, plan: Plan{DryRun: c.DryRun}}
+	defer k.releaseRepos()
+	p := &operation{keeper: k, force: c.Force, plan: Plan{DryRun: c.DryRun}}
 	for _, g := range goals {
-		w := wish{to: g.To, expected: g.Known}
-		if g.Known == nil {
+		w := fileGoal{target: g.To, expected: g.Expected}
+		if g.Expected == nil {
 			now, err := k.Current(g.To.Path)
 			if err != nil {
 				return p.plan, fmt.Errorf("plan restore: %w", err)
 			}
 			w.expected = &now
 		}
-		if err := p.consider(ctx, w); err != nil {
+		if err := p.addGoal(ctx, w); err != nil {
 			return p.plan, fmt.Errorf("plan restore: %w", err)
 		}
 	}
-	p.leaveOccupied()
-	return p.carryOut(ctx, restoreTool, c, request{})
+	p.keepOccupied()
+	return p.execute(ctx, restoreTool, c, request{})
 }
 
-func (h *History) lastUndo() *op {
+func (h *History) lastUndo() *undoOp {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.resolveCutOff()
-	if o := h.top(); o != nil {
+	h.settleCutOff()
+	if o := h.lastOp(); o != nil {
 		held := *o
 		return &held
 	}
 	return nil
 }
 
-// carryOut records the plan, executes it, and records the result.
-func (p *work) carryOut(ctx context.Context, tool string, c Call, in request) (Plan, error) {
+// execute records the plan, executes it, and records the result.
+func (p *operation) execute(ctx context.Context, tool string, c Request, in request) (Plan, error) {
 	p.addParents()
 	if c.DryRun {
 		for i := range p.steps {
 			p.steps[i].done = true
-			if p.made != nil {
-				p.made[p.steps[i].to.Path] = p.steps[i].to
+			if p.plannedStates != nil {
+				p.plannedStates[p.steps[i].target.Path] = p.steps[i].target
 			}
 		}
-		return p.tell(), nil
+		return p.result(), nil
 	}
-	if err := p.k.store.Commit(); err != nil {
+	if err := p.keeper.store.Commit(); err != nil {
 		return p.plan, err
 	}
-	began := p.k.now()
-	asked, err := p.requested(tool, c, in)
+	began := p.keeper.now()
+	asked, err := p.newRequestEvent(tool, c, in)
 	if err != nil {
 		return p.plan, err
 	}
@@ -217,95 +217,95 @@ func (p *work) carryOut(ctx context.Context, tool string, c Call, in request) (P
 	slices.SortStableFunc(p.steps, func(a, b step) int { return cmp.Compare(depth(a), depth(b)) })
 	up := slices.Backward(p.steps)
 	for i := range p.steps {
-		p.steps[i].done = p.steps[i].already
+		p.steps[i].done = p.steps[i].isCurrent
 		s := &p.steps[i]
-		if s.pending() && kindOf(s.now) == isDir && s.now.Mode&ownerAll != ownerAll {
-			_ = p.k.ws.Chmod(s.now.Path, fs.FileMode(s.now.Mode|ownerAll)) // a failure shows in the step that needs it
+		if s.isPending() && kindOf(s.current) == kindDir && s.current.Mode&ownerAll != ownerAll {
+			_ = p.keeper.ws.Chmod(s.current.Path, fs.FileMode(s.current.Mode|ownerAll)) // a failure shows in the step that needs it
 		}
 	}
 	for i := range up {
-		p.clear(ctx, &p.steps[i])
+		p.clearPath(ctx, &p.steps[i])
 	}
 	for i := range p.steps {
 		s := &p.steps[i]
-		if !s.pending() || kindOf(s.to) != isDir || kindOf(s.now) == isDir || !p.ready(ctx, s) {
+		if !s.isPending() || kindOf(s.target) != kindDir || kindOf(s.current) == kindDir || !p.isReady(ctx, s) {
 			continue
 		}
-		if err := p.k.ws.Mkdir(s.to.Path, fs.FileMode(s.to.Mode|ownerAll)); err != nil {
-			p.fail(s, err)
+		if err := p.keeper.ws.Mkdir(s.target.Path, fs.FileMode(s.target.Mode|ownerAll)); err != nil {
+			p.recordFailure(s, err)
 		}
 	}
 	for i := range p.steps {
-		p.putBack(ctx, &p.steps[i])
+		p.restoreFile(ctx, &p.steps[i])
 	}
 	for i := range up {
 		s := &p.steps[i]
-		if !s.pending() || kindOf(s.to) != isDir {
+		if !s.isPending() || kindOf(s.target) != kindDir {
 			continue
 		}
-		if err := p.k.ws.Chmod(s.to.Path, fs.FileMode(s.to.Mode)); err != nil {
-			p.fail(s, err)
+		if err := p.keeper.ws.Chmod(s.target.Path, fs.FileMode(s.target.Mode)); err != nil {
+			p.recordFailure(s, err)
 		} else {
 			s.done = true
 		}
 	}
-	plan := p.tell()
+	plan := p.result()
 	done := event.ToolCallCompleted{
-		CallID: asked.CallID, Tool: asked.Tool, Author: user, TaskID: asked.TaskID, IsError: len(plan.Failed) > 0,
+		CallID: asked.CallID, Tool: asked.Tool, Author: userAuthor, TaskID: asked.TaskID, IsError: len(plan.Failed) > 0,
 	}
 	for _, s := range p.steps {
-		if s.done && s.now != s.to {
-			done.Changes = append(done.Changes, event.FileChange{Before: s.now, After: s.to})
+		if s.done && s.current != s.target {
+			done.Changes = append(done.Changes, event.FileChange{Before: s.current, After: s.target})
 		}
 	}
 	done.Output, _ = json.Marshal(struct {
 		OK bool `json:"ok"`
 		Plan
 	}{len(plan.Failed) == 0, plan}) // only strings, so it cannot fail
-	done.Timestamp = p.k.now().UnixMilli()
-	done.DurationMs = p.k.now().Sub(began).Milliseconds()
+	done.Timestamp = p.keeper.now().UnixMilli()
+	done.DurationMs = p.keeper.now().Sub(began).Milliseconds()
 	if err := c.Emit(context.WithoutCancel(ctx), done); err != nil {
 		return plan, fmt.Errorf("record the %s: %w", tool, err)
 	}
 	return plan, ctx.Err()
 }
 
-func (p *work) requested(tool string, c Call, in request) (event.ToolCallRequested, error) {
+func (p *operation) newRequestEvent(tool string, c Request, in request) (event.ToolCallRequested, error) {
 	id := c.NewID()
 	e := event.ToolCallRequested{
-		CallID: id, Tool: tool, Author: user, TaskID: cmp.Or(in.Turn, id), Timestamp: p.k.now().UnixMilli(),
-		Verdict: event.Allowed, DecidedBy: user,
+		CallID: id, Tool: tool, Author: userAuthor, TaskID: cmp.Or(in.Turn, id), Timestamp: p.keeper.now().UnixMilli(),
+		Verdict: event.VerdictAllowed, DecidedBy: userAuthor,
 	}
 	for _, s := range p.steps {
-		in.Files = append(in.Files, target{To: s.to, Undoes: s.undoes})
-		e.Before = append(e.Before, s.now)
-		e.Effects = append(e.Effects, event.Effect{Kind: event.EffectWrite, Target: event.ShownName(s.to.Path)})
+		in.Files = append(in.Files, target{To: s.target, Undoes: s.undoes})
+		e.Before = append(e.Before, s.current)
+		e.Effects = append(e.Effects, event.Effect{Kind: event.EffectWrite, Target: event.DisplayName(s.target.Path)})
 	}
 	var err error
 	e.Input, err = json.Marshal(in)
 	return e, err
 }
 
-func (p *work) tell() Plan {
+func (p *operation) result() Plan {
 	r := p.plan
 	for _, s := range p.steps {
-		if !s.done || s.now == s.to {
+		if !s.done || s.current == s.target {
 			continue
 		}
-		name, goes := label(s.to), kindOf(s.to) == isAbsent
+		name, goes := displayPath(s.target), kindOf(s.target) == kindAbsent
 		if goes {
-			name = label(s.now)
+			name = displayPath(s.current)
 			r.Removed = append(r.Removed, name)
 		} else {
 			r.Restored = append(r.Restored, name)
 		}
-		for list, is := range map[*[]string]bool{&r.Partly: s.partly && !goes, &r.CutOff: s.cutOff && !goes, &r.Shared: s.shared} {
+		for list, is := range map[*[]string]bool{&r.PartlyRestored: s.isPartial && !goes, &r.Interrupted: s.cutOff && !goes, &r.Shared: s.shared} {
 			if is {
 				*list = append(*list, name)
 			}
 		}
-		if s.forced != "" {
-			r.Forced = append(r.Forced, Note{Path: name, Why: s.forced})
+		if s.forcedReason != "" {
+			r.Forced = append(r.Forced, Note{Path: name, Why: s.forcedReason})
 		}
 	}
 	slices.Sort(r.Restored)
@@ -313,124 +313,124 @@ func (p *work) tell() Plan {
 	return r
 }
 
-func depth(s step) int { return strings.Count(s.to.Path, "/") }
+func depth(s step) int { return strings.Count(s.target.Path, "/") }
 
-func (s *step) pending() bool { return !s.done && s.to.Path != "" }
+func (s *step) isPending() bool { return !s.done && s.target.Path != "" }
 
-func (p *work) fail(s *step, err error) {
-	p.plan.Failed = append(p.plan.Failed, Note{Path: label(s.to), Why: err.Error()})
+func (p *operation) recordFailure(s *step, err error) {
+	p.plan.Failed = append(p.plan.Failed, Note{Path: displayPath(s.target), Why: err.Error()})
 	*s = step{}
 }
 
-// skip cancels a step to protect the file.
-func (p *work) skip(s *step, why string) {
-	p.leave(*s, why)
+// skipStep cancels a step to protect the file.
+func (p *operation) skipStep(s *step, why string) {
+	p.keepFile(*s, why)
 	*s = step{}
 }
 
-// ready reports whether a step can run now: nobody may have changed the file since planning.
-func (p *work) ready(ctx context.Context, s *step) bool {
+// isReady reports whether a step can run now: nobody may have changed the file since planning.
+func (p *operation) isReady(ctx context.Context, s *step) bool {
 	if err := ctx.Err(); err != nil {
-		p.fail(s, err)
+		p.recordFailure(s, err)
 		return false
 	}
-	now, err := p.k.Current(s.now.Path)
+	now, err := p.keeper.Current(s.current.Path)
 	if err != nil {
-		p.fail(s, err)
+		p.recordFailure(s, err)
 		return false
 	}
-	if !p.force && !p.k.same(ctx, now, s.expected()) {
-		p.skip(s, changedSince)
+	if !p.force && !p.keeper.isSame(ctx, now, s.expectedState()) {
+		p.skipStep(s, changedReason)
 		return false
 	}
 	return true
 }
 
-const changedSince = "changed since then"
+const changedReason = "changed since then"
 
-// expected returns the state that must be at the step's path now.
-func (s *step) expected() event.FileState {
-	if s.cleared {
+// expectedState returns the state that must be at the step's path now.
+func (s *step) expectedState() event.FileState {
+	if s.isCleared {
 		return event.FileState{}
 	}
-	return s.now
+	return s.current
 }
 
-// accept allows replacing only the state that was planned for.
-func (p *work) accept(ctx context.Context, s *step) workspace.Accept {
+// acceptPlanned allows replacing only the state that was planned for.
+func (p *operation) acceptPlanned(ctx context.Context, s *step) workspace.Accept {
 	if p.force {
 		return nil
 	}
-	rel, expected := s.now.Path, s.expected()
-	return func(f workspace.Found) error {
-		now, err := p.k.stateOf(rel, f)
-		if err == nil && !p.k.same(ctx, now, expected) {
+	rel, expected := s.current.Path, s.expectedState()
+	return func(f workspace.Existing) error {
+		now, err := p.keeper.foundState(rel, f)
+		if err == nil && !p.keeper.isSame(ctx, now, expected) {
 			err = workspace.ErrChanged
 		}
 		return err
 	}
 }
 
-func (p *work) gaveUp(s *step, err error) {
+func (p *operation) recordGiveUp(s *step, err error) {
 	switch {
-	case errors.Is(err, workspace.ErrAside):
-		p.fail(s, err)
+	case errors.Is(err, workspace.ErrNotRestored):
+		p.recordFailure(s, err)
 	case errors.Is(err, workspace.ErrChanged):
-		p.skip(s, changedSince)
+		p.skipStep(s, changedReason)
 	case errors.Is(err, workspace.ErrBusy):
-		p.skip(s, workspace.ErrBusy.Error())
+		p.skipStep(s, workspace.ErrBusy.Error())
 	default:
-		p.fail(s, err)
+		p.recordFailure(s, err)
 	}
 }
 
 const ownerAll = 0o700
 
-// clear removes what blocks the path, or was created by the turn.
-func (p *work) clear(ctx context.Context, s *step) {
-	if !s.pending() || kindOf(s.now) == isAbsent {
+// clearPath removes what blocks the path, or was created by the turn.
+func (p *operation) clearPath(ctx context.Context, s *step) {
+	if !s.isPending() || kindOf(s.current) == kindAbsent {
 		return
 	}
-	from, to := kindOf(s.now), kindOf(s.to)
-	if to != isAbsent && from != isDir && to != isDir || from == isDir && to == isDir {
+	from, to := kindOf(s.current), kindOf(s.target)
+	if to != kindAbsent && from != kindDir && to != kindDir || from == kindDir && to == kindDir {
 		return // replaced later in one step
 	}
 	var accept workspace.Accept
-	if from != isDir {
-		if !p.ready(ctx, s) {
+	if from != kindDir {
+		if !p.isReady(ctx, s) {
 			return
 		}
-		accept = p.accept(ctx, s)
+		accept = p.acceptPlanned(ctx, s)
 	}
-	err := p.k.ws.Remove(s.now.Path, accept)
+	err := p.keeper.ws.Remove(s.current.Path, accept)
 	switch {
-	case from == isDir && (errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.EEXIST)):
-		_ = p.k.ws.Chmod(s.now.Path, fs.FileMode(s.now.Mode))
-		p.skip(s, HoldsOthers)
-	case err != nil && !missing(err):
-		p.gaveUp(s, err)
+	case from == kindDir && (errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.EEXIST)):
+		_ = p.keeper.ws.Chmod(s.current.Path, fs.FileMode(s.current.Mode))
+		p.skipStep(s, ReasonOthersFiles)
+	case err != nil && !isMissing(err):
+		p.recordGiveUp(s, err)
 	default:
-		s.done, s.cleared = to == isAbsent, true
+		s.done, s.isCleared = to == kindAbsent, true
 	}
 }
 
-// putBack restores the content and mode of a file, or the target of a link.
-func (p *work) putBack(ctx context.Context, s *step) {
-	if !s.pending() || kindOf(s.to) != isFile && kindOf(s.to) != isLink {
+// restoreFile restores the content and mode of a file, or the target of a link.
+func (p *operation) restoreFile(ctx context.Context, s *step) {
+	if !s.isPending() || kindOf(s.target) != kindFile && kindOf(s.target) != kindLink {
 		return
 	}
-	if !p.ready(ctx, s) {
+	if !p.isReady(ctx, s) {
 		return
 	}
-	if err := p.k.bringBack(ctx, s.to, p.accept(ctx, s)); err != nil {
-		p.gaveUp(s, err)
+	if err := p.keeper.restoreContent(ctx, s.target, p.acceptPlanned(ctx, s)); err != nil {
+		p.recordGiveUp(s, err)
 		return
 	}
 	s.done = true
 }
 
-func (k *Keeper) bringBack(ctx context.Context, to event.FileState, accept workspace.Accept) error {
-	if kindOf(to) == isLink {
+func (k *Keeper) restoreContent(ctx context.Context, to event.FileState, accept workspace.Accept) error {
+	if kindOf(to) == kindLink {
 		return k.ws.RestoreLink(to.Path, to.Link, accept)
 	}
 	content, err := k.content(ctx, to)

@@ -25,50 +25,50 @@ import (
 	"coder/internal/record/undo/blob"
 )
 
-// StateOf returns the repository's state, given the small ignored files. committed returns the objects
+// RepoStateFunc returns the repository's state, given the small ignored files. committed returns the objects
 // that HEAD has.
-type StateOf func(ignored []event.FileState, committed func() map[string]bool) ([]byte, error)
+type RepoStateFunc func(ignored []event.FileState, committed func() map[string]bool) ([]byte, error)
 
-// gathering collects contents for a start; it is safe for concurrent use.
-type gathering struct {
-	ahead   bool // no caller waits for the start yet
-	looked  bool // it has the contents from a look ahead
-	follows bool // watch for changes from now on
+// gatherer collects contents for a start; it is safe for concurrent use.
+type gatherer struct {
+	isAhead        bool // no caller waits for the start yet
+	hasLooked      bool // it has the contents from a look ahead
+	watchesChanges bool // watch for changes from now on
 
-	kept []*blob.Store // undo's stores, which may have the same contents
+	stores []*blob.Store // undo's stores, which may have the same contents
 
 	mu       sync.Mutex
 	contents map[string][]byte // by their hash
 }
 
-// gather starts a collection. Watching for changes costs little while a session runs, but delays its end
+// newGatherer starts a collection. Watching for changes costs little while a session runs, but delays its end
 // by some 10 ms in the kernel. So the first call that may write starts the watch, unless there are so
 // many files that a second scan would take longer.
-func (k *Keeper) gather() *gathering {
+func (k *Keeper) newGatherer() *gatherer {
 	size := int64(0)
 	for _, r := range k.repos {
 		if info, err := os.Lstat(filepath.Join(r.git, "index")); err == nil {
 			size += info.Size()
 		}
 	}
-	return &gathering{follows: size > followIndex, kept: k.store.made(), contents: make(map[string][]byte)}
+	return &gatherer{watchesChanges: size > minWatchIndex, stores: k.store.existingParts(), contents: make(map[string][]byte)}
 }
 
-// followIndex is the size of an index with some 1,200 files.
-const followIndex = 128 << 10
+// minWatchIndex is the size of an index with some 1,200 files.
+const minWatchIndex = 128 << 10
 
 // has reports whether a content was gathered.
-func (g *gathering) has(hash string) bool {
+func (g *gatherer) has(hash string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	_, ok := g.contents[hash]
 	return ok
 }
 
-// put hashes a content, and reports whether undo already has it.
-func (g *gathering) put(content io.ReadSeeker) (hash string, lasts bool, err error) {
+// addContent hashes a content, and reports whether undo already has it.
+func (g *gatherer) addContent(content io.ReadSeeker) (hash string, lasts bool, err error) {
 	hash, err = blob.Digest(content)
-	if err != nil || slices.ContainsFunc(g.kept, func(s *blob.Store) bool { return s.Has(hash) }) {
+	if err != nil || slices.ContainsFunc(g.stores, func(s *blob.Store) bool { return s.Has(hash) }) {
 		return hash, true, err
 	}
 	if _, err = content.Seek(0, io.SeekStart); err != nil {
@@ -81,52 +81,52 @@ func (g *gathering) put(content io.ReadSeeker) (hash string, lasts bool, err err
 	return hash, false, err
 }
 
-// Look scans all files before [Keeper.Start], and keeps in memory what Start will save. If many files
+// ScanAhead scans all files before [Keeper.SaveStart], and keeps in memory what Start will save. If many files
 // must be read, it leaves that to Start.
-func (k *Keeper) Look(ctx context.Context) {
+func (k *Keeper) ScanAhead(ctx context.Context) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	defer k.release()
-	k.recall()
-	k.light = k.gather()
-	k.light.ahead = true
+	defer k.releaseRepos()
+	k.loadLastTree()
+	k.gatherer = k.newGatherer()
+	k.gatherer.isAhead = true
 	if _, err := k.scan(ctx); err != nil {
 		k.tree = nil // Start reports the error
 	} else {
-		k.looked = k.light
+		k.aheadContents = k.gatherer
 	}
-	k.light = nil
+	k.gatherer = nil
 }
 
-// Start saves a session's initial state under a name from [StartName]: the state of all files, and the
+// SaveStart saves a session's initial state under a name from [StartName]: the state of all files, and the
 // repository's from state. It may contain secrets. If last is set, it survives a crash of the machine.
 //
 // Undo does not rely on a start: content to undo later is saved again before the first call that may
 // overwrite it. Only if many files must be read are they saved for undo immediately, since reading them
 // twice would cost more.
-func (k *Keeper) Start(ctx context.Context, name string, last bool, state StateOf) error {
+func (k *Keeper) SaveStart(ctx context.Context, name string, last bool, state RepoStateFunc) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	defer k.release()
+	defer k.releaseRepos()
 	if k.store.starts == nil {
 		return errNoPrivate
 	}
-	k.recall()
-	g := cmp.Or(k.looked, k.gather())
-	g.ahead, g.looked, g.follows, k.looked = false, g == k.looked, g.follows || last, nil
-	k.light = g
-	defer func() { k.light = nil }()
+	k.loadLastTree()
+	g := cmp.Or(k.aheadContents, k.newGatherer())
+	g.isAhead, g.hasLooked, g.watchesChanges, k.aheadContents = false, g == k.aheadContents, g.watchesChanges || last, nil
+	k.gatherer = g
+	defer func() { k.gatherer = nil }()
 	t, err := k.scan(ctx)
 	if err == nil {
-		err = k.fault
+		err = k.storeErr
 	}
 	if err != nil {
 		return err
 	}
-	s := &start{contents: g.contents}
+	s := &sessionStart{contents: g.contents}
 	switch {
-	case k.light == nil:
-		if s.base, err = k.keepTree(ctx); err == nil {
+	case k.gatherer == nil:
+		if s.base, err = k.ensureTree(ctx); err == nil {
 			err = k.commit()
 		}
 	default:
@@ -135,8 +135,8 @@ func (k *Keeper) Start(ctx context.Context, name string, last bool, state StateO
 	if err != nil {
 		return err
 	}
-	k.light = g
-	if s.state, err = state(k.saveIgnored(ctx), func() map[string]bool { return k.committed(ctx) }); err == nil {
+	k.gatherer = g
+	if s.state, err = state(k.saveIgnored(ctx), func() map[string]bool { return k.committedObjects(ctx) }); err == nil {
 		if s.base == "" {
 			s.tree = k.encodeStart(t, gitstate.Index(s.state))
 		}
@@ -150,10 +150,10 @@ func (k *Keeper) Start(ctx context.Context, name string, last bool, state StateO
 
 // Limits on the ignored files to save: build results and downloads are left out.
 const (
-	maxIgnored      = 500
-	maxIgnoredFile  = 64 << 10
-	maxIgnoredBytes = 4 << 20
-	maxIgnoredIn    = 50 // files of an entirely ignored folder; larger ones are skipped
+	maxIgnored          = 500
+	maxIgnoredFile      = 64 << 10
+	maxIgnoredBytes     = 4 << 20
+	maxIgnoredPerFolder = 50 // files of an entirely ignored folder; larger ones are skipped
 )
 
 // saveIgnored saves small ignored files, except those that may hold secrets.
@@ -169,11 +169,11 @@ func (k *Keeper) saveIgnored(ctx context.Context) (list []event.FileState) {
 			if e.Err == nil && !e.IsDir() {
 				in = append(in, e.Path)
 			}
-			if len(in) > maxIgnoredIn {
+			if len(in) > maxIgnoredPerFolder {
 				break
 			}
 		}
-		if len(in) > maxIgnoredIn {
+		if len(in) > maxIgnoredPerFolder {
 			continue
 		}
 		if len(in) == 0 {
@@ -181,10 +181,10 @@ func (k *Keeper) saveIgnored(ctx context.Context) (list []event.FileState) {
 		}
 		for _, file := range in {
 			info, err := k.ws.Lstat(file)
-			if err != nil || !info.Mode().IsRegular() || info.Size() > maxIgnoredFile || size+info.Size() > maxIgnoredBytes || len(list) == maxIgnored || secret.Is(file) {
+			if err != nil || !info.Mode().IsRegular() || info.Size() > maxIgnoredFile || size+info.Size() > maxIgnoredBytes || len(list) == maxIgnored || secret.IsSecretFile(file) {
 				continue
 			}
-			if s, err := k.save(file); err == nil && s.Hash != "" && !s.Lost {
+			if s, err := k.saveFile(file); err == nil && s.Hash != "" && !s.ContentLost {
 				list, size = append(list, s), size+info.Size()
 			}
 		}
@@ -192,10 +192,10 @@ func (k *Keeper) saveIgnored(ctx context.Context) (list []event.FileState) {
 	return list
 }
 
-// State returns the saved state of a repository.
-func (k *Keeper) State(name string) ([]byte, error) {
+// LoadState returns the saved state of a repository.
+func (k *Keeper) LoadState(name string) ([]byte, error) {
 	if isStart(name) {
-		s, err := k.store.start(name)
+		s, err := k.store.loadStart(name)
 		if err != nil {
 			return nil, err
 		}
@@ -217,9 +217,9 @@ func StartName(id string) string { return startPrefix + id }
 
 func isStart(name string) bool { return strings.HasPrefix(name, startPrefix) }
 
-// start is the saved initial state of a session: one text with the state of all files (or undo's name
+// sessionStart is the saved initial state of a session: one text with the state of all files (or undo's name
 // for it), the state of the repository, and contents that neither undo nor git has.
-type start struct {
+type sessionStart struct {
 	base     string
 	tree     []byte
 	state    []byte
@@ -229,7 +229,7 @@ type start struct {
 // startMagic begins the text of a start. The parts follow, each with its length.
 const startMagic = "coder start 1\n"
 
-func (s *start) encode() []byte {
+func (s *sessionStart) encode() []byte {
 	size := len(s.tree) + len(s.state)
 	for _, text := range s.contents {
 		size += len(text) + binary.MaxVarintLen64
@@ -244,15 +244,15 @@ func (s *start) encode() []byte {
 	return b
 }
 
-func decodeStart(text []byte) (*start, error) {
+func decodeStart(text []byte) (*sessionStart, error) {
 	p := treeParser{rest: text}
-	if string(p.take(uint64(len(startMagic)))) != startMagic {
+	if string(p.readBytes(uint64(len(startMagic)))) != startMagic {
 		return nil, errTree
 	}
-	s := &start{base: p.string(), contents: make(map[string][]byte)}
-	s.tree, s.state = p.take(p.uvarint()), p.take(p.uvarint())
+	s := &sessionStart{base: p.readString(), contents: make(map[string][]byte)}
+	s.tree, s.state = p.readBytes(p.readUvarint()), p.readBytes(p.readUvarint())
 	for p.err == nil && len(p.rest) > 0 {
-		content := p.take(p.uvarint())
+		content := p.readBytes(p.readUvarint())
 		sum := sha256.Sum256(content)
 		s.contents[hex.EncodeToString(sum[:])] = content
 	}
@@ -262,7 +262,7 @@ func decodeStart(text []byte) (*start, error) {
 // startFile returns the file of a start.
 func startFile(name string) (string, error) {
 	id := strings.TrimPrefix(name, startPrefix)
-	if id == "" || len(id) > maxStartID || strings.ContainsFunc(id, func(r rune) bool { return !isPlain(r) }) {
+	if id == "" || len(id) > maxStartID || strings.ContainsFunc(id, func(r rune) bool { return !isPlainRune(r) }) {
 		return "", fs.ErrNotExist
 	}
 	return id + ".start", nil
@@ -270,11 +270,11 @@ func startFile(name string) (string, error) {
 
 const maxStartID = 100
 
-func isPlain(r rune) bool {
+func isPlainRune(r rune) bool {
 	return r == '_' || r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
 }
 
-func (s *Store) saveStart(name string, saved *start, last bool) error {
+func (s *Store) saveStart(name string, saved *sessionStart, last bool) error {
 	file, err := startFile(name)
 	if err != nil {
 		return err
@@ -282,15 +282,15 @@ func (s *Store) saveStart(name string, saved *start, last bool) error {
 	return s.starts.Save(file, saved.encode(), last)
 }
 
-// start reads a start and caches it for its contents.
-func (s *Store) start(name string) (*start, error) {
+// loadStart reads a start and caches it for its contents.
+func (s *Store) loadStart(name string) (*sessionStart, error) {
 	file, err := startFile(name)
 	if err != nil || s.starts == nil {
 		return nil, fs.ErrNotExist
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known := s.read[name]; known != nil {
+	if known := s.startCache[name]; known != nil {
 		return known, nil
 	}
 	text, err := s.starts.Read(file, maxTreeBlob)
@@ -301,21 +301,21 @@ func (s *Store) start(name string) (*start, error) {
 	if err != nil {
 		return nil, errors.Join(ErrDamaged, err)
 	}
-	if s.read == nil {
-		s.read = make(map[string]*start)
+	if s.startCache == nil {
+		s.startCache = make(map[string]*sessionStart)
 	}
-	s.read[name] = saved
+	s.startCache[name] = saved
 	return saved, nil
 }
 
 // ErrDamaged reports data that differs from what was saved.
 var ErrDamaged = blob.ErrDamaged
 
-// inStarts searches the loaded starts for a content.
-func (s *Store) inStarts(hash string) ([]byte, bool) {
+// findInStarts searches the loaded starts for a content.
+func (s *Store) findInStarts(hash string) ([]byte, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, saved := range s.read {
+	for _, saved := range s.startCache {
 		if text, ok := saved.contents[hash]; ok {
 			return text, true
 		}

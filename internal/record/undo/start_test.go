@@ -18,7 +18,7 @@ func (w *world) start(last bool) (name string) {
 	w.t.Helper()
 	w.ids++
 	name = undo.StartName(fmt.Sprint("s", w.ids))
-	if err := w.keeper.Start(w.ctx, name, last, stateText); err != nil {
+	if err := w.keeper.SaveStart(w.ctx, name, last, stateText); err != nil {
 		w.t.Fatal(err)
 	}
 	return name
@@ -72,7 +72,7 @@ func TestStartOfASessionThatReads(t *testing.T) {
 			t.Errorf("%s held %q, %v", f.Path, text, err)
 		}
 	}
-	if text, err := w.keeper.State(name); string(text) != "state" || err != nil {
+	if text, err := w.keeper.LoadState(name); string(text) != "state" || err != nil {
 		t.Errorf("State = %q, %v", text, err)
 	}
 }
@@ -83,7 +83,7 @@ func TestStartOfASessionThatReadsAndThenWrites(t *testing.T) {
 	w.put("a", "a0")
 	w.put("d/b", "b0")
 	start := w.tree()
-	w.keeper.Look(w.ctx)
+	w.keeper.ScanAhead(w.ctx)
 	w.start(false)
 	w.shell("t", func() { w.put("a", "a1"); w.remove("d") })
 	w.must(os.RemoveAll(filepath.Join(w.so.Private, "starts")))
@@ -98,7 +98,7 @@ func TestStartAfterALook(t *testing.T) {
 	w := newWorld(t)
 	w.put("a", "a0")
 	w.put("d/b", "b0")
-	w.keeper.Look(w.ctx)
+	w.keeper.ScanAhead(w.ctx)
 	w.put("d/c", "c0")
 	w.put("a", "a1")
 	for range 2 {
@@ -121,7 +121,7 @@ func TestStartWithManyFilesAfterALook(t *testing.T) {
 	w := newWorld(t)
 	w.put("a", "a0")
 	w.put("d/b", "b0")
-	w.keeper.Look(w.ctx)
+	w.keeper.ScanAhead(w.ctx)
 	for i := range 300 {
 		w.put(fmt.Sprint("e/f", i), fmt.Sprint(i))
 	}
@@ -152,7 +152,7 @@ func TestASessionThatReadsDoesNotFollowChanges(t *testing.T) {
 	w := newWorld(t)
 	w.put("a", "a0")
 	before := follows()
-	w.keeper.Look(w.ctx)
+	w.keeper.ScanAhead(w.ctx)
 	w.start(false)
 	if n := follows(); n != before {
 		t.Errorf("%d were %d before", n, before)
@@ -191,7 +191,7 @@ func TestStartWithManyFiles(t *testing.T) {
 func TestManyFilesAreAnnounced(t *testing.T) {
 	w := newWorld(t)
 	told := 0
-	w.o.Many = func() { told++ }
+	w.o.OnManyFiles = func() { told++ }
 	w.restart()
 	w.put("a", "a0")
 	w.shell("t", func() { w.put("a", "a1") })
@@ -228,7 +228,7 @@ func TestStartTellsWhatIsCommitted(t *testing.T) {
 	w.git("add", "-A")
 	a, b := strings.TrimSpace(w.git("rev-parse", ":a")), strings.TrimSpace(w.git("rev-parse", ":b"))
 	for range 2 { // at first the state of the files is compared with HEAD, then with that of before
-		w.must(w.keeper.Start(w.ctx, undo.StartName("s"), false, func(_ []event.FileState, committed func() map[string]bool) ([]byte, error) {
+		w.must(w.keeper.SaveStart(w.ctx, undo.StartName("s"), false, func(_ []event.FileState, committed func() map[string]bool) ([]byte, error) {
 			if has := committed(); !has[a] || has[b] {
 				t.Errorf("committed are %v, not %s alone", has, a)
 			}

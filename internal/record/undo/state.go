@@ -33,49 +33,51 @@ const (
 type kind uint8
 
 const (
-	isAbsent kind = iota
-	isFile
-	isDir
-	isLink
-	isLost // its content is unknown
+	kindAbsent kind = iota
+	kindFile
+	kindDir
+	kindLink
+	kindLost // its content is unknown
 )
 
 func kindOf(s event.FileState) kind {
 	switch {
-	case s.Lost:
-		return isLost
+	case s.ContentLost:
+		return kindLost
 	case s.Hash == "":
-		return isAbsent
+		return kindAbsent
 	case s.Hash == dirHash:
-		return isDir
+		return kindDir
 	case s.Hash == linkHash:
-		return isLink
+		return kindLink
 	}
-	return isFile
+	return kindFile
 }
 
-// save describes the file at rel and saves its content.
-func (k *Keeper) save(rel string) (event.FileState, error) { return k.describe(rel, k.put) }
+// saveFile describes the file at rel and saves its content.
+func (k *Keeper) saveFile(rel string) (event.FileState, error) {
+	return k.describeFile(rel, k.saveContent)
+}
 
 // Current describes what stands at rel and keeps nothing.
 func (k *Keeper) Current(rel string) (event.FileState, error) {
-	return k.describe(rel, func(_ string, content io.ReadSeeker) (string, error) { return blob.Digest(content) })
+	return k.describeFile(rel, func(_ string, content io.ReadSeeker) (string, error) { return blob.Digest(content) })
 }
 
-// describe describes the file at rel; name converts its content into a hash. Whatever cannot be read is
+// describeFile describes the file at rel; name converts its content into a hash. Whatever cannot be read is
 // lost; only a failing store is an error. It does not follow links.
-func (k *Keeper) describe(rel string, name func(string, io.ReadSeeker) (string, error)) (event.FileState, error) {
+func (k *Keeper) describeFile(rel string, name func(string, io.ReadSeeker) (string, error)) (event.FileState, error) {
 	s := event.FileState{Path: rel}
 	if _, err := k.ws.Resolve(rel); err != nil {
-		s.Lost = true
+		s.ContentLost = true
 		return s, nil
 	}
-	if k.ws.Direct(rel) != nil {
+	if k.ws.CheckNoLinks(rel) != nil {
 		return s, nil
 	}
 	info, err := k.ws.Lstat(rel)
 	if err != nil {
-		s.Lost = !missing(err)
+		s.ContentLost = !isMissing(err)
 		return s, nil
 	}
 	switch mode := info.Mode(); {
@@ -84,9 +86,9 @@ func (k *Keeper) describe(rel string, name func(string, io.ReadSeeker) (string, 
 	case mode&fs.ModeSymlink != 0:
 		s.Hash = linkHash
 		s.Link, err = k.ws.Readlink(rel)
-		s.Lost = err != nil
+		s.ContentLost = err != nil
 	case !mode.IsRegular() || info.Size() > k.o.MaxFile:
-		s.Mode, s.Size, s.Lost = uint32(mode.Perm()), info.Size(), true
+		s.Mode, s.Size, s.ContentLost = uint32(mode.Perm()), info.Size(), true
 	default:
 		s.Mode, s.Size = uint32(mode.Perm()), info.Size()
 		return s, k.describeContent(&s, name)
@@ -94,8 +96,8 @@ func (k *Keeper) describe(rel string, name func(string, io.ReadSeeker) (string, 
 	return s, nil
 }
 
-// stateOf describes a file found at rel, like look.
-func (k *Keeper) stateOf(rel string, f workspace.Found) (event.FileState, error) {
+// foundState describes a file found at rel, like look.
+func (k *Keeper) foundState(rel string, f workspace.Existing) (event.FileState, error) {
 	s := event.FileState{Path: rel}
 	if f.Info == nil {
 		return s, nil
@@ -106,7 +108,7 @@ func (k *Keeper) stateOf(rel string, f workspace.Found) (event.FileState, error)
 	case mode&fs.ModeSymlink != 0:
 		s.Hash, s.Link = linkHash, f.Link
 	case f.Content == nil || f.Info.Size() > k.o.MaxFile:
-		s.Mode, s.Size, s.Lost = uint32(mode.Perm()), f.Info.Size(), true
+		s.Mode, s.Size, s.ContentLost = uint32(mode.Perm()), f.Info.Size(), true
 	default:
 		var err error
 		s.Mode, s.Size = uint32(mode.Perm()), f.Info.Size()
@@ -125,11 +127,11 @@ func (k *Keeper) describeContent(s *event.FileState, name func(string, io.ReadSe
 	})
 	switch {
 	case errors.Is(err, blob.ErrFull), errors.Is(err, errNoPrivate):
-		s.Hash, s.Lost = "", true
+		s.Hash, s.ContentLost = "", true
 		k.warn(fmt.Sprintf("%v: content overwritten now cannot be restored", err))
 		return nil
 	case errors.Is(err, errUnreadable):
-		s.Lost = true
+		s.ContentLost = true
 		return nil
 	}
 	return err
@@ -138,10 +140,10 @@ func (k *Keeper) describeContent(s *event.FileState, name func(string, io.ReadSe
 // errUnreadable reports a file that cannot be read.
 var errUnreadable = errors.New("cannot be read")
 
-// small is the size up to which a file is read in one piece.
-const small = 1 << 20
+// smallFile is the size up to which a file is read in one piece.
+const smallFile = 1 << 20
 
-var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+var bufferPool = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // withContent calls do with the content of the file at rel. A small file is loaded first, so that do may
 // read it repeatedly at no cost.
@@ -151,25 +153,25 @@ func (k *Keeper) withContent(rel string, do func(content io.ReadSeeker, size int
 		return errors.Join(errUnreadable, err)
 	}
 	defer f.Close()
-	if info.Size() > small {
-		return do(readable{f}, info.Size())
+	if info.Size() > smallFile {
+		return do(fileReader{f}, info.Size())
 	}
-	b := buffers.Get().(*bytes.Buffer)
-	defer buffers.Put(b)
+	b := bufferPool.Get().(*bytes.Buffer)
+	defer bufferPool.Put(b)
 	b.Reset()
 	b.Grow(int(info.Size()) + bytes.MinRead)
-	if n, err := b.ReadFrom(io.LimitReader(f, small+1)); err != nil {
+	if n, err := b.ReadFrom(io.LimitReader(f, smallFile+1)); err != nil {
 		return errors.Join(errUnreadable, err)
-	} else if n > small { // it grew meanwhile
-		return do(readable{f}, n)
+	} else if n > smallFile { // it grew meanwhile
+		return do(fileReader{f}, n)
 	}
 	return do(bytes.NewReader(b.Bytes()), int64(b.Len()))
 }
 
-// readable marks read errors as the file's, not the store's.
-type readable struct{ io.ReadSeeker }
+// fileReader marks read errors as the file's, not the store's.
+type fileReader struct{ io.ReadSeeker }
 
-func (r readable) Read(p []byte) (int, error) {
+func (r fileReader) Read(p []byte) (int, error) {
 	n, err := r.ReadSeeker.Read(p)
 	if err != nil && err != io.EOF {
 		err = errors.Join(errUnreadable, err)
@@ -177,40 +179,40 @@ func (r readable) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// reading determines hashes of contents; it is safe for concurrent use.
-type reading struct {
-	k       *Keeper
-	clock   workspace.FileTime // before the first read
-	tracked map[string]string  // path → git object
-	pinned  func() func(string) bool
-	full    atomic.Bool
+// contentHasher determines hashes of contents; it is safe for concurrent use.
+type contentHasher struct {
+	keeper    *Keeper
+	startTime workspace.FileTime // before the first read
+	tracked   map[string]string  // path → git object
+	pinned    func() func(string) bool
+	isFull    atomic.Bool
 }
 
-// name reads a file, finds or saves its content, and sets its hash. A file that cannot be read or saved
+// hashFile reads a file, finds or saves its content, and sets its hash. A file that cannot be read or saved
 // is lost; the error says why if that is unexpected.
-func (r *reading) name(f find) error {
-	if f.fresh(r.clock) {
-		f.mark(nodeFresh)
+func (r *contentHasher) hashFile(f pendingFile) error {
+	if f.isFresh(r.startTime) {
+		f.addFlag(nodeFresh)
 	}
-	err := r.k.withContent(f.path(), func(content io.ReadSeeker, size int64) error {
-		hash, err := r.nameContent(f, content, size)
-		f.call(hash)
+	err := r.keeper.withContent(f.path(), func(content io.ReadSeeker, size int64) error {
+		hash, err := r.hashContent(f, content, size)
+		f.assignHash(hash)
 		return err
 	})
 	if err == nil {
 		return nil
 	}
-	f.lose()
-	f.mark(nodeFresh) // perhaps next time
+	f.markLost()
+	f.addFlag(nodeFresh) // perhaps next time
 	if errors.Is(err, errUnreadable) || errors.Is(err, errNoPrivate) {
 		return nil
 	}
 	return err
 }
 
-// nameContent prefers git's name for the content, current or from the last scan. Once the store is full,
+// hashContent prefers git's name for the content, current or from the last scan. Once the store is full,
 // it does not try again to make room.
-func (r *reading) nameContent(f find, content io.ReadSeeker, size int64) (hash string, err error) {
+func (r *contentHasher) hashContent(f pendingFile, content io.ReadSeeker, size int64) (hash string, err error) {
 	var oids []string
 	if i, ok := f.old.index(f.base()); ok {
 		if oid, git := strings.CutPrefix(unpackHash(f.old.hashes[i]), gitPrefix); git {
@@ -227,35 +229,35 @@ func (r *reading) nameContent(f find, content io.ReadSeeker, size int64) (hash s
 			return gitPrefix + oid, nil
 		}
 	}
-	if g := r.k.light; g != nil {
-		hash, lasts, err := g.put(content)
+	if g := r.keeper.gatherer; g != nil {
+		hash, lasts, err := g.addContent(content)
 		if !lasts {
-			f.mark(nodeLight)
+			f.addFlag(nodeLight)
 		}
 		return hash, err
 	}
-	if r.full.Load() {
-		if hash, err = blob.Digest(content); err == nil && !r.k.store.Use(hash) {
+	if r.isFull.Load() {
+		if hash, err = blob.Digest(content); err == nil && !r.keeper.store.MarkUsed(hash) {
 			err = blob.ErrFull
 		}
 		return hash, err
 	}
-	hash, err = r.k.putSparing(f.path(), content, r.pinned)
+	hash, err = r.keeper.saveContentSparing(f.path(), content, r.pinned)
 	if errors.Is(err, blob.ErrFull) {
-		r.full.Store(true)
+		r.isFull.Store(true)
 	}
 	return hash, err
 }
 
-// put saves the content of a file, making room if necessary.
-func (k *Keeper) put(rel string, content io.ReadSeeker) (string, error) {
-	return k.putSparing(rel, content, k.pinned)
+// saveContent saves the content of a file, making room if necessary.
+func (k *Keeper) saveContent(rel string, content io.ReadSeeker) (string, error) {
+	return k.saveContentSparing(rel, content, k.pinned)
 }
 
-// putSparing is put with the contents that must not be removed to make room.
-func (k *Keeper) putSparing(rel string, content io.ReadSeeker, pinned func() func(hash string) bool) (string, error) {
-	if k.light != nil {
-		hash, _, err := k.light.put(content)
+// saveContentSparing is put with the contents that must not be removed to make room.
+func (k *Keeper) saveContentSparing(rel string, content io.ReadSeeker, pinned func() func(hash string) bool) (string, error) {
+	if k.gatherer != nil {
+		hash, _, err := k.gatherer.addContent(content)
 		return hash, err
 	}
 	hash, err := k.store.Put(rel, content)
@@ -270,25 +272,25 @@ func (k *Keeper) putSparing(rel string, content io.ReadSeeker, pinned func() fun
 	return k.store.Put(rel, content)
 }
 
-func missing(err error) bool {
+func isMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// same reports whether a and b are equal. Lost files count as equal if they have the same size and mode.
-func (k *Keeper) same(ctx context.Context, a, b event.FileState) bool {
+// isSame reports whether a and b are equal. Lost files count as equal if they have the same size and mode.
+func (k *Keeper) isSame(ctx context.Context, a, b event.FileState) bool {
 	if kindOf(a) != kindOf(b) {
 		return false
 	}
 	switch kindOf(a) {
-	case isAbsent:
+	case kindAbsent:
 		return true
-	case isDir:
+	case kindDir:
 		return a.Mode == b.Mode
-	case isLink:
+	case kindLink:
 		return a.Link == b.Link
-	case isLost:
+	case kindLost:
 		return a.Mode == b.Mode && a.Size == b.Size
-	case isFile:
+	case kindFile:
 	}
 	if a.Mode != b.Mode || a.Hash == b.Hash {
 		return a.Mode == b.Mode
@@ -310,7 +312,7 @@ func (k *Keeper) ownHash(ctx context.Context, s event.FileState) (string, error)
 	if !strings.HasPrefix(s.Hash, gitPrefix) {
 		return s.Hash, nil
 	}
-	data, err := k.repoOf(s.Path).content(ctx, s)
+	data, err := k.repoFor(s.Path).content(ctx, s)
 	if err != nil {
 		return "", err
 	}
@@ -321,8 +323,8 @@ func (k *Keeper) ownHash(ctx context.Context, s event.FileState) (string, error)
 func (k *Keeper) Content(ctx context.Context, s event.FileState, limit int64) ([]byte, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	defer k.release()
-	if s.Lost || s.Link != "" || s.Size > limit {
+	defer k.releaseRepos()
+	if s.ContentLost || s.Link != "" || s.Size > limit {
 		return nil, fmt.Errorf("%s was only partly saved: %w", s.Path, errors.ErrUnsupported)
 	}
 	f, err := k.content(ctx, s)
@@ -337,7 +339,7 @@ func (k *Keeper) content(ctx context.Context, s event.FileState) (io.ReadCloser,
 	if !strings.HasPrefix(s.Hash, gitPrefix) {
 		return k.store.Open(s.Hash)
 	}
-	data, err := k.repoOf(s.Path).content(ctx, s)
+	data, err := k.repoFor(s.Path).content(ctx, s)
 	return io.NopCloser(bytes.NewReader(data)), err
 }
 
@@ -353,28 +355,28 @@ type stamp struct {
 // File system clocks tick slowly: a file may change twice within one tick and look the same. Some tick
 // in seconds.
 const (
-	tick     = 100 * time.Millisecond
-	slowTick = 3 * time.Second
+	clockTick = 100 * time.Millisecond
+	slowTick  = 3 * time.Second
 )
 
 func stampOf(info fs.FileInfo) stamp {
 	s := disk.StampOf(info)
-	return stamp{mode: info.Mode(), size: s.Size, mtime: s.Written, ctime: s.Changed, ino: s.Inode}
+	return stamp{mode: info.Mode(), size: s.Size, mtime: s.ModTime, ctime: s.ChangeTime, ino: s.Inode}
 }
 
-func (s stamp) last() time.Time { return time.Unix(0, max(s.mtime, s.ctime)) }
+func (s stamp) lastChange() time.Time { return time.Unix(0, max(s.mtime, s.ctime)) }
 
-// fresh reports whether the file may still change without a new stamp, at the time now on its file
+// isFresh reports whether the file may still change without a new stamp, at the time now on its file
 // system, taken before reading it.
-func (s stamp) fresh(now int64) bool {
-	last := s.last().UnixNano()
-	wait := tick
+func (s stamp) isFresh(now int64) bool {
+	last := s.lastChange().UnixNano()
+	wait := clockTick
 	if last%int64(time.Second) == 0 {
 		wait = slowTick
 	}
 	return last > now-int64(wait)
 }
 
-func (s stamp) inIndex() gitindex.File {
+func (s stamp) indexFile() gitindex.File {
 	return gitindex.File{ModTime: s.mtime, ChangeTime: s.ctime, Ino: uint32(s.ino), Size: uint32(s.size)}
 }

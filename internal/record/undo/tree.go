@@ -15,16 +15,16 @@ import (
 // tree is the state of all files that are not ignored, at one moment. It is immutable; later trees share
 // its unchanged folders.
 type tree struct {
-	folders map[string]*folder
-	at      int64    // time of the scan, in nanoseconds
-	partial bool     // there were more files than the limit
-	roots   []string // the root directories
+	folders   map[string]*folder
+	scanTime  int64    // time of the scan, in nanoseconds
+	isPartial bool     // there were more files than the limit
+	roots     []string // the root directories
 
 	// chain names the blobs of the tree, the full one first, then those with the differences. The full one
-	// may instead be a name based on git, see atHead. A tree that is not saved has none.
-	chain []string
-	full  int // size of the full one
-	added int // size of the others
+	// may instead be a name based on git, see headBasedTree. A tree that is not saved has none.
+	chain     []string
+	baseSize  int // size of the full one
+	deltaSize int // size of the others
 }
 
 func (t *tree) name() string {
@@ -39,29 +39,29 @@ func (t *tree) find(rel string) *node { return t.folders[path.Dir(rel)].find(pat
 
 // node is a file, a link or a directory.
 type node struct {
-	name   string
-	hash   string // of a link: linkHash, a colon and its target
-	stamp  stamp
-	lost   bool
-	fresh  bool // its stamp is not reliable yet
-	closed bool // a directory whose listing failed or is incomplete
+	name       string
+	hash       string // of a link: linkHash, a colon and its target
+	stamp      stamp
+	isLost     bool
+	isFresh    bool // its stamp is not reliable yet
+	isUnlisted bool // a directory whose listing failed or is incomplete
 }
 
-// leadingTo returns the hash of a link.
-func leadingTo(target string) string { return linkHash + ":" + target }
+// linkHashOf returns the hash of a link.
+func linkHashOf(target string) string { return linkHash + ":" + target }
 
-// link returns the target if the node is a link.
-func (n *node) link() (target string, ok bool) { return strings.CutPrefix(n.hash, linkHash+":") }
+// linkTarget returns the target if the node is a link.
+func (n *node) linkTarget() (target string, ok bool) { return strings.CutPrefix(n.hash, linkHash+":") }
 
-// state describes the node, which is in dir.
-func (n node) state(dir string) event.FileState {
+// fileState describes the node, which is in dir.
+func (n node) fileState(dir string) event.FileState {
 	s := event.FileState{
-		Path: path.Join(dir, n.name), Hash: n.hash, Mode: uint32(n.stamp.mode.Perm()), Size: n.stamp.size, Lost: n.lost,
+		Path: path.Join(dir, n.name), Hash: n.hash, Mode: uint32(n.stamp.mode.Perm()), Size: n.stamp.size, ContentLost: n.isLost,
 	}
 	if n.hash == dirHash {
 		s.Size = 0
 	}
-	if to, ok := n.link(); ok {
+	if to, ok := n.linkTarget(); ok {
 		s.Hash, s.Link, s.Mode, s.Size = linkHash, to, 0, 0
 	}
 	return s
@@ -86,31 +86,31 @@ func (t *tree) hashes() map[string]bool {
 	return all
 }
 
-// pair is a node before and after; either may be nil.
-type pair struct {
+// nodePair is a node before and after; either may be nil.
+type nodePair struct {
 	dir           string
 	before, after *node
 }
 
-func (p pair) path() string {
+func (p nodePair) path() string {
 	if p.before != nil {
 		return path.Join(p.dir, p.before.name)
 	}
 	return path.Join(p.dir, p.after.name)
 }
 
-// compare returns the nodes that differ between a and b, directory by directory, sorted by name. Either
+// compareTrees returns the nodes that differ between a and b, directory by directory, sorted by name. Either
 // tree may be nil.
-func compare(a, b *tree) (list []pair) {
+func compareTrees(a, b *tree) (list []nodePair) {
 	a, b = cmp.Or(a, new(tree)), cmp.Or(b, new(tree))
-	for _, dir := range differing(a, b) {
+	for _, dir := range differingDirs(a, b) {
 		list = append(list, compareFolders(dir, a.folders[dir], b.folders[dir])...)
 	}
 	return list
 }
 
-// differing returns the directories that differ between a and b, sorted.
-func differing(a, b *tree) (dirs []string) {
+// differingDirs returns the directories that differ between a and b, sorted.
+func differingDirs(a, b *tree) (dirs []string) {
 	for dir, f := range b.folders {
 		if a.folders[dir] != f {
 			dirs = append(dirs, dir)
@@ -125,19 +125,19 @@ func differing(a, b *tree) (dirs []string) {
 	return dirs
 }
 
-func compareFolders(dir string, a, b *folder) (list []pair) {
+func compareFolders(dir string, a, b *folder) (list []nodePair) {
 	i, j := 0, 0
-	for i < a.len() || j < b.len() {
+	for i < a.count() || j < b.count() {
 		switch {
-		case j == b.len() || i < a.len() && a.name(i) < b.name(j):
-			list = append(list, pair{dir, a.node(i), nil})
+		case j == b.count() || i < a.count() && a.name(i) < b.name(j):
+			list = append(list, nodePair{dir, a.node(i), nil})
 			i++
-		case i == a.len() || b.name(j) < a.name(i):
-			list = append(list, pair{dir, nil, b.node(j)})
+		case i == a.count() || b.name(j) < a.name(i):
+			list = append(list, nodePair{dir, nil, b.node(j)})
 			j++
 		default:
-			if a.stamped(i) != b.stamped(j) || a.hashes[i] != b.hashes[j] || (a.flag(i)^b.flag(j))&^(nodeFresh|nodeLight) != 0 { // ignoring freshness
-				list = append(list, pair{dir, a.node(i), b.node(j)})
+			if a.packedNode(i) != b.packedNode(j) || a.hashes[i] != b.hashes[j] || (a.flag(i)^b.flag(j))&^(nodeFresh|nodeLight) != 0 { // ignoring freshness
+				list = append(list, nodePair{dir, a.node(i), b.node(j)})
 			}
 			i, j = i+1, j+1
 		}
@@ -145,11 +145,11 @@ func compareFolders(dir string, a, b *folder) (list []pair) {
 	return list
 }
 
-// with returns t after the edits: a nil node is removed, any other set. Edits are processed per
+// withEdits returns t after the edits: a nil node is removed, any other set. Edits are processed per
 // directory, so those of one should be close together. The result shares folders that equal like's; like
 // may be nil.
-func (t *tree) with(edits iter.Seq[edit], like *tree) *tree {
-	next := &tree{folders: maps.Clone(t.folders), at: t.at, partial: t.partial, roots: t.roots}
+func (t *tree) withEdits(edits iter.Seq[edit], like *tree) *tree {
+	next := &tree{folders: maps.Clone(t.folders), scanTime: t.scanTime, isPartial: t.isPartial, roots: t.roots}
 	if next.folders == nil {
 		next.folders = make(map[string]*folder)
 	}
@@ -161,17 +161,17 @@ func (t *tree) with(edits iter.Seq[edit], like *tree) *tree {
 	finish := func() {
 		g := open[len(open)-1]
 		open = open[:len(open)-1]
-		f := next.folders[g.dir].with(g.edits)
+		f := next.folders[g.dir].withEdits(g.edits)
 		if like != nil && f.equals(like.folders[g.dir]) {
 			f = like.folders[g.dir]
 		}
-		if next.folders[g.dir] = f; f.len() == 0 && !slices.Contains(t.roots, g.dir) {
+		if next.folders[g.dir] = f; f.count() == 0 && !slices.Contains(t.roots, g.dir) {
 			delete(next.folders, g.dir)
 		}
 	}
 	for e := range edits {
 		dir := path.Dir(e.path)
-		for len(open) > 0 && open[len(open)-1].dir != dir && !lies(dir, open[len(open)-1].dir) {
+		for len(open) > 0 && open[len(open)-1].dir != dir && !isBelow(dir, open[len(open)-1].dir) {
 			finish()
 		}
 		if len(open) == 0 || open[len(open)-1].dir != dir {
@@ -192,8 +192,8 @@ type edit struct {
 	node *node
 }
 
-// saw reports whether the tree would include a file in dir, had there been one.
-func (t *tree) saw(dir string) bool {
+// coversDir reports whether the tree would include a file in dir, had there been one.
+func (t *tree) coversDir(dir string) bool {
 	n := t.folders[path.Dir(dir)].find(path.Base(dir))
 	switch {
 	case n == nil && t.folders[dir] != nil:
@@ -201,13 +201,13 @@ func (t *tree) saw(dir string) bool {
 	case n == nil && (dir == "." || dir == "/"):
 		return false
 	case n == nil:
-		return t.saw(path.Dir(dir))
-	case n.closed:
+		return t.coversDir(path.Dir(dir))
+	case n.isUnlisted:
 		return false
 	case n.hash != dirHash:
 		return true
 	}
-	return t.folders[dir] != nil || !t.partial
+	return t.folders[dir] != nil || !t.isPartial
 }
 
 // addRoots sets the roots of a tree under construction. Each has a folder, even if empty.
@@ -223,5 +223,5 @@ func (t *tree) addRoots(roots []string) {
 
 // equals reports whether b equals t, including stamps.
 func (t *tree) equals(b *tree) bool {
-	return t.partial == b.partial && slices.Equal(t.roots, b.roots) && len(compare(t, b)) == 0
+	return t.isPartial == b.isPartial && slices.Equal(t.roots, b.roots) && len(compareTrees(t, b)) == 0
 }

@@ -28,64 +28,66 @@ const (
 
 var errTree = errors.New("the saved state of files is damaged")
 
-// persist saves t, at a cost in proportion to its difference from the last saved tree or from git's, and
+// saveTree saves t, at a cost in proportion to its difference from the last saved tree or from git's, and
 // gives it a name.
-func (k *Keeper) persist(ctx context.Context, t *tree) error {
+func (k *Keeper) saveTree(ctx context.Context, t *tree) error {
 	if t.name() != "" {
 		return nil
 	}
-	base := k.kept
+	base := k.savedTree
 	if base != nil && base.equals(t) {
-		t.follow(base)
+		t.shareName(base)
 		return nil
 	}
-	if base == nil || base.added > base.full/2 || len(base.chain) >= maxChain {
-		base = k.atHead(ctx, t)
+	if base == nil || base.deltaSize > base.baseSize/2 || len(base.chain) >= maxChain {
+		base = k.headBasedTree(ctx, t)
 	}
-	if base != nil && isHead(base.name()) && (base.equals(t) || k.likeLast(base, t)) {
-		t.follow(base)
-		k.kept = t
+	if base != nil && isHead(base.name()) && (base.equals(t) || k.equalsLast(base, t)) {
+		t.shareName(base)
+		k.savedTree = t
 		return nil
 	}
 	data := encodeTree(base, t)
-	hash, err := k.put(treeFile, bytes.NewReader(data))
+	hash, err := k.saveContent(treeFile, bytes.NewReader(data))
 	if err != nil {
 		return err
 	}
-	t.chain, t.full = []string{hash}, len(data)
+	t.chain, t.baseSize = []string{hash}, len(data)
 	if base != nil {
-		t.chain, t.full, t.added = append(slices.Clone(base.chain), hash), base.full, base.added+len(data)
+		t.chain, t.baseSize, t.deltaSize = append(slices.Clone(base.chain), hash), base.baseSize, base.deltaSize+len(data)
 	}
-	k.kept = t
+	k.savedTree = t
 	return nil
 }
 
-// follow gives t the name of an equal tree.
-func (t *tree) follow(as *tree) { t.chain, t.full, t.added = as.chain, as.full, as.added }
+// shareName gives t the name of an equal tree.
+func (t *tree) shareName(as *tree) {
+	t.chain, t.baseSize, t.deltaSize = as.chain, as.baseSize, as.deltaSize
+}
 
-// likeLast reports whether the newest tree on record equals t saved upon base. If so, base gets its
+// equalsLast reports whether the newest tree on record equals t saved upon base. If so, base gets its
 // name.
-func (k *Keeper) likeLast(base, t *tree) bool {
-	c, err := k.readChain(k.o.Tree)
+func (k *Keeper) equalsLast(base, t *tree) bool {
+	c, err := k.readChain(k.o.LastTree)
 	if err != nil || c.head != base.name() || len(c.blobs) != 1 {
 		return false
 	}
-	d := openTree(c.blobs[0])
+	d := newTreeDecoder(c.blobs[0])
 	edits := slices.Collect(d.edits)
-	if d.err != nil || d.partial != t.partial || !slices.Equal(d.roots, t.roots) {
+	if d.err != nil || d.isPartial != t.isPartial || !slices.Equal(d.roots, t.roots) {
 		return false
 	}
-	pairs := compare(base, t)
-	same := slices.EqualFunc(edits, pairs, func(e edit, p pair) bool {
+	pairs := compareTrees(base, t)
+	same := slices.EqualFunc(edits, pairs, func(e edit, p nodePair) bool {
 		if e.path != p.path() || e.node == nil || p.after == nil {
 			return e.path == p.path() && e.node == p.after
 		}
 		n := *e.node
-		n.fresh = p.after.fresh // ignored here
+		n.isFresh = p.after.isFresh // ignored here
 		return n == *p.after
 	})
 	if same {
-		base.chain, base.added = append(base.chain, k.o.Tree), len(c.blobs[0])
+		base.chain, base.deltaSize = append(base.chain, k.o.LastTree), len(c.blobs[0])
 	}
 	return same
 }
@@ -94,7 +96,7 @@ func (k *Keeper) likeLast(base, t *tree) bool {
 func encodeTree(base, t *tree) []byte {
 	base = cmp.Or(base, new(tree))
 	b := encodeHead(base.name(), t)
-	for _, dir := range differing(base, t) {
+	for _, dir := range differingDirs(base, t) {
 		for _, p := range compareFolders(dir, base.folders[dir], t.folders[dir]) {
 			b = appendNode(appendString(b, p.path()), p.after)
 		}
@@ -105,8 +107,8 @@ func encodeTree(base, t *tree) []byte {
 // encodeHead encodes the start of a tree's blob.
 func encodeHead(base string, t *tree) []byte {
 	b := appendString([]byte(treeMagic), base)
-	b = binary.AppendVarint(b, t.at)
-	b = append(b, flag(t.partial))
+	b = binary.AppendVarint(b, t.scanTime)
+	b = append(b, boolByte(t.isPartial))
 	b = binary.AppendUvarint(b, uint64(len(t.roots)))
 	for _, root := range t.roots {
 		b = appendString(b, root)
@@ -114,7 +116,7 @@ func encodeHead(base string, t *tree) []byte {
 	return b
 }
 
-func flag(on bool) byte {
+func boolByte(on bool) byte {
 	if on {
 		return 1
 	}
@@ -127,7 +129,7 @@ func appendString(b []byte, s string) []byte {
 
 // The bits of a node's first byte.
 const (
-	nodeHere = 1 << iota
+	nodePresent = 1 << iota
 	nodeLost
 	nodeFresh
 	nodeClosed
@@ -135,16 +137,16 @@ const (
 )
 
 func (n *node) flags() byte {
-	return nodeLost*flag(n.lost) | nodeFresh*flag(n.fresh) | nodeClosed*flag(n.closed)
+	return nodeLost*boolByte(n.isLost) | nodeFresh*boolByte(n.isFresh) | nodeClosed*boolByte(n.isUnlisted)
 }
 
 func appendNode(b []byte, n *node) []byte {
 	if n == nil {
 		return append(b, 0)
 	}
-	b = appendStamp(append(b, nodeHere|n.flags()), n.stamp)
+	b = appendStamp(append(b, nodePresent|n.flags()), n.stamp)
 	hash, to := n.hash, ""
-	if target, ok := n.link(); ok {
+	if target, ok := n.linkTarget(); ok {
 		hash, to = linkHash, target
 	}
 	packed := cmp.Or(packHash(hash), packedText)
@@ -173,18 +175,18 @@ func (k *Keeper) loadTree(ctx context.Context, name string) (*tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.on(base)
+	return c.apply(base)
 }
 
-// chain is a tree as saved.
-type chain struct {
+// treeChain is a tree as saved.
+type treeChain struct {
 	head  string   // git's part of it, or empty
 	index []byte   // the index that head refers to
 	names []string // oldest first
 	blobs [][]byte
 }
 
-func (k *Keeper) readChain(name string) (c chain, err error) {
+func (k *Keeper) readChain(name string) (c treeChain, err error) {
 	for next := name; next != ""; {
 		if isHead(next) || c.index != nil && isOnIndex(next) {
 			c.head = next
@@ -199,7 +201,7 @@ func (k *Keeper) readChain(name string) (c chain, err error) {
 			continue
 		}
 		c.blobs, c.names = append(c.blobs, data), append(c.names, next)
-		d := openTree(data)
+		d := newTreeDecoder(data)
 		if next = d.base; d.err != nil || len(c.blobs) > maxChain {
 			return c, errTree
 		}
@@ -210,9 +212,9 @@ func (k *Keeper) readChain(name string) (c chain, err error) {
 }
 
 // readTree reads the blob of a tree. A start has an index, and may name another tree instead.
-func (k *Keeper) readTree(name string, c *chain) (data []byte, base string, err error) {
+func (k *Keeper) readTree(name string, c *treeChain) (data []byte, base string, err error) {
 	if isStart(name) {
-		s, err := k.store.start(name)
+		s, err := k.store.loadStart(name)
 		if err != nil {
 			return nil, "", err
 		}
@@ -233,19 +235,19 @@ func (k *Keeper) readTree(name string, c *chain) (data []byte, base string, err 
 	return data, "", nil
 }
 
-func (c chain) on(base *tree) (*tree, error) {
+func (c treeChain) apply(base *tree) (*tree, error) {
 	t := base
 	for i, data := range c.blobs {
-		d := openTree(data)
+		d := newTreeDecoder(data)
 		was := t
-		if t = t.with(d.edits, nil); d.err != nil {
+		if t = t.withEdits(d.edits, nil); d.err != nil {
 			return nil, d.err
 		}
-		t.at, t.partial = d.at, d.partial
+		t.scanTime, t.isPartial = d.at, d.isPartial
 		t.addRoots(d.roots)
-		t.full, t.added = was.full, was.added+len(data)
+		t.baseSize, t.deltaSize = was.baseSize, was.deltaSize+len(data)
 		if i == 0 && c.head == "" {
-			t.full, t.added = len(data), 0
+			t.baseSize, t.deltaSize = len(data), 0
 		}
 	}
 	t.chain = c.names
@@ -258,21 +260,21 @@ func (c chain) on(base *tree) (*tree, error) {
 // treeDecoder decodes the output of encodeTree: the header, then the edits.
 type treeDecoder struct {
 	treeParser
-	base    string
-	at      int64
-	partial bool
-	roots   []string
+	base      string
+	at        int64
+	isPartial bool
+	roots     []string
 }
 
-func openTree(data []byte) *treeDecoder {
+func newTreeDecoder(data []byte) *treeDecoder {
 	d := &treeDecoder{treeParser: treeParser{rest: data}}
-	if string(d.take(uint64(len(treeMagic)))) != treeMagic {
+	if string(d.readBytes(uint64(len(treeMagic)))) != treeMagic {
 		d.err = errTree
 	}
-	d.base, d.at, d.partial = d.string(), d.varint(), d.byte() != 0
-	for range min(d.uvarint(), maxRoots) {
-		root := d.string()
-		if d.roots = append(d.roots, root); d.err == nil && root != "." && !isName(root) {
+	d.base, d.at, d.isPartial = d.readString(), d.readVarint(), d.readByte() != 0
+	for range min(d.readUvarint(), maxRoots) {
+		root := d.readString()
+		if d.roots = append(d.roots, root); d.err == nil && root != "." && !isValidName(root) {
 			d.err = errTree
 		}
 	}
@@ -282,10 +284,10 @@ func openTree(data []byte) *treeDecoder {
 // edits yields the edits in the blob, each of which must be inside the roots. Check d.err at the end.
 func (d *treeDecoder) edits(yield func(edit) bool) {
 	for d.err == nil && len(d.rest) > 0 {
-		e := edit{path: d.string()}
-		e.node = d.node(path.Base(e.path))
-		within := func(root string) bool { return lies(e.path, root) }
-		if d.err == nil && !(isName(e.path) && (!path.IsAbs(e.path) || e.node == nil || slices.ContainsFunc(d.roots, within))) {
+		e := edit{path: d.readString()}
+		e.node = d.readNode(path.Base(e.path))
+		within := func(root string) bool { return isBelow(e.path, root) }
+		if d.err == nil && !(isValidName(e.path) && (!path.IsAbs(e.path) || e.node == nil || slices.ContainsFunc(d.roots, within))) {
 			d.err = errTree
 		}
 		if d.err != nil || !yield(e) {
@@ -294,8 +296,8 @@ func (d *treeDecoder) edits(yield func(edit) bool) {
 	}
 }
 
-// isName reports whether a path is valid for a file in a tree.
-func isName(p string) bool {
+// isValidName reports whether a path is valid for a file in a tree.
+func isValidName(p string) bool {
 	return path.Clean(p) == p && p != "." && p != "/" && (path.IsAbs(p) || filepath.IsLocal(p))
 }
 
@@ -305,7 +307,7 @@ type treeParser struct {
 	err  error
 }
 
-func (p *treeParser) take(n uint64) []byte {
+func (p *treeParser) readBytes(n uint64) []byte {
 	if p.err != nil || n > uint64(len(p.rest)) {
 		p.err, p.rest = errTree, nil
 		return nil
@@ -315,47 +317,47 @@ func (p *treeParser) take(n uint64) []byte {
 	return b
 }
 
-func (p *treeParser) byte() byte {
-	if b := p.take(1); b != nil {
+func (p *treeParser) readByte() byte {
+	if b := p.readBytes(1); b != nil {
 		return b[0]
 	}
 	return 0
 }
 
-func (p *treeParser) uvarint() uint64 { return number(p, binary.Uvarint) }
-func (p *treeParser) varint() int64   { return number(p, binary.Varint) }
+func (p *treeParser) readUvarint() uint64 { return readNumber(p, binary.Uvarint) }
+func (p *treeParser) readVarint() int64   { return readNumber(p, binary.Varint) }
 
-func number[T any](p *treeParser, read func([]byte) (T, int)) (none T) {
+func readNumber[T any](p *treeParser, read func([]byte) (T, int)) (none T) {
 	v, n := read(p.rest)
 	if n <= 0 {
 		p.err = errTree
 		return none
 	}
-	p.take(uint64(n))
+	p.readBytes(uint64(n))
 	return v
 }
 
-func (p *treeParser) string() string { return string(p.take(p.uvarint())) }
+func (p *treeParser) readString() string { return string(p.readBytes(p.readUvarint())) }
 
-func (p *treeParser) node(name string) *node {
-	bits := p.byte()
-	if bits&nodeHere == 0 {
+func (p *treeParser) readNode(name string) *node {
+	bits := p.readByte()
+	if bits&nodePresent == 0 {
 		return nil
 	}
-	n := &node{name: name, lost: bits&nodeLost != 0, fresh: bits&nodeFresh != 0, closed: bits&nodeClosed != 0}
-	n.stamp = p.stamp()
-	n.hash = unpackHash(string([]byte{p.byte()}) + p.string())
-	if to := p.string(); n.hash == linkHash {
-		n.hash = leadingTo(to)
+	n := &node{name: name, isLost: bits&nodeLost != 0, isFresh: bits&nodeFresh != 0, isUnlisted: bits&nodeClosed != 0}
+	n.stamp = p.readStamp()
+	n.hash = unpackHash(string([]byte{p.readByte()}) + p.readString())
+	if to := p.readString(); n.hash == linkHash {
+		n.hash = linkHashOf(to)
 	}
 	return n
 }
 
-func (p *treeParser) stamp() (s stamp) {
-	s.mode = fs.FileMode(p.uvarint())
-	s.size = p.varint()
-	s.mtime = p.varint()
-	s.ctime = s.mtime + p.varint()
-	s.ino = p.uvarint()
+func (p *treeParser) readStamp() (s stamp) {
+	s.mode = fs.FileMode(p.readUvarint())
+	s.size = p.readVarint()
+	s.mtime = p.readVarint()
+	s.ctime = s.mtime + p.readVarint()
+	s.ino = p.readUvarint()
 	return s
 }

@@ -18,7 +18,7 @@
 //     before it runs, or a crash would lose it. Files that equal git's HEAD are
 //     named by it; if all do, nothing is written.
 //
-// A [Options.Witness] and the system's counts distinguish a command's changes from those of others while
+// A [Options.RecordTouched] and the system's counts distinguish a command's changes from those of others while
 // it ran. Changes that may be someone else's are recorded with a doubt and stay, unless forced.
 //
 // Bytes, permission bits, links and directories are restored; owners, extended attributes, times and
@@ -58,26 +58,26 @@ type Options struct {
 	TreeBytes  int64
 	MaxEntries int
 
-	Door program.Door // finds git, and has its environment; without HOME the user's git settings are not visible
+	Launcher program.Launcher // finds git, and has its environment; without HOME the user's git settings are not visible
 	// GitFiles, if not nil, avoids running git if nothing in these files or in the repository makes git
 	// store files in another form.
 	GitFiles *GitFiles
 	Now      func() time.Time // dates records; file times are compared with the file system's clock
 	Warn     func(string)     // receives each warning about unsaved files once
 
-	// Witness, if not nil, is called before a command and returns the Touched function of [tool.Kept].
+	// RecordTouched, if not nil, is called before a command and returns the Touched function of [tool.Snapshot].
 	// Without it, the author of changes during a command is unknown.
-	Witness func() (touched func() (of func(path string) tool.Touch, known bool))
+	RecordTouched func() (touched func() (of func(path string) tool.Touch, known bool))
 
-	// Many, if not nil, is called when the state of very many files is in memory.
-	Many func()
+	// OnManyFiles, if not nil, is called when the state of very many files is in memory.
+	OnManyFiles func()
 
-	// Needs reports what the last turns need, see [History.Needs]. It stays in the store however full that
+	// IsNeeded reports what the last turns need, see [History.IsNeeded]. It stays in the store however full that
 	// is.
-	Needs func(hash string) bool
-	// Tree is the newest tree on record, see [History.Tree]. It avoids reading every file again after a
+	IsNeeded func(hash string) bool
+	// LastTree is the newest tree on record, see [History.Tree]. It avoids reading every file again after a
 	// restart.
-	Tree string
+	LastTree string
 }
 
 // Keeper saves what calls overwrite. It is safe for concurrent use.
@@ -87,20 +87,20 @@ type Keeper struct {
 	o     Options
 	repos []*repo
 
-	mu      sync.Mutex       // guards the fields below
-	feed    *workspace.Feed  // reports changes; nil before the first scan
-	counted counted          // operations counted by the feed
-	tree    *tree            // the files at the last scan
-	closed  map[string]bool  // directories that could not be listed then
-	ignored []string         // files outside all trees, at the last full scan
-	kept    *tree            // the tree saved last
-	open    map[string]*tree // trees at the start of running calls, by name
-	warned  map[string]bool
-	unsaid  []string        // warnings of a look ahead
-	fault   error           // of the store, at the last scan
-	light   *gathering      // collects contents for a start; nil to save durably
-	looked  *gathering      // contents of a look ahead, until the start is saved
-	again   map[string]bool // directories with files collected that way
+	mu              sync.Mutex       // guards the fields below
+	feed            *workspace.Feed  // reports changes; nil before the first scan
+	opCounts        opCounts         // operations counted by the feed
+	tree            *tree            // the files at the last scan
+	unlistedDirs    map[string]bool  // directories that could not be listed then
+	ignored         []string         // files outside all trees, at the last full scan
+	savedTree       *tree            // the tree saved last
+	openTrees       map[string]*tree // trees at the start of running calls, by name
+	warned          map[string]bool
+	pendingWarnings []string        // warnings of a look ahead
+	storeErr        error           // of the store, at the last scan
+	gatherer        *gatherer       // collects contents for a start; nil to save durably
+	aheadContents   *gatherer       // contents of a look ahead, until the start is saved
+	rescanDirs      map[string]bool // directories with files collected that way
 }
 
 // New returns a Keeper of the files in ws, without a scan.
@@ -111,20 +111,20 @@ func New(ws *workspace.Workspace, store *Store, o Options) *Keeper {
 	setDefault(&o.MaxEntries, DefaultMaxEntries)
 	var repos []*repo // the work trees that contain the roots
 	add := func(root, dir string) {
-		if r := findRepo(dir, o.Door); r != nil {
+		if r := findRepo(dir, o.Launcher); r != nil {
 			r.root = root
 			repos = append(repos, r)
 		}
 	}
 	add(".", ws.Root())
-	for _, dir := range ws.Added() {
+	for _, dir := range ws.AddedDirs() {
 		if name, err := ws.Resolve(dir); err == nil && path.IsAbs(name) {
 			add(name, dir)
 		}
 	}
 	return &Keeper{
 		ws: ws, store: store, o: o, repos: repos,
-		open: make(map[string]*tree), warned: make(map[string]bool),
+		openTrees: make(map[string]*tree), warned: make(map[string]bool),
 	}
 }
 
@@ -145,23 +145,23 @@ func (k *Keeper) warn(text string) {
 	if k.o.Warn == nil || k.warned[text] {
 		return
 	}
-	if k.light != nil && k.light.ahead { // no caller requested this scan yet
-		k.unsaid = append(k.unsaid, text)
+	if k.gatherer != nil && k.gatherer.isAhead { // no caller requested this scan yet
+		k.pendingWarnings = append(k.pendingWarnings, text)
 		return
 	}
 	k.warned[text] = true
 	k.o.Warn(text)
 }
 
-// Keep saves the files in effects, and the state of all files if the effects may touch anything.
-func (k *Keeper) Keep(ctx context.Context, effects []tool.Effect) (tool.Kept, error) {
+// SaveOriginals saves the files in effects, and the state of all files if the effects may touch anything.
+func (k *Keeper) SaveOriginals(ctx context.Context, effects []tool.Effect) (tool.Snapshot, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	defer k.release()
-	kept := tool.Kept{Effects: effects}
-	wide := runsAnything(effects)
-	if wide && k.o.Witness != nil {
-		kept.Touched = k.o.Witness()
+	defer k.releaseRepos()
+	kept := tool.Snapshot{Effects: effects}
+	wide := mayTouchAnything(effects)
+	if wide && k.o.RecordTouched != nil {
+		kept.TouchedFiles = k.o.RecordTouched()
 	}
 	// The files themselves, the targets of links, and the directories that would be created.
 	var targets []string
@@ -169,8 +169,8 @@ func (k *Keeper) Keep(ctx context.Context, effects []tool.Effect) (tool.Kept, er
 		if e.Kind != tool.Write {
 			continue
 		}
-		for _, rel := range k.namesOf(e.Target) {
-			for _, name := range append(k.missingAbove(rel), rel) {
+		for _, rel := range k.targetNames(e.Target) {
+			for _, name := range append(k.missingParents(rel), rel) {
 				if !slices.Contains(targets, name) {
 					targets = append(targets, name)
 				}
@@ -178,25 +178,25 @@ func (k *Keeper) Keep(ctx context.Context, effects []tool.Effect) (tool.Kept, er
 		}
 	}
 	for _, rel := range targets {
-		s, err := k.save(rel)
+		s, err := k.saveFile(rel)
 		if err != nil {
 			return kept, err
 		}
 		kept.Before = append(kept.Before, s)
-		wide = wide || kindOf(s) == isDir
+		wide = wide || kindOf(s) == kindDir
 	}
 	if wide {
-		name, err := k.keepTree(ctx)
+		name, err := k.ensureTree(ctx)
 		if err != nil {
 			return kept, err
 		}
-		kept.Tree, kept.Counted = name, k.counted.mark()
+		kept.Tree, kept.CountMark = name, k.opCounts.position()
 	}
 	return kept, k.commit()
 }
 
-// runsAnything reports whether a call with these effects runs programs that may touch any file.
-func runsAnything(effects []tool.Effect) bool {
+// mayTouchAnything reports whether a call with these effects runs programs that may touch any file.
+func mayTouchAnything(effects []tool.Effect) bool {
 	return len(effects) == 0 || slices.ContainsFunc(effects, func(e tool.Effect) bool {
 		return e.Kind == tool.Exec || e.Kind == tool.Unknown
 	})
@@ -207,14 +207,14 @@ func runsAnything(effects []tool.Effect) bool {
 func (k *Keeper) commit() error {
 	err := k.store.Commit()
 	if err != nil {
-		k.tree, k.kept = nil, nil
+		k.tree, k.savedTree = nil, nil
 	}
 	return err
 }
 
-// namesOf returns target's real path, a link's target, and target's own name: a link on the path may be
+// targetNames returns target's real path, a link's target, and target's own name: a link on the path may be
 // replaced by a directory.
-func (k *Keeper) namesOf(target string) []string {
+func (k *Keeper) targetNames(target string) []string {
 	rel, err := k.ws.Resolve(target)
 	if err != nil {
 		return []string{target}
@@ -233,10 +233,10 @@ func (k *Keeper) namesOf(target string) []string {
 	return names
 }
 
-// missingAbove returns the missing directories above rel, top first.
-func (k *Keeper) missingAbove(rel string) (list []string) {
+// missingParents returns the missing directories above rel, top first.
+func (k *Keeper) missingParents(rel string) (list []string) {
 	for up := path.Dir(rel); up != "." && up != "/"; up = path.Dir(up) {
-		if _, err := k.ws.Lstat(up); !missing(err) {
+		if _, err := k.ws.Lstat(up); !isMissing(err) {
 			break
 		}
 		list = append(list, up)
@@ -245,18 +245,18 @@ func (k *Keeper) missingAbove(rel string) (list []string) {
 	return list
 }
 
-// Changes returns the file changes since kept was saved.
-func (k *Keeper) Changes(ctx context.Context, kept tool.Kept) ([]event.FileChange, error) {
+// ChangesSince returns the file changes since kept was saved.
+func (k *Keeper) ChangesSince(ctx context.Context, kept tool.Snapshot) ([]event.FileChange, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	defer k.release()
+	defer k.releaseRepos()
 	var changes []event.FileChange
 	for _, before := range kept.Before {
 		after, err := k.Current(before.Path)
 		if err != nil {
 			return changes, err
 		}
-		if before.Lost || !k.same(ctx, before, after) {
+		if before.ContentLost || !k.isSame(ctx, before, after) {
 			changes = append(changes, event.FileChange{Before: before, After: after})
 		}
 	}
@@ -272,14 +272,14 @@ func (k *Keeper) Changes(ctx context.Context, kept tool.Kept) ([]event.FileChang
 	if err != nil {
 		return changes, fmt.Errorf("compare files: %w", err)
 	}
-	if err := errors.Join(k.fault, k.commit()); err != nil { // the call is done, and the earlier state is saved
-		k.warn(fmt.Sprintf("changes by commands to some files cannot be undone: %v", clip.Text(err.Error(), maxWarning)))
+	if err := errors.Join(k.storeErr, k.commit()); err != nil { // the call is done, and the earlier state is saved
+		k.warn(fmt.Sprintf("changes by commands to some files cannot be undone: %v", clip.Truncate(err.Error(), maxWarning)))
 	}
 	return changes, nil
 }
 
-// Keeps reports whether a content is in the store.
-func (k *Keeper) Keeps(content io.ReadSeeker) bool {
+// HasContent reports whether a content is in the store.
+func (k *Keeper) HasContent(content io.ReadSeeker) bool {
 	hash, err := blob.Digest(content)
 	return err == nil && k.store.Has(hash)
 }
@@ -287,14 +287,14 @@ func (k *Keeper) Keeps(content io.ReadSeeker) bool {
 // pinned reports what must not be pruned: what the last turns need, and what the next command may
 // destroy.
 func (k *Keeper) pinned() func(hash string) bool {
-	k.recall()
+	k.loadLastTree()
 	held := k.tree.hashes()
-	for _, t := range k.open {
+	for _, t := range k.openTrees {
 		for h := range t.hashes() {
 			held[h] = true
 		}
 	}
 	return func(hash string) bool {
-		return held[hash] || k.o.Needs != nil && k.o.Needs(hash)
+		return held[hash] || k.o.IsNeeded != nil && k.o.IsNeeded(hash)
 	}
 }

@@ -43,14 +43,14 @@ func TestUndoOfATurn(t *testing.T) {
 	if want := []string{"new/", "new/deep/", "new/deep/b"}; !slices.Equal(r.Removed, want) {
 		t.Errorf("Removed = %q, want %q", r.Removed, want)
 	}
-	if _, err := undo.Undo(w.ctx, w.keeper, w.history, w.call()); !errors.Is(err, undo.ErrNothing) {
+	if _, err := undo.Undo(w.ctx, w.keeper, w.history, w.call()); !errors.Is(err, undo.ErrNothingToUndo) {
 		t.Errorf("second Undo: %v", err)
 	}
 
 	w.restart()
 	w.redo()
 	w.wantTree(end)
-	if _, err := undo.Redo(w.ctx, w.keeper, w.history, w.call()); !errors.Is(err, undo.ErrNothingUndone) {
+	if _, err := undo.Redo(w.ctx, w.keeper, w.history, w.call()); !errors.Is(err, undo.ErrNothingToRedo) {
 		t.Errorf("second Redo: %v", err)
 	}
 	w.restart()
@@ -96,7 +96,7 @@ func TestTurnsAreLimited(t *testing.T) {
 		w.undo()
 	}
 	_, err := undo.Undo(w.ctx, w.keeper, w.history, w.call())
-	if !errors.Is(err, undo.ErrNothing) || !strings.Contains(err.Error(), fmt.Sprint(undo.MaxTurns)) {
+	if !errors.Is(err, undo.ErrNothingToUndo) || !strings.Contains(err.Error(), fmt.Sprint(undo.MaxTurns)) {
 		t.Errorf("Undo beyond the limit: %v", err)
 	}
 	if got, _ := os.ReadFile(w.path("a")); string(got) != "a2" {
@@ -107,7 +107,7 @@ func TestTurnsAreLimited(t *testing.T) {
 func TestFreshSessionHasNothingToUndo(t *testing.T) {
 	w := newWorld(t)
 	w.put("a", "mine")
-	if _, err := undo.Undo(w.ctx, w.keeper, w.history, w.call()); !errors.Is(err, undo.ErrNothing) {
+	if _, err := undo.Undo(w.ctx, w.keeper, w.history, w.call()); !errors.Is(err, undo.ErrNothingToUndo) {
 		t.Errorf("Undo: %v", err)
 	}
 	if len(w.log) != 0 {
@@ -135,12 +135,12 @@ func TestWhatTheUserChangedSinceIsKept(t *testing.T) {
 			r := w.undo()
 			mine["b"] = start["b"]
 			w.wantTree(mine)
-			if len(r.Kept) != 1 || strings.TrimSuffix(r.Kept[0].Path, "/") != "a" || !slices.Equal(r.Restored, []string{"b"}) {
+			if len(r.Unchanged) != 1 || strings.TrimSuffix(r.Unchanged[0].Path, "/") != "a" || !slices.Equal(r.Restored, []string{"b"}) {
 				t.Errorf("report = %+v", r)
 			}
 			r = w.undo("force")
 			if name == "directory" { // other files are never swept away
-				if len(r.Failed)+len(r.Kept) != 1 {
+				if len(r.Failed)+len(r.Unchanged) != 1 {
 					t.Errorf("forced = %+v", r)
 				}
 				w.wantTree(mine)
@@ -164,7 +164,7 @@ func TestChangeInTheMiddleOfATurnSurvives(t *testing.T) {
 	w.edit("t", func() { w.put("a", "a2 and mine") }, "a")
 	r := w.undo()
 	w.wantTree(mine)
-	if !slices.Equal(r.Partly, []string{"a"}) {
+	if !slices.Equal(r.PartlyRestored, []string{"a"}) {
 		t.Errorf("report = %+v", r)
 	}
 	w.undo("force")
@@ -198,7 +198,7 @@ func TestCommandsAreUndoneWhenAsked(t *testing.T) {
 	end := w.tree()
 
 	r := w.undo()
-	if want := []string{"both", "tool"}; !slices.Equal(r.Restored, want) || len(r.Kept) > 0 {
+	if want := []string{"both", "tool"}; !slices.Equal(r.Restored, want) || len(r.Unchanged) > 0 {
 		t.Errorf("report = %+v", r)
 	}
 	for _, p := range []string{"empty/", "gone/", "gone/x", "gone/y", "link", "made/", "made/z"} {
@@ -287,7 +287,7 @@ func TestChosenTurn(t *testing.T) {
 	want["a"] = `-rw-r--r-- "a0"`
 	w.wantTree(want)
 	c.Turns = []string{"t3"}
-	if _, err := undo.Undo(w.ctx, w.keeper, w.history, c); !errors.Is(err, undo.ErrNothing) {
+	if _, err := undo.Undo(w.ctx, w.keeper, w.history, c); !errors.Is(err, undo.ErrNothingToUndo) {
 		t.Errorf("Undo of an unknown turn: %v", err)
 	}
 }
@@ -297,7 +297,7 @@ func TestNewChangesEndRedo(t *testing.T) {
 	w.edit("t1", func() { w.put("a", "a1") }, "a")
 	w.undo()
 	w.edit("t2", func() { w.put("b", "b1") }, "b")
-	if _, err := undo.Redo(w.ctx, w.keeper, w.history, w.call()); !errors.Is(err, undo.ErrNothingUndone) {
+	if _, err := undo.Redo(w.ctx, w.keeper, w.history, w.call()); !errors.Is(err, undo.ErrNothingToRedo) {
 		t.Errorf("Redo: %v", err)
 	}
 	w.undo()
@@ -328,7 +328,7 @@ func TestNothingIsRestoredThroughALink(t *testing.T) {
 	w.edit("t", func() { w.put("d/f", "f1") }, "d/f")
 	w.remove("d")
 	w.must(os.Symlink("e", w.path("d")))
-	if r := w.undo(); len(r.Kept) != 1 {
+	if r := w.undo(); len(r.Unchanged) != 1 {
 		t.Errorf("report = %+v", r)
 	}
 	if r := w.undo("force"); len(r.Failed) != 1 {
@@ -378,7 +378,7 @@ func TestLargeFilesAreToldNotKept(t *testing.T) {
 	after := w.tree()
 	r := w.undo()
 	w.wantTree(after) // what cannot be brought back is not destroyed either
-	if len(r.Lost) != 1 || r.Lost[0].Path != "big" || len(r.Kept) != 2 {
+	if len(r.Lost) != 1 || r.Lost[0].Path != "big" || len(r.Unchanged) != 2 {
 		t.Errorf("report = %+v", r)
 	}
 	r = w.undo("force")
@@ -557,7 +557,7 @@ func TestDirectoryWithOtherFilesStays(t *testing.T) {
 	w.put("d/mine", "mine")
 	r := w.undo()
 	w.wantTree(map[string]string{"d": "dir -rwxr-xr-x", "d/mine": `-rw-r--r-- "mine"`})
-	if len(r.Kept) != 1 || r.Kept[0].Path != "d/" || !slices.Equal(r.Removed, []string{"d/f"}) {
+	if len(r.Unchanged) != 1 || r.Unchanged[0].Path != "d/" || !slices.Equal(r.Removed, []string{"d/f"}) {
 		t.Errorf("report = %+v", r)
 	}
 }
@@ -707,14 +707,14 @@ func TestSpecialFilesAreLeftAlone(t *testing.T) {
 
 func TestCallsThatTouchNoFilesCostNothing(t *testing.T) {
 	w := newWorld(t)
-	kept, err := w.keeper.Keep(w.ctx, []tool.Effect{{Kind: tool.Net, Target: "https://example.org"}})
+	kept, err := w.keeper.SaveOriginals(w.ctx, []tool.Effect{{Kind: tool.Net, Target: "https://example.org"}})
 	if err != nil || kept.Tree != "" || kept.Before != nil {
 		t.Errorf("Keep = %+v, %v", kept, err)
 	}
 	if _, err := os.Stat(w.data); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the store was made: %v", err)
 	}
-	if kept, err = w.keeper.Keep(w.ctx, nil); err != nil || kept.Tree == "" {
+	if kept, err = w.keeper.SaveOriginals(w.ctx, nil); err != nil || kept.Tree == "" {
 		t.Errorf("a call without effects may do anything: %+v, %v", kept, err)
 	}
 }
@@ -727,13 +727,13 @@ func TestStoreThatCannotBeWritten(t *testing.T) {
 	was := w.tree()
 	w.must(os.WriteFile(w.data, nil, 0o644))
 	for _, effects := range [][]tool.Effect{{{Kind: tool.Write, Target: "a"}}, {{Kind: tool.Exec, Target: "sh"}}, nil} {
-		if _, err := w.keeper.Keep(w.ctx, effects); err == nil {
+		if _, err := w.keeper.SaveOriginals(w.ctx, effects); err == nil {
 			t.Errorf("Keep of %v succeeded", effects)
 		}
 	}
 	w.must(os.Remove(w.data))
 	c := w.shell("t", func() { w.put("a", "a1") })
-	if len(c) != 1 || c[0].Before.Lost {
+	if len(c) != 1 || c[0].Before.ContentLost {
 		t.Errorf("changes = %+v, warned %q", c, w.warned)
 	}
 	w.undo("all")
@@ -751,11 +751,11 @@ func TestStoreOnADiskThatFails(t *testing.T) {
 			for at, refused := 1, 0; ; at++ {
 				disk := &faultdisk.Disk{At: at, Err: how, Short: at%2 == 0}
 				w := newWorld(t)
-				w.so.On, w.so.NoSync = disk.Below, false
+				w.so.WrapDisk, w.so.NoSync = disk.InRoot, false
 				w.restart()
 				w.put("a", "a0")
 				was := w.tree()
-				_, err := w.keeper.Keep(w.ctx, effects)
+				_, err := w.keeper.SaveOriginals(w.ctx, effects)
 				if err == nil && refused < 5 {
 					t.Fatalf("only %d operations can fail: %q", refused, disk.Log())
 				}
@@ -787,7 +787,7 @@ func TestAddedTree(t *testing.T) {
 	}, f, g)
 	w.restart()
 	r := w.undo()
-	if len(r.Kept)+len(r.Lost)+len(r.Failed) > 0 {
+	if len(r.Unchanged)+len(r.Lost)+len(r.Failed) > 0 {
 		t.Errorf("report = %+v", r)
 	}
 	if got, err := describe(f); got != `-rw-r----- "f0"` || err != nil {
@@ -826,7 +826,7 @@ func TestChangeBetweenPlanAndDeed(t *testing.T) {
 	r := w.undoThis(c)
 	mine := `-rw-r--r-- "mine"`
 	w.wantTree(map[string]string{"a": mine, "made": mine, "d": "dir -rwxr-xr-x", "d/b": mine})
-	if len(r.Kept) != 3 || len(r.Restored)+len(r.Removed) != 0 {
+	if len(r.Unchanged) != 3 || len(r.Restored)+len(r.Removed) != 0 {
 		t.Errorf("report = %+v", r)
 	}
 }
@@ -840,7 +840,7 @@ func TestFileTakenBackByHandIsTheUsers(t *testing.T) {
 	mine := w.tree()
 	w.undo()
 	w.wantTree(mine)
-	if r := w.undoTurn("t", "all"); len(r.Kept) != 1 {
+	if r := w.undoTurn("t", "all"); len(r.Unchanged) != 1 {
 		t.Errorf("report = %+v", r)
 	}
 	w.wantTree(mine)
@@ -856,11 +856,11 @@ func TestChangeBeneathTheUsers(t *testing.T) {
 	mine := w.tree()
 	w.shell("t", func() { w.put("a", "mine, formatted") })
 	formatted := w.tree()
-	if r := w.undo(); len(r.Kept) != 1 {
+	if r := w.undo(); len(r.Unchanged) != 1 {
 		t.Errorf("report = %+v", r)
 	}
 	w.wantTree(formatted)
-	if r := w.undo("all"); !slices.Equal(r.Partly, []string{"a"}) {
+	if r := w.undo("all"); !slices.Equal(r.PartlyRestored, []string{"a"}) {
 		t.Errorf("report = %+v", r)
 	}
 	w.wantTree(mine)
@@ -891,7 +891,7 @@ func TestContentThatIsGoneIsLost(t *testing.T) {
 		w.must(os.RemoveAll(filepath.Join(w.data, "objects")))
 		w.put("a", "a1")
 	})
-	if len(c) != 1 || !c[0].Before.Lost {
+	if len(c) != 1 || !c[0].Before.ContentLost {
 		t.Errorf("changes = %+v", c)
 	}
 }
@@ -914,7 +914,7 @@ func TestDirectoryThatStaysKeepsItsMode(t *testing.T) {
 func TestFilesThatStandAreNotPruned(t *testing.T) {
 	w := newWorld(t)
 	w.so.Quota = 20_000
-	w.o.Needs = nil
+	w.o.IsNeeded = nil
 	w.restart()
 	w.put("standing", strings.Repeat("s", 1000))
 	w.shell("t", func() {})
@@ -927,7 +927,7 @@ func TestFilesThatStandAreNotPruned(t *testing.T) {
 		w.edit(fmt.Sprint("t", i), func() { w.put("a", "") }, "a")
 	}
 	c := w.shell("t60", func() { w.put("standing", "") })
-	if len(c) != 1 || c[0].Before.Lost {
+	if len(c) != 1 || c[0].Before.ContentLost {
 		t.Errorf("changes = %+v", c)
 	}
 	w.undo("all")
@@ -986,16 +986,16 @@ func TestDirectoriesThatCannotBeListed(t *testing.T) {
 }
 
 func TestPlansJoin(t *testing.T) {
-	p := undo.Join(
-		undo.Plan{Turn: undo.Turn{ID: "t2"}, Restored: []string{"b", "d"}, Kept: []undo.Note{{Path: "mine", Why: "changed since"}}, Commands: []string{"make"}},
+	p := undo.MergePlans(
+		undo.Plan{Turn: undo.Turn{ID: "t2"}, Restored: []string{"b", "d"}, Unchanged: []undo.Note{{Path: "mine", Why: "changed since"}}, Commands: []string{"make"}},
 		undo.Plan{
 			Turn: undo.Turn{ID: "t1"}, Restored: []string{"a"}, Removed: []string{"c", "d"}, Commands: []string{"make", "ls"},
-			Kept: []undo.Note{{Path: "b", Why: "changed since"}, {Path: "mine", Why: "changed since"}},
+			Unchanged: []undo.Note{{Path: "b", Why: "changed since"}, {Path: "mine", Why: "changed since"}},
 		},
 	)
 	want := undo.Plan{
-		Turn: undo.Turn{ID: "t2"}, Restored: []string{"a", "b"}, Removed: []string{"c", "d"}, Partly: []string{"b"},
-		Kept: []undo.Note{{Path: "mine", Why: "changed since"}}, Commands: []string{"make", "ls"},
+		Turn: undo.Turn{ID: "t2"}, Restored: []string{"a", "b"}, Removed: []string{"c", "d"}, PartlyRestored: []string{"b"},
+		Unchanged: []undo.Note{{Path: "mine", Why: "changed since"}}, Commands: []string{"make", "ls"},
 	}
 	if !reflect.DeepEqual(p, want) {
 		t.Errorf("got  %+v\nwant %+v", p, want)

@@ -69,8 +69,8 @@ func newWorld(t *testing.T) *world {
 
 // quick are options for tests: nobody pulls the plug.
 func quick() (undo.StoreOptions, undo.Options) {
-	door := program.Outside([]string{"PATH=" + os.Getenv("PATH")}, "/nowhere")
-	return undo.StoreOptions{Now: time.Now, NoSync: true}, undo.Options{Now: time.Now, Door: door}
+	door := program.NewOutside([]string{"PATH=" + os.Getenv("PATH")}, "/nowhere")
+	return undo.StoreOptions{Now: time.Now, NoSync: true}, undo.Options{Now: time.Now, Launcher: door}
 }
 
 func (w *world) close() {
@@ -94,9 +94,9 @@ func (w *world) restart() {
 		w.history.Add(r)
 	}
 	o := w.o
-	o.Needs, o.Tree = w.history.Needs, w.history.Tree()
-	if o.Witness == nil {
-		o.Witness = touching(func(string) bool { return true }, true) // the command alone
+	o.IsNeeded, o.LastTree = w.history.IsNeeded, w.history.Tree()
+	if o.RecordTouched == nil {
+		o.RecordTouched = touching(func(string) bool { return true }, true) // the command alone
 	}
 	o.Warn = func(s string) { w.warned = append(w.warned, s) }
 	w.keeper = undo.New(w.ws, w.store, o)
@@ -132,7 +132,7 @@ type began struct {
 // begin keeps and records what a call is about to do.
 func (w *world) begin(task, author string, effects ...tool.Effect) began {
 	w.t.Helper()
-	kept, err := w.keeper.Keep(w.ctx, effects)
+	kept, err := w.keeper.SaveOriginals(w.ctx, effects)
 	if err != nil {
 		w.t.Fatalf("Keep: %v", err)
 	}
@@ -141,7 +141,7 @@ func (w *world) begin(task, author string, effects ...tool.Effect) began {
 		Timestamp: w.clock().UnixMilli(), Effects: effects, Before: kept.Before, Tree: kept.Tree,
 	}
 	w.record(author, e)
-	return began{w, e, func() ([]event.FileChange, error) { return w.keeper.Changes(w.ctx, kept) }}
+	return began{w, e, func() ([]event.FileChange, error) { return w.keeper.ChangesSince(w.ctx, kept) }}
 }
 
 // end records what the call did.
@@ -178,8 +178,8 @@ func (w *world) shell(task string, do func()) []event.FileChange {
 	return b.end()
 }
 
-func (w *world) call() undo.Call {
-	return undo.Call{NewID: w.newID, Emit: func(_ context.Context, e event.Event) error {
+func (w *world) call() undo.Request {
+	return undo.Request{NewID: w.newID, Emit: func(_ context.Context, e event.Event) error {
 		w.record("user", e)
 		return nil
 	}}
@@ -199,7 +199,7 @@ func (w *world) undoTurn(turn string, how ...string) undo.Plan {
 	return w.undoThis(c)
 }
 
-func (w *world) undoThis(c undo.Call) undo.Plan {
+func (w *world) undoThis(c undo.Request) undo.Plan {
 	w.t.Helper()
 	r, err := undo.Undo(w.ctx, w.keeper, w.history, c)
 	if err != nil {
@@ -217,7 +217,7 @@ func (w *world) redo(how ...string) undo.Plan {
 	return r
 }
 
-func (w *world) asked(how []string) undo.Call {
+func (w *world) asked(how []string) undo.Request {
 	c := w.call()
 	c.All, c.Force, c.DryRun = slices.Contains(how, "all"), slices.Contains(how, "force"), slices.Contains(how, "dry")
 	return c

@@ -29,20 +29,20 @@ type File struct {
 	Path string
 	// Before is its state before the session's first change, and After its state after the last call.
 	Before, After event.FileState
-	By            *provenance.Change // the last call
+	LastChange    *provenance.Change // the last call
 	change        event.FileChange
 }
 
 // Content returns the file's content after the last call, or nil if the file did not exist.
-func (f File) Content(ctx context.Context, kept provenance.Contents) ([]byte, error) {
-	if f.By == nil {
+func (f File) Content(ctx context.Context, kept provenance.ContentReader) ([]byte, error) {
+	if f.LastChange == nil {
 		s := f.After
-		if s.Hash == "" && !s.Lost {
+		if s.Hash == "" && !s.ContentLost {
 			return nil, nil
 		}
-		return kept.Content(ctx, s, provenance.MaxFile)
+		return kept.Content(ctx, s, provenance.MaxFileSize)
 	}
-	return f.By.Outcome(ctx, f.change, kept)
+	return f.LastChange.ContentAfter(ctx, f.change, kept)
 }
 
 // Until yields the records up to number at, or all if at is zero.
@@ -57,9 +57,9 @@ func Until(records iter.Seq2[event.Record, error], at uint64) iter.Seq2[event.Re
 }
 
 // Fold returns the state after these records.
-func Fold(ctx context.Context, records iter.Seq2[event.Record, error], kept provenance.Contents) (State, error) {
+func Fold(ctx context.Context, records iter.Seq2[event.Record, error], kept provenance.ContentReader) (State, error) {
 	var s State
-	changes, err := provenance.Changes(func(yield func(event.Record, error) bool) {
+	changes, err := provenance.CollectChanges(func(yield func(event.Record, error) bool) {
 		for r, err := range records {
 			if err == nil {
 				s.add(r)
@@ -72,7 +72,7 @@ func Fold(ctx context.Context, records iter.Seq2[event.Record, error], kept prov
 	if err != nil {
 		return s, err
 	}
-	s.Files = files(ctx, changes, kept)
+	s.Files = combineChanges(ctx, changes, kept)
 	return s, ctx.Err()
 }
 
@@ -84,20 +84,22 @@ func (s *State) add(r event.Record) {
 	case event.InteractionRequested:
 		s.Open = append(s.Open, e.Request)
 	case event.InteractionResponded:
-		s.close(func(q uip.Request) bool { return q.ID == e.ID })
+		s.closeQuestions(func(q uip.Request) bool { return q.ID == e.ID })
 	case event.TaskCompleted:
-		s.close(func(q uip.Request) bool { return q.TaskID == e.TaskID })
+		s.closeQuestions(func(q uip.Request) bool { return q.TaskID == e.TaskID })
 	case event.TaskFailed:
-		s.close(func(q uip.Request) bool { return q.TaskID == e.TaskID })
+		s.closeQuestions(func(q uip.Request) bool { return q.TaskID == e.TaskID })
 	case event.TaskCanceled:
-		s.close(func(q uip.Request) bool { return q.TaskID == e.TaskID })
+		s.closeQuestions(func(q uip.Request) bool { return q.TaskID == e.TaskID })
 	}
 }
 
-func (s *State) close(answered func(uip.Request) bool) { s.Open = slices.DeleteFunc(s.Open, answered) }
+func (s *State) closeQuestions(answered func(uip.Request) bool) {
+	s.Open = slices.DeleteFunc(s.Open, answered)
+}
 
-// files returns the combined changes, by file.
-func files(ctx context.Context, changes []*provenance.Change, kept provenance.Contents) []File {
+// combineChanges returns the combined changes, by file.
+func combineChanges(ctx context.Context, changes []*provenance.Change, kept provenance.ContentReader) []File {
 	all := make(map[string]File)
 	for _, c := range changes {
 		c.Expand(ctx, kept)
@@ -110,7 +112,7 @@ func files(ctx context.Context, changes []*provenance.Change, kept provenance.Co
 			if !ok {
 				file = File{Path: name, Before: f.Before}
 			}
-			file.After, file.By, file.change = f.After, c, f
+			file.After, file.LastChange, file.change = f.After, c, f
 			all[name] = file
 		}
 	}
@@ -121,11 +123,11 @@ func files(ctx context.Context, changes []*provenance.Change, kept provenance.Co
 type Difference struct {
 	Path     string
 	Old, New []byte // nil if the file did not exist
-	Lost     error  // why the content is unknown
+	Err      error  // why the content is unknown
 }
 
 // Compare returns the differences of a session's files between one state and a later one.
-func Compare(ctx context.Context, a, b State, kept provenance.Contents) (list []Difference) {
+func Compare(ctx context.Context, a, b State, kept provenance.ContentReader) (list []Difference) {
 	for _, f := range b.Files {
 		i := slices.IndexFunc(a.Files, func(g File) bool { return g.Path == f.Path })
 		from := File{Path: f.Path, After: f.Before}
@@ -140,7 +142,7 @@ func Compare(ctx context.Context, a, b State, kept provenance.Contents) (list []
 		if d.Old, err = from.Content(ctx, kept); err == nil {
 			d.New, err = f.Content(ctx, kept)
 		}
-		d.Lost = err
+		d.Err = err
 		list = append(list, d)
 	}
 	return list

@@ -59,7 +59,7 @@ func TestFilesAsOfEveryRecord(t *testing.T) {
 	}
 	for i := range 60 {
 		name := fmt.Sprintf("f%d.txt", random.IntN(4))
-		kept, err := keeper.Keep(ctx, []tool.Effect{{Kind: tool.Write, Target: name}})
+		kept, err := keeper.SaveOriginals(ctx, []tool.Effect{{Kind: tool.Write, Target: name}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestFilesAsOfEveryRecord(t *testing.T) {
 			diff, _, _ := patch.Unified(name, before, []byte(now[name]))
 			output, _ = json.Marshal(map[string]string{"diff": diff})
 		}
-		changes, err := keeper.Changes(ctx, kept)
+		changes, err := keeper.ChangesSince(ctx, kept)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,8 +117,8 @@ func TestFilesAsOfEveryRecord(t *testing.T) {
 			got[k] = v
 		}
 		for _, d := range asof.Compare(ctx, states[a], states[b], keeper) {
-			if d.Lost != nil || string(d.Old) != was[a][d.Path] {
-				t.Fatalf("%d..%d: %s was %q, %v, want %q", a, b, d.Path, d.Old, d.Lost, was[a][d.Path])
+			if d.Err != nil || string(d.Old) != was[a][d.Path] {
+				t.Fatalf("%d..%d: %s was %q, %v, want %q", a, b, d.Path, d.Old, d.Err, was[a][d.Path])
 			}
 			if got[d.Path] = string(d.New); d.New == nil {
 				delete(got, d.Path)

@@ -49,7 +49,7 @@ type Manifest struct {
 	Session string    `json:"session"`
 	Root    string    `json:"root"` // its workspace's path
 	Home    string    `json:"home"`
-	Made    time.Time `json:"made"`
+	Created time.Time `json:"made"`
 	Records uint64    `json:"records"`
 }
 
@@ -78,8 +78,8 @@ func logName(l event.Log) string { return l.String() + ".jsonl" }
 func Write(w io.Writer, b Bundle) error {
 	b.Format, b.Version, b.Manifest.Records = Format, Version, uint64(len(b.Records))
 	logs, links := make(map[event.Log]*bytes.Buffer), make(map[event.Log]audit.Link)
-	for _, l := range event.Logs {
-		logs[l], links[l] = new(bytes.Buffer), audit.First(l)
+	for _, l := range event.AllLogs {
+		logs[l], links[l] = new(bytes.Buffer), audit.FirstLink(l)
 	}
 	for _, r := range b.Records {
 		r.Seal = ""
@@ -88,47 +88,47 @@ func Write(w io.Writer, b Bundle) error {
 			return fmt.Errorf("record %d: %w", r.Seq, err)
 		}
 		kind := event.LogOf(r.Event)
-		line, links[kind] = audit.Sum(line, links[kind])
+		line, links[kind] = audit.AddChecksum(line, links[kind])
 		log := logs[kind]
 		log.Write(line)
 		log.WriteByte('\n')
 	}
 	packed := gzip.NewWriter(w)
-	a := archive{to: tar.NewWriter(packed), made: b.Made, sums: make(map[string]string)}
-	a.put(manifestName, append(jsonx.Must(b.Manifest), '\n'))
-	for _, l := range event.Logs {
-		a.put(logName(l), logs[l].Bytes())
+	a := archive{tar: tar.NewWriter(packed), created: b.Created, sums: make(map[string]string)}
+	a.addFile(manifestName, append(jsonx.MustMarshal(b.Manifest), '\n'))
+	for _, l := range event.AllLogs {
+		a.addFile(logName(l), logs[l].Bytes())
 	}
 	for _, hash := range slices.Sorted(maps.Keys(b.Contents)) {
-		a.put(contentsDir+hash, b.Contents[hash])
+		a.addFile(contentsDir+hash, b.Contents[hash])
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.Output)) {
-		a.put(outputDir+name, b.Output[name])
+		a.addFile(outputDir+name, b.Output[name])
 	}
-	a.put(sumsName, append(jsonx.Must(a.sums), '\n'))
-	return errors.Join(a.err, a.to.Close(), packed.Close())
+	a.addFile(sumsName, append(jsonx.MustMarshal(a.sums), '\n'))
+	return errors.Join(a.err, a.tar.Close(), packed.Close())
 }
 
 // archive is an archive being written. After an error it writes nothing more.
 type archive struct {
-	to   *tar.Writer
-	made time.Time
-	sums map[string]string
-	err  error
+	tar     *tar.Writer
+	created time.Time
+	sums    map[string]string
+	err     error
 }
 
-func (a *archive) put(name string, data []byte) {
+func (a *archive) addFile(name string, data []byte) {
 	if a.err != nil {
 		return
 	}
-	head := tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(data)), Mode: 0o600, ModTime: a.made.UTC().Truncate(time.Second)}
-	if a.err = a.to.WriteHeader(&head); a.err == nil {
-		_, a.err = a.to.Write(data)
+	head := tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(data)), Mode: 0o600, ModTime: a.created.UTC().Truncate(time.Second)}
+	if a.err = a.tar.WriteHeader(&head); a.err == nil {
+		_, a.err = a.tar.Write(data)
 	}
-	a.sums[name] = sum(data)
+	a.sums[name] = checksum(data)
 }
 
-func sum(data []byte) string {
+func checksum(data []byte) string {
 	s := sha256.Sum256(data)
 	return hex.EncodeToString(s[:])
 }
@@ -138,13 +138,13 @@ type Error struct{ Why string }
 
 func (e *Error) Error() string { return "cannot import this bundle: " + e.Why }
 
-func refuse(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
+func newError(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
 
 // Read reads a bundle, completely or not at all.
 func Read(r io.Reader) (b Bundle, err error) {
 	unpacked, err := gzip.NewReader(r)
 	if err != nil {
-		return b, refuse("not compressed like a bundle")
+		return b, newError("not compressed like a bundle")
 	}
 	entries, err := readEntries(tar.NewReader(io.LimitReader(unpacked, maxTotal+1)))
 	if err != nil {
@@ -154,16 +154,16 @@ func Read(r io.Reader) (b Bundle, err error) {
 		return b, err
 	}
 	if json.Unmarshal(entries[manifestName], &b.Manifest) != nil || b.Format != Format {
-		return b, refuse("its manifest is invalid")
+		return b, newError("its manifest is invalid")
 	}
 	if b.Version != Version {
-		return b, refuse("its version is %d, but this program reads version %d", b.Version, Version)
+		return b, newError("its version is %d, but this program reads version %d", b.Version, Version)
 	}
 	b.Contents, b.Output = make(map[string][]byte), make(map[string][]byte)
 	for name, data := range entries {
 		if hash, ok := strings.CutPrefix(name, contentsDir); ok {
-			if sum(data) != hash {
-				return b, refuse("a file's content does not match its name")
+			if checksum(data) != hash {
+				return b, newError("a file's content does not match its name")
 			}
 			b.Contents[hash] = data
 		}
@@ -187,19 +187,19 @@ func readEntries(a *tar.Reader) (map[string][]byte, error) {
 		case errors.Is(err, io.EOF):
 			return entries, nil
 		case err != nil:
-			return nil, refuse("damaged or incomplete")
+			return nil, newError("damaged or incomplete")
 		case head.Typeflag != tar.TypeReg:
-			return nil, refuse("%q is a link or otherwise not a file", shown(head.Name))
-		case !known(head.Name):
-			return nil, refuse("unexpected entry %q", shown(head.Name))
+			return nil, newError("%q is a link or otherwise not a file", quoteName(head.Name))
+		case !isValidEntry(head.Name):
+			return nil, newError("unexpected entry %q", quoteName(head.Name))
 		case entries[head.Name] != nil:
-			return nil, refuse("%q appears twice", shown(head.Name))
+			return nil, newError("%q appears twice", quoteName(head.Name))
 		case head.Size > maxEntry || total+head.Size > maxTotal || len(entries) >= maxEntries:
-			return nil, refuse("the file is too large")
+			return nil, newError("the file is too large")
 		}
 		data, err := io.ReadAll(a)
 		if err != nil {
-			return nil, refuse("damaged or incomplete")
+			return nil, newError("damaged or incomplete")
 		}
 		total += int64(len(data))
 		if data == nil {
@@ -209,27 +209,27 @@ func readEntries(a *tar.Reader) (map[string][]byte, error) {
 	}
 }
 
-func shown(name string) string {
+func quoteName(name string) string {
 	if len(name) > 80 {
 		name = name[:80]
 	}
 	return name
 }
 
-// known reports whether a bundle may have an entry with this name.
-func known(name string) bool {
+// isValidEntry reports whether a bundle may have an entry with this name.
+func isValidEntry(name string) bool {
 	if hash, ok := strings.CutPrefix(name, contentsDir); ok {
 		_, err := hex.DecodeString(hash)
 		return err == nil && len(hash) == 2*sha256.Size && strings.ToLower(hash) == hash
 	}
 	if file, ok := strings.CutPrefix(name, outputDir); ok {
-		return IsFile(file)
+		return IsOutputName(file)
 	}
-	return name == manifestName || name == sumsName || slices.ContainsFunc(event.Logs, func(l event.Log) bool { return logName(l) == name })
+	return name == manifestName || name == sumsName || slices.ContainsFunc(event.AllLogs, func(l event.Log) bool { return logName(l) == name })
 }
 
-// IsFile reports whether a name is valid for saved output: a file's name without a folder.
-func IsFile(name string) bool {
+// IsOutputName reports whether a name is valid for saved output: a file's name without a folder.
+func IsOutputName(name string) bool {
 	ok := name != "" && len(name) <= 100 && name[0] != '.' && name[0] != '-'
 	for i := 0; ok && i < len(name); i++ {
 		c := name[i]
@@ -241,16 +241,16 @@ func IsFile(name string) bool {
 func checkSums(entries map[string][]byte) error {
 	var sums map[string]string
 	if json.Unmarshal(entries[sumsName], &sums) != nil || len(sums) == 0 {
-		return refuse("damaged or incomplete")
+		return newError("damaged or incomplete")
 	}
 	for name := range entries {
-		if name != sumsName && sums[name] != sum(entries[name]) {
-			return refuse("%q was changed after it was written", shown(name))
+		if name != sumsName && sums[name] != checksum(entries[name]) {
+			return newError("%q was changed after it was written", quoteName(name))
 		}
 	}
 	for name := range sums {
 		if entries[name] == nil {
-			return refuse("%q is missing", shown(name))
+			return newError("%q is missing", quoteName(name))
 		}
 	}
 	return nil
@@ -260,12 +260,12 @@ func checkSums(entries map[string][]byte) error {
 // checksums, because a bundle contains no key of coder's.
 func checkChain(entries map[string][]byte) (unchecked int, err error) {
 	var logs []audit.Source
-	for _, l := range event.Logs {
+	for _, l := range event.AllLogs {
 		logs = append(logs, audit.Source{Log: l, Name: logName(l), Data: bytes.NewReader(entries[logName(l)])})
 	}
 	report, err := audit.Verify(logs, nil)
 	if err != nil {
-		return 0, refuse("the records were changed: %v", err)
+		return 0, newError("the records were changed: %v", err)
 	}
 	return report.Unchecked, nil
 }
@@ -273,22 +273,22 @@ func checkChain(entries map[string][]byte) (unchecked int, err error) {
 // readRecords merges the records of the three logs.
 func readRecords(m Manifest, entries map[string][]byte) ([]event.Record, error) {
 	var all []event.Record
-	for _, l := range event.Logs {
+	for _, l := range event.AllLogs {
 		for line := range bytes.Lines(entries[logName(l)]) {
 			line = bytes.TrimSuffix(line, []byte("\n"))
 			r, _, err := event.Decode(line, l)
 			if err != nil || event.LogOf(r.Event) != l || r.Session != m.Session {
-				return nil, refuse("%s contains data that is not a record of this session", logName(l))
+				return nil, newError("%s contains data that is not a record of this session", logName(l))
 			}
 			if r.Seal = ""; len(all) >= maxRecords {
-				return nil, refuse("the file is too large")
+				return nil, newError("the file is too large")
 			}
 			all = append(all, r)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b event.Record) int { return cmp.Compare(a.Seq, b.Seq) })
-	if uint64(len(all)) != m.Records || len(all) == 0 || !event.Consecutive(0, all) {
-		return nil, refuse("records are missing")
+	if uint64(len(all)) != m.Records || len(all) == 0 || !event.AreConsecutive(0, all) {
+		return nil, newError("records are missing")
 	}
 	return all, nil
 }

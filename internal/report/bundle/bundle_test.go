@@ -27,16 +27,16 @@ func hash(s string) string {
 func sample() bundle.Bundle {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	b := bundle.Bundle{
-		Manifest: bundle.Manifest{Session: "s", Root: "/home/ada/shop", Home: "/home/ada", Made: at},
+		Manifest: bundle.Manifest{Session: "s", Root: "/home/ada/shop", Home: "/home/ada", Created: at},
 		Contents: map[string][]byte{hash("one\n"): []byte("one\n"), hash(""): {}},
 		Output:   map[string][]byte{"bash-0001.log": []byte("$ ls\n")},
 	}
 	for i, e := range []event.Event{
 		event.TaskCreated{TaskID: "t", Intent: "look at /home/ada/shop/a.go"},
-		event.MessageAdded{Message: chat.Say(chat.User, "look at /home/ada/shop/a.go, not at /home/ada/shopping or /home/adam, and .coder/runs/s/bash-0001.log")},
+		event.MessageAdded{Message: chat.TextMessage(chat.User, "look at /home/ada/shop/a.go, not at /home/ada/shopping or /home/adam, and .coder/runs/s/bash-0001.log")},
 		event.ToolCallRequested{CallID: "c", Input: json.RawMessage(`{"command":"cd \/home\/ada\/shop && ls /home/ada/shop"}`)},
 		event.ToolCallCompleted{CallID: "c", Output: json.RawMessage(`{"stdout":"/home/ada/x\n"}`), Changes: []event.FileChange{{After: event.FileState{Path: "a.go", Hash: hash("one\n")}}}},
-		event.Unknown{Log: event.Conversation, Type: "FromTheFuture", Version: 9, Payload: json.RawMessage(`{"x":1}`)},
+		event.Unknown{Log: event.LogConversation, Type: "FromTheFuture", Version: 9, Payload: json.RawMessage(`{"x":1}`)},
 	} {
 		b.Records = append(b.Records, event.Record{Seq: uint64(i + 1), Time: at, Session: "s", Task: "t", Actor: "main", Event: e, Seal: "of another machine"})
 	}
@@ -71,7 +71,7 @@ func TestABundleIsReadAsItWasWritten(t *testing.T) {
 }
 
 func TestPathsAreRewritten(t *testing.T) {
-	got := sample().At(bundle.Place{Session: "s2", Root: "/srv/work", Home: "/home/eva"})
+	got := sample().Relocate(bundle.Location{Session: "s2", Root: "/srv/work", Home: "/home/eva"})
 	text := got.Records[1].Event.(event.MessageAdded).Message.Text()
 	if text != "look at /srv/work/a.go, not at /home/eva/shopping or /home/adam, and .coder/runs/s2/bash-0001.log" {
 		t.Error(text)
@@ -88,7 +88,7 @@ func TestPathsAreRewritten(t *testing.T) {
 			t.Errorf("record %d is of session %s", r.Seq, r.Session)
 		}
 	}
-	if same := sample().At(bundle.Place{Session: "s", Root: "/home/ada/shop", Home: "/home/ada"}); !reflect.DeepEqual(same.Records, sample().Records) {
+	if same := sample().Relocate(bundle.Location{Session: "s", Root: "/home/ada/shop", Home: "/home/ada"}); !reflect.DeepEqual(same.Records, sample().Records) {
 		t.Error("at the same place it is another")
 	}
 }

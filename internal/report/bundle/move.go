@@ -7,11 +7,11 @@ import (
 	"coder/internal/core/paths"
 )
 
-// Place is a session's id and its paths on a machine.
-type Place struct{ Session, Root, Home string }
+// Location is a session's id and its paths on a machine.
+type Location struct{ Session, Root, Home string }
 
-// At returns the session of the bundle for another place: with another id and rewritten paths.
-func (b Bundle) At(to Place) Bundle {
+// Relocate returns the session of the bundle for another place: with another id and rewritten paths.
+func (b Bundle) Relocate(to Location) Bundle {
 	m := make(paths.Map)
 	for _, p := range [][2]string{{".coder/runs/" + b.Session, ".coder/runs/" + to.Session}, {b.Home, to.Home}, {b.Root, to.Root}} {
 		if from, into := strings.TrimRight(p[0], "/"), strings.TrimRight(p[1], "/"); into != "" {
@@ -20,7 +20,7 @@ func (b Bundle) At(to Place) Bundle {
 	}
 	records := make([]event.Record, len(b.Records))
 	for i, r := range b.Records {
-		r.Session, r.Event = to.Session, event.Masked(r.Event, m)
+		r.Session, r.Event = to.Session, event.Mask(r.Event, m)
 		records[i] = r
 	}
 	b.Session, b.Root, b.Home, b.Records = to.Session, to.Root, to.Home, records

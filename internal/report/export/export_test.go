@@ -50,21 +50,21 @@ func session1(t *testing.T) Transcript {
 	q := uip.Request{ID: "ui_1", Display: uip.Display{Title: "Run it?", Content: display.Code{Source: "rm x"}}, Options: []uip.Option{{ID: "approve", Label: "Yes, run it"}}}
 	result, _ := json.Marshal(map[string]any{"ok": true, "diff": patch})
 	tr, err := FromRecords(head, seq(
-		said(chat.Say(chat.System, "SYSTEM TEXT")),
-		said(chat.Say(chat.User, "你好 <script>alert(1)</script>")),
+		said(chat.TextMessage(chat.System, "SYSTEM TEXT")),
+		said(chat.TextMessage(chat.User, "你好 <script>alert(1)</script>")),
 		event.MessageAdded{Message: call, Model: "m-1", Usage: &chat.Usage{In: 10, Out: 5}},
 		event.InteractionRequested{Request: q}, event.InteractionRequested{Request: q},
 		event.InteractionResponded{Response: uip.Response{ID: "ui_1", Option: "approve", Comment: "go on"}},
 		event.ToolCallCompleted{CallID: "c1", DurationMs: 12},
-		said(chat.Answer(chat.ToolResult{CallID: "c1", Name: "edit", Text: string(result)})),
-		said(chat.Answer(chat.ToolResult{CallID: "c2", Name: "bash", Text: `{"ok":false,"error":"no"}`, Failed: true})),
+		said(chat.ToolMessage(chat.ToolResult{CallID: "c1", Name: "edit", Text: string(result)})),
+		said(chat.ToolMessage(chat.ToolResult{CallID: "c2", Name: "bash", Text: `{"ok":false,"error":"no"}`, Failed: true})),
 		event.TodosChanged{Todos: []event.Todo{{Content: "test it", Status: event.TodoCompleted}}},
 		event.LocalAdded{Input: "/tools", Output: "read write"},
 		event.ModeChanged{Mode: "plan"},
-		event.ContextReplaced{Reason: event.Compacted, Messages: []chat.Message{chat.Say(chat.User, "SHORT")}},
+		event.ContextReplaced{Reason: event.ReplaceCompacted, Messages: []chat.Message{chat.TextMessage(chat.User, "SHORT")}},
 		event.TaskFailed{Reason: "provider went away"},
-		event.MessageAdded{Message: chat.Say(chat.Assistant, "half"), Interrupted: true},
-		said(chat.Say(chat.User, event.Interruption)),
+		event.MessageAdded{Message: chat.TextMessage(chat.Assistant, "half"), Interrupted: true},
+		said(chat.TextMessage(chat.User, event.InterruptionPrefix)),
 	))
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func session1(t *testing.T) Transcript {
 func html(t *testing.T, tr Transcript) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := HTML(&b, tr, Speech{}); err != nil {
+	if err := HTML(&b, tr, Locale{}); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -84,7 +84,7 @@ func html(t *testing.T, tr Transcript) string {
 func md(t *testing.T, tr Transcript) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := Markdown(&b, tr, Speech{}); err != nil {
+	if err := Markdown(&b, tr, Locale{}); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -122,9 +122,9 @@ func TestTokensAreTheSumOfAllThatWasUsed(t *testing.T) {
 	calls := chat.Message{Role: chat.Assistant, Parts: []chat.Part{chat.ToolCall{ID: "c", Name: "read", Args: json.RawMessage("{}")}}}
 	events := []event.Event{
 		event.MessageAdded{Message: calls, Model: "m", Usage: &chat.Usage{In: 1, Out: 10}},
-		event.Spent{Model: "m", Usage: chat.Usage{In: 2, Out: 20}, For: event.ForCutOff},
+		event.Spent{Model: "m", Usage: chat.Usage{In: 2, Out: 20}, Reason: event.UsageForPartialReply},
 		event.TaskCreated{TaskID: "sub", ParentID: "t"},
-		event.MessageAdded{Message: chat.Say(chat.Assistant, "seen"), Model: "m", Usage: &chat.Usage{In: 4, Out: 40}},
+		event.MessageAdded{Message: chat.TextMessage(chat.Assistant, "seen"), Model: "m", Usage: &chat.Usage{In: 4, Out: 40}},
 	}
 	tr, err := FromRecords(head, func(yield func(event.Record, error) bool) {
 		for i, task := range []string{"t", "", "sub", "sub"} {
@@ -154,24 +154,24 @@ func TestTheRecordIsToldInItsOrderByItsSpeakers(t *testing.T) {
 	begun := func(id, author, args string) event.Event {
 		return event.ToolCallRequested{CallID: id, Tool: "bash", Author: author, Input: json.RawMessage(args)}
 	}
-	shell := display.Shell{Command: "vi", Ran: true, Terminal: true}
+	shell := display.Shell{Command: "vi", HasRun: true, UsedTerminal: true}
 	var records []event.Record
 	add := func(actor string, events ...event.Event) {
 		for _, e := range events {
 			records = append(records, event.Record{Task: "t", Actor: actor, Time: day, Event: e})
 		}
 	}
-	add("user", said(chat.Say(chat.User, "fix it")))
+	add("user", said(chat.TextMessage(chat.User, "fix it")))
 	add("main", reply(chat.Message{Role: chat.Assistant, Parts: []chat.Part{chat.ToolCall{ID: "c1", Name: "edit", Args: json.RawMessage("{}")}}}), ask("edit"))
 	add("user", event.InteractionResponded{Response: uip.Response{ID: "edit", Input: "go on"}})
-	add("main", begun("c1", "main", "{}"), event.ToolCallCompleted{CallID: "c1"}, said(chat.Answer(chat.ToolResult{CallID: "c1", Name: "edit", Text: "edited"})))
+	add("main", begun("c1", "main", "{}"), event.ToolCallCompleted{CallID: "c1"}, said(chat.ToolMessage(chat.ToolResult{CallID: "c1", Name: "edit", Text: "edited"})))
 	add("verify", begun("v1", event.ActorVerifier, `{"command":"make test"}`), event.ToolCallCompleted{CallID: "v1", Output: json.RawMessage(`{"error":"exit code 2"}`), IsError: true})
-	add("main", said(chat.Say(chat.User, "the check failed, mend it")))
-	add("user", said(chat.Say(chat.User, "!ls")))
-	add("main", begun("b1", "user", `{"command":"ls"}`), event.MessageAdded{Message: chat.Say(chat.Assistant, "$ ls\na.txt"), Blocks: display.Blocks{display.Shell{}}})
-	add("user", said(chat.Say(chat.User, "!vi")))
-	add("main", event.MessageAdded{Message: chat.Say(chat.Assistant, "$ vi"), Blocks: display.Blocks{shell}}, ask("stop"))
-	add("user", said(chat.Say(chat.User, event.Interruption+"]")), event.TaskCanceled{TaskID: "t", Reason: "why"})
+	add("main", said(chat.TextMessage(chat.User, "the check failed, mend it")))
+	add("user", said(chat.TextMessage(chat.User, "!ls")))
+	add("main", begun("b1", "user", `{"command":"ls"}`), event.MessageAdded{Message: chat.TextMessage(chat.Assistant, "$ ls\na.txt"), Blocks: display.Blocks{display.Shell{}}})
+	add("user", said(chat.TextMessage(chat.User, "!vi")))
+	add("main", event.MessageAdded{Message: chat.TextMessage(chat.Assistant, "$ vi"), Blocks: display.Blocks{shell}}, ask("stop"))
+	add("user", said(chat.TextMessage(chat.User, event.InterruptionPrefix+"]")), event.TaskCanceled{TaskID: "t", Reason: "why"})
 	tr, err := FromRecords(head, func(yield func(event.Record, error) bool) {
 		for _, r := range records {
 			if !yield(r, nil) {
@@ -268,7 +268,7 @@ func checkPage(t *testing.T, page string) {
 
 func TestTheFrameAsksForNothing(t *testing.T) {
 	for _, bad := range []string{"http:", "https:", "url(", "<script", "@import", "javascript:", "</", "src="} {
-		if strings.Contains(strings.ToLower(pageStart+style), bad) {
+		if strings.Contains(strings.ToLower(pageStart+stylesheet), bad) {
 			t.Errorf("the frame of the page holds %q", bad)
 		}
 	}
@@ -287,20 +287,20 @@ var hostile = []string{
 func everywhere(s string) (Transcript, error) {
 	args, _ := json.Marshal(map[string]string{"command": s, s: s})
 	result, _ := json.Marshal(map[string]any{s: s, "diff": patch + "+" + s, "nested": []string{s}})
-	q := uip.Request{ID: "q", Display: uip.Display{Title: s, Description: s, Content: display.Table{Head: display.Data(s), Rows: [][]display.Cell{display.Data(s)}}}, Options: []uip.Option{{ID: s, Label: s}}}
+	q := uip.Request{ID: "q", Display: uip.Display{Title: s, Description: s, Content: display.Table{Header: display.DataCells(s), Rows: [][]display.Cell{display.DataCells(s)}}}, Options: []uip.Option{{ID: s, Label: s}}}
 	return FromRecords(session.Head{ID: s, Created: day, Meta: session.Meta{Title: s, Model: s, Dir: s}}, seq(
-		said(chat.Say(chat.System, s)),
+		said(chat.TextMessage(chat.System, s)),
 		said(chat.Message{Role: chat.User, Parts: []chat.Part{chat.Text(s), chat.Image{MediaType: s, Data: []byte(s)}, chat.Image{MediaType: "image/png", Data: []byte(s)}}}),
 		event.MessageAdded{Model: s, Usage: &chat.Usage{In: 1}, Message: chat.Message{Role: chat.Assistant, Parts: []chat.Part{
 			chat.Reasoning{Text: s}, chat.Text(s), chat.ToolCall{ID: "a", Name: s, Args: args}, chat.ToolCall{ID: "b", Name: "x", Args: json.RawMessage("{}"), Broken: s},
 		}}},
-		said(chat.Answer(chat.ToolResult{CallID: "a", Name: s, Text: string(result)})),
-		said(chat.Answer(chat.ToolResult{CallID: "none", Name: s, Text: s})),
+		said(chat.ToolMessage(chat.ToolResult{CallID: "a", Name: s, Text: string(result)})),
+		said(chat.ToolMessage(chat.ToolResult{CallID: "none", Name: s, Text: s})),
 		event.InteractionRequested{Request: q}, event.InteractionResponded{Response: uip.Response{ID: "q", Option: s, Input: s, Comment: s}},
 		event.InteractionRequested{Request: uip.Request{ID: "q2", Display: uip.Display{Content: display.Diff{Unified: s}}}},
 		event.TodosChanged{Todos: []event.Todo{{Content: s, Status: event.TodoStatus(s)}}},
 		event.LocalAdded{Input: s, Output: s}, event.ModeChanged{Mode: s}, event.TaskCanceled{Reason: s},
-		event.ContextReplaced{Reason: event.ReplaceReason(s), Messages: []chat.Message{chat.Say(chat.User, s)}},
+		event.ContextReplaced{Reason: event.ReplaceReason(s), Messages: []chat.Message{chat.TextMessage(chat.User, s)}},
 	))
 }
 
@@ -325,12 +325,12 @@ func checkMarkdown(t *testing.T, s, text string) {
 	lines := strings.Split(regexp.MustCompile(`(?m)^> ?`).ReplaceAllString(text, ""), "\n")
 	for len(lines) > 0 {
 		line, n := lines[0], 1
-		if frontmatter.Fence(line) != "" {
-			line, n = "", 1+slices.Index(append(lines[1:len(lines):len(lines)], lines[0][:len(frontmatter.Fence(lines[0]))]), frontmatter.Fence(lines[0]))+1
+		if frontmatter.FenceMarker(line) != "" {
+			line, n = "", 1+slices.Index(append(lines[1:len(lines):len(lines)], lines[0][:len(frontmatter.FenceMarker(lines[0]))]), frontmatter.FenceMarker(lines[0]))+1
 		}
 		lines = lines[min(n, len(lines)):]
 		for line != "" {
-			if _, n := codeSpan(line); n > 0 {
+			if _, n := parseCodeSpan(line); n > 0 {
 				line = line[n:]
 				continue
 			}
@@ -360,10 +360,10 @@ func TestEscape(t *testing.T) {
 func TestFromSnapshot(t *testing.T) {
 	var raw []json.RawMessage
 	for _, m := range []chat.Message{
-		chat.Say(chat.User, "one"), {Role: chat.Assistant, Parts: []chat.Part{chat.ToolCall{ID: "c", Name: "read", Args: json.RawMessage(`{"path":"a"}`)}}},
-		chat.Answer(chat.ToolResult{CallID: "c", Name: "read", Text: "text of a"}), chat.Say(chat.Assistant, "two"),
+		chat.TextMessage(chat.User, "one"), {Role: chat.Assistant, Parts: []chat.Part{chat.ToolCall{ID: "c", Name: "read", Args: json.RawMessage(`{"path":"a"}`)}}},
+		chat.ToolMessage(chat.ToolResult{CallID: "c", Name: "read", Text: "text of a"}), chat.TextMessage(chat.Assistant, "two"),
 	} {
-		b, err := m.Strict()
+		b, err := m.MarshalOpenAI()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -379,11 +379,11 @@ func TestFromSnapshot(t *testing.T) {
 	var got []string
 	for _, e := range tr.Entries {
 		switch e := e.(type) {
-		case Said:
+		case Message:
 			got = append(got, fmt.Sprint(e.Text, e.Interrupted))
-		case *Called:
+		case *Call:
 			got = append(got, e.Name+"="+e.Result)
-		case Local:
+		case Command:
 			got = append(got, e.Input)
 		}
 	}
@@ -402,12 +402,12 @@ func TestIDsUsedAgain(t *testing.T) {
 		return said(chat.Message{Role: chat.Assistant, Parts: []chat.Part{chat.ToolCall{ID: "c0", Name: "read", Args: json.RawMessage(`{"path":"` + arg + `"}`)}}})
 	}
 	result := func(text string) event.Event {
-		return said(chat.Answer(chat.ToolResult{CallID: "c0", Name: "read", Text: text}))
+		return said(chat.ToolMessage(chat.ToolResult{CallID: "c0", Name: "read", Text: text}))
 	}
 	tr, _ := FromRecords(head, seq(call("a"), result("A"), call("b"), result("B"), result("again")))
 	var got []string
 	for _, e := range tr.Entries {
-		got = append(got, e.(*Called).Args+e.(*Called).Result)
+		got = append(got, e.(*Call).Args+e.(*Call).Result)
 	}
 	if strings.Join(got, " ") != `{"path":"a"}A {"path":"b"}B again` {
 		t.Errorf("%q", got)
@@ -420,7 +420,7 @@ func TestLayout(t *testing.T) {
 		`{"ok":false}`: "ok/0=false", `plain`: "/1=plain", `{"torn":`: "/1={\"torn\":", `{"a":1} x`: "/1={\"a\":1} x", `[1]`: "/1=[1]", ``: "", `{}`: "",
 	} {
 		var got []string
-		for _, f := range layout(in) {
+		for _, f := range splitFields(in) {
 			got = append(got, fmt.Sprintf("%s/%d=%s", f.name, f.kind, f.text))
 		}
 		if strings.Join(got, "|") != want {
@@ -433,15 +433,15 @@ func BenchmarkHTML(b *testing.B) {
 	var events []event.Event
 	for i := range 200 {
 		id := fmt.Sprint("c", i)
-		events = append(events, said(chat.Say(chat.User, "please `look` at **this**")),
+		events = append(events, said(chat.TextMessage(chat.User, "please `look` at **this**")),
 			said(chat.Message{Role: chat.Assistant, Parts: []chat.Part{chat.ToolCall{ID: id, Name: "bash", Args: json.RawMessage(`{"command":"cat x"}`)}}}),
-			said(chat.Answer(chat.ToolResult{CallID: id, Name: "bash", Text: strings.Repeat("if a < b && c > d {\n", 500)})))
+			said(chat.ToolMessage(chat.ToolResult{CallID: id, Name: "bash", Text: strings.Repeat("if a < b && c > d {\n", 500)})))
 	}
 	tr, _ := FromRecords(head, seq(events...))
 	var out bytes.Buffer
 	for b.Loop() {
 		out.Reset()
-		if err := HTML(&out, tr, Speech{}); err != nil {
+		if err := HTML(&out, tr, Locale{}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -451,7 +451,7 @@ func BenchmarkHTML(b *testing.B) {
 func TestABrokenLogIsReported(t *testing.T) {
 	broken := errors.New("torn")
 	tr, err := FromRecords(head, func(yield func(event.Record, error) bool) {
-		_ = yield(event.Record{Event: said(chat.Say(chat.User, "kept"))}, nil) && yield(event.Record{}, broken)
+		_ = yield(event.Record{Event: said(chat.TextMessage(chat.User, "kept"))}, nil) && yield(event.Record{}, broken)
 	})
 	if !errors.Is(err, broken) || len(tr.Entries) != 1 {
 		t.Errorf("%v, %d entries", err, len(tr.Entries))
@@ -464,7 +464,7 @@ func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
 func TestWriteErrors(t *testing.T) {
 	tr := session1(t)
-	if HTML(fullDisk{}, tr, Speech{}) == nil || Markdown(fullDisk{}, tr, Speech{}) == nil {
+	if HTML(fullDisk{}, tr, Locale{}) == nil || Markdown(fullDisk{}, tr, Locale{}) == nil {
 		t.Error("a full disk went unnoticed")
 	}
 }
@@ -493,7 +493,7 @@ func TestMarkdownIsWrittenAgainClosedAndWithoutTags(t *testing.T) {
 	} {
 		var b bytes.Buffer
 		m := markdown{Writer: bufio.NewWriter(&b)}
-		m.prose(in, "")
+		m.writeProse(in, "")
 		if m.Flush(); strings.Trim(b.String(), "\n") != want {
 			t.Errorf("%q is written %q, want %q", in, b.String(), want)
 		}
@@ -517,10 +517,10 @@ func FuzzExport(f *testing.F) {
 func TestSubtasksAreToldByTheirCall(t *testing.T) {
 	on := func(task string, e event.Event) event.Record { return event.Record{Time: day, Task: task, Event: e} }
 	records := []event.Record{
-		on("t", event.TaskCreated{TaskID: "t"}), on("t", said(chat.Say(chat.User, "mine"))),
-		on("c", event.TaskCreated{TaskID: "c", ParentID: "t"}), on("c", said(chat.Say(chat.User, "not mine"))), on("c", event.TaskFailed{Reason: "why"}),
+		on("t", event.TaskCreated{TaskID: "t"}), on("t", said(chat.TextMessage(chat.User, "mine"))),
+		on("c", event.TaskCreated{TaskID: "c", ParentID: "t"}), on("c", said(chat.TextMessage(chat.User, "not mine"))), on("c", event.TaskFailed{Reason: "why"}),
 		on("c", event.InteractionRequested{Request: uip.Request{ID: "ui_1", Display: uip.Display{Title: "May it?"}}}),
-		on("t", said(chat.Say(chat.Assistant, "done"))),
+		on("t", said(chat.TextMessage(chat.Assistant, "done"))),
 	}
 	tr, err := FromRecords(head, func(yield func(event.Record, error) bool) {
 		for _, r := range records {
@@ -532,7 +532,7 @@ func TestSubtasksAreToldByTheirCall(t *testing.T) {
 	if err != nil || len(tr.Entries) != 3 {
 		t.Fatalf("%d entries, %v: %+v", len(tr.Entries), err, tr.Entries)
 	}
-	if _, ok := tr.Entries[1].(*Asked); !ok {
+	if _, ok := tr.Entries[1].(*Question); !ok {
 		t.Errorf("what people were asked is missing: %+v", tr.Entries)
 	}
 }
@@ -555,19 +555,19 @@ func TestAModeSwitchedByACommandIsToldOnce(t *testing.T) {
 
 func TestAnswersAsTheyWereGiven(t *testing.T) {
 	part := func(title string) uip.Request {
-		return uip.Request{ID: title, Purpose: uip.RequestInfo, Display: uip.Display{Title: title}}
+		return uip.Request{ID: title, Purpose: uip.PurposeRequestInfo, Display: uip.Display{Title: title}}
 	}
 	form := uip.Request{Parts: []uip.Request{part("Which?"), part("哪个？"), part("Name")}}
-	hunks := uip.Request{Options: []uip.Option{{ID: uip.Some, Label: "Yes to some of the 3 hunks, this once"}}}
+	hunks := uip.Request{Options: []uip.Option{{ID: uip.OptionSome, Label: "Yes to some of the 3 hunks, this once"}}}
 	for _, tt := range []struct {
 		q    uip.Request
 		r    uip.Response
 		want string
 	}{
 		{form, uip.Response{Parts: []uip.Response{{ID: "Which?", Input: "a"}, {ID: "哪个？", Input: "乙"}, {ID: "Name", Input: "x"}}}, "Which? a; 哪个？乙; Name: x"},
-		{hunks, uip.Response{Option: uip.Some, Input: "1 3"}, "Yes to some of the 3 hunks, this once: 1 3"},
+		{hunks, uip.Response{Option: uip.OptionSome, Input: "1 3"}, "Yes to some of the 3 hunks, this once: 1 3"},
 	} {
-		if got := (Speech{}).Response(tt.q, tt.r); got != tt.want {
+		if got := (Locale{}).Response(tt.q, tt.r); got != tt.want {
 			t.Errorf("got %q, want %q", got, tt.want)
 		}
 	}

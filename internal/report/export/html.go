@@ -17,23 +17,23 @@ import (
 )
 
 //go:embed style.css
-var style string
+var stylesheet string
 
 // HTML writes t as one page that loads nothing and runs nothing.
-func HTML(w io.Writer, t Transcript, s Speech) error {
-	p := page{Writer: bufio.NewWriter(w), Speech: s}
-	p.raw("<!doctype html>\n<html lang=\"", escape(cmp.Or(s.Lang, "en")), "\">\n", pageStart)
-	p.raw("<title>", escape(p.title(t)), "</title>\n<style>\n", style, "</style>\n</head>\n<body>\n<main>\n")
-	p.raw("<h1>", escape(p.title(t)), "</h1>\n<dl>\n")
-	for _, f := range p.facts(t) {
-		p.raw("<dt>", escape(f[0]), "</dt><dd>", escape(f[1]), "</dd>\n")
+func HTML(w io.Writer, t Transcript, s Locale) error {
+	p := page{Writer: bufio.NewWriter(w), Locale: s}
+	p.writeRaw("<!doctype html>\n<html lang=\"", escape(cmp.Or(s.Lang, "en")), "\">\n", pageStart)
+	p.writeRaw("<title>", escape(p.sessionTitle(t)), "</title>\n<style>\n", stylesheet, "</style>\n</head>\n<body>\n<main>\n")
+	p.writeRaw("<h1>", escape(p.sessionTitle(t)), "</h1>\n<dl>\n")
+	for _, f := range p.headerRows(t) {
+		p.writeRaw("<dt>", escape(f[0]), "</dt><dd>", escape(f[1]), "</dd>\n")
 	}
-	p.raw("</dl>\n")
-	p.picture(t.Filling)
+	p.writeRaw("</dl>\n")
+	p.writeChart(t.Window)
 	for _, e := range t.Entries {
-		p.entry(e)
+		p.writeEntry(e)
 	}
-	p.raw("</main>\n</body>\n</html>\n")
+	p.writeRaw("</main>\n</body>\n</html>\n")
 	if err := p.Flush(); err != nil {
 		return fmt.Errorf("write HTML: %w", err)
 	}
@@ -51,12 +51,12 @@ const pageStart = `<head>
 // page writes HTML. Only raw writes tags; everything else is text.
 type page struct {
 	*bufio.Writer
-	Speech
-	linked bool              // inside a link, where links cannot be nested
-	places map[string]string // addresses of the text's link references, by name
+	Locale
+	inLink      bool              // inside a link, where links cannot be nested
+	linkTargets map[string]string // addresses of the text's link references, by name
 }
 
-func (p page) raw(parts ...string) {
+func (p page) writeRaw(parts ...string) {
 	for _, s := range parts {
 		p.WriteString(s)
 	}
@@ -68,72 +68,72 @@ var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "
 // escape escapes s: no markup, and no character that hides or reorders text.
 func escape(s string) string { return escaper.Replace(sanitize.Text(s)) }
 
-func (p page) entry(e Entry) {
+func (p page) writeEntry(e Entry) {
 	switch e := e.(type) {
-	case Said:
+	case Message:
 		if e.Role == chat.System {
-			p.folded(p.t("System text"), e.Text)
+			p.writeCollapsed(p.t("System text"), e.Text)
 			return
 		}
 		class := "assistant"
 		if e.Role == chat.User {
 			class = "user"
 		}
-		p.open(class, p.who(e.Role), e.Time)
+		p.openSection(class, p.roleName(e.Role), e.Time)
 		if e.Reasoning != "" {
-			p.folded(p.t("Thinking"), e.Reasoning)
+			p.writeCollapsed(p.t("Thinking"), e.Reasoning)
 		}
-		p.prose(e.Text)
-		p.images(e.Images)
+		p.writeMarkdown(e.Text)
+		p.writeImages(e.Images)
 		if e.Interrupted {
-			p.raw(`<p class="failed">`, escape(p.t("(interrupted)")), "</p>\n")
+			p.writeRaw(`<p class="failed">`, escape(p.t("(interrupted)")), "</p>\n")
 		}
 		if e.Model != "" {
-			p.raw(`<p class="dim">`, escape(e.Model))
+			p.writeRaw(`<p class="dim">`, escape(e.Model))
 			if e.Usage != nil {
-				p.raw(" · ", escape(p.t("%d tokens in, %d out", e.Usage.In, e.Usage.Out)))
+				p.writeRaw(" · ", escape(p.t("%d tokens in, %d out", e.Usage.In, e.Usage.Out)))
 			}
-			p.raw("</p>\n")
+			p.writeRaw("</p>\n")
 		}
-		p.raw("</section>\n")
-	case *Called:
-		p.called(e)
-	case Local:
-		p.open("local", p.t("Command"), e.Time)
-		p.raw("<p><code>", escape(e.Input), "</code></p>\n")
-		p.output(e.Output)
-		p.raw("</section>\n")
-	case *Asked:
-		title, about := p.question(e)
-		p.open("asked", p.t("Question"), e.Time)
-		p.raw("<p>", escape(title), "</p>\n")
-		p.prose(about)
-		p.fields(p.content(e.Request))
-		p.prose(p.choices(e.Request))
+		p.writeRaw("</section>\n")
+	case *Call:
+		p.writeCall(e)
+	case Command:
+		p.openSection("local", p.t("Command"), e.Time)
+		p.writeRaw("<p><code>", escape(e.Input), "</code></p>\n")
+		p.writeOutput(e.Output)
+		p.writeRaw("</section>\n")
+	case *Question:
+		title, about := p.questionText(e)
+		p.openSection("asked", p.t("Question"), e.Time)
+		p.writeRaw("<p>", escape(title), "</p>\n")
+		p.writeMarkdown(about)
+		p.writeFields(p.questionFields(e.Request))
+		p.writeMarkdown(p.optionList(e.Request))
 		label, apart := p.t("Answer:"), " "
 		if strings.HasSuffix(label, "：") { // it includes its own space
 			apart = ""
 		}
-		p.raw("<p><strong>", escape(label), "</strong>", apart, escape(p.answer(e)), "</p>\n</section>\n")
-	case Planned:
-		p.open("todos", p.t("Todos"), e.Time)
-		p.raw("<ul>\n")
+		p.writeRaw("<p><strong>", escape(label), "</strong>", apart, escape(p.answerText(e)), "</p>\n</section>\n")
+	case TodoList:
+		p.openSection("todos", p.t("Todos"), e.Time)
+		p.writeRaw("<ul>\n")
 		for _, todo := range e.Todos {
-			p.raw("<li>[", checkbox(string(todo.Status)), "] ", escape(todo.Content), "</li>\n")
+			p.writeRaw("<li>[", checkbox(string(todo.Status)), "] ", escape(todo.Content), "</li>\n")
 		}
-		p.raw("</ul>\n</section>\n")
-	case Noted:
+		p.writeRaw("</ul>\n</section>\n")
+	case Note:
 		if e.Detail == "" {
-			p.raw(`<p class="dim">`, escape(p.said(e.Text)), "</p>\n")
+			p.writeRaw(`<p class="dim">`, escape(p.translateText(e.Text)), "</p>\n")
 			return
 		}
-		p.raw("<details><summary>", escape(p.said(e.Text)), "</summary>\n")
-		p.fields(appendField(nil, "", p.detail(e)))
-		p.raw("</details>\n")
+		p.writeRaw("<details><summary>", escape(p.translateText(e.Text)), "</summary>\n")
+		p.writeFields(appendField(nil, "", p.noteDetail(e)))
+		p.writeRaw("</details>\n")
 	}
 }
 
-func (p page) called(c *Called) {
+func (p page) writeCall(c *Call) {
 	class := "ok"
 	switch {
 	case !c.Answered:
@@ -141,74 +141,74 @@ func (p page) called(c *Called) {
 	case c.Failed:
 		class = "failed"
 	}
-	p.raw(`<details class="tool"><summary><strong>`, escape(p.name(c)), "</strong> ")
+	p.writeRaw(`<details class="tool"><summary><strong>`, escape(p.callName(c)), "</strong> ")
 	if h := p.headline(c); h != "" {
-		p.raw("<code>", escape(h), "</code> ")
+		p.writeRaw("<code>", escape(h), "</code> ")
 	}
-	p.raw(`<span class="`, class, `">`, escape(p.outcome(c)), "</span>")
-	if c.Took > 0 {
-		p.raw(` <span class="dim">`, c.Took.String(), "</span>")
+	p.writeRaw(`<span class="`, class, `">`, escape(p.outcome(c)), "</span>")
+	if c.Duration > 0 {
+		p.writeRaw(` <span class="dim">`, c.Duration.String(), "</span>")
 	}
-	p.raw("</summary>\n")
-	p.fields(layout(c.Args))
-	p.raw(`<p class="label">`, escape(p.t("Result")), "</p>\n")
-	p.fields(layout(c.Result))
-	p.images(c.Images)
-	p.raw("</details>\n")
+	p.writeRaw("</summary>\n")
+	p.writeFields(splitFields(c.Args))
+	p.writeRaw(`<p class="label">`, escape(p.t("Result")), "</p>\n")
+	p.writeFields(splitFields(c.Result))
+	p.writeImages(c.Images)
+	p.writeRaw("</details>\n")
 }
 
-// output writes the output of a command.
-func (p page) output(all display.Blocks) {
+// writeOutput writes the output of a command.
+func (p page) writeOutput(all display.Blocks) {
 	if len(all) == 1 {
-		if c, ok := all[0].(display.Code); ok && c.Lang == display.Markdown {
-			p.prose(c.Source)
+		if c, ok := all[0].(display.Code); ok && c.Lang == display.LangMarkdown {
+			p.writeMarkdown(c.Source)
 			return
 		}
 	}
-	p.fields(appendField(nil, "", p.blocks(all)))
+	p.writeFields(appendField(nil, "", p.blocksText(all)))
 }
 
-// open begins a section. class is coder's own text.
-func (p page) open(class, name string, at time.Time) {
-	p.raw(`<section class="`, class, `">`, "\n<h2>", escape(name))
-	if s := stamp(at); s != "" {
-		p.raw(" <time>", escape(s), "</time>")
+// openSection begins a section. class is coder's own text.
+func (p page) openSection(class, name string, at time.Time) {
+	p.writeRaw(`<section class="`, class, `">`, "\n<h2>", escape(name))
+	if s := formatTime(at); s != "" {
+		p.writeRaw(" <time>", escape(s), "</time>")
 	}
-	p.raw("</h2>\n")
+	p.writeRaw("</h2>\n")
 }
 
-// folded writes text that is collapsed at first.
-func (p page) folded(name, text string) {
-	p.raw("<details><summary>", escape(name), "</summary>\n")
-	p.prose(text)
-	p.raw("</details>\n")
+// writeCollapsed writes text that is collapsed at first.
+func (p page) writeCollapsed(name, text string) {
+	p.writeRaw("<details><summary>", escape(name), "</summary>\n")
+	p.writeMarkdown(text)
+	p.writeRaw("</details>\n")
 }
 
-func (p page) fields(list []field) {
+func (p page) writeFields(list []field) {
 	for _, f := range list {
-		if f.name != "" && f.kind != short {
-			p.raw(`<p class="label">`, escape(f.name), "</p>\n")
+		if f.name != "" && f.kind != shortField {
+			p.writeRaw(`<p class="label">`, escape(f.name), "</p>\n")
 		}
 		switch f.kind {
-		case short:
-			p.raw("<p>", escape(f.name), ": <code>", escape(f.text), "</code></p>\n")
-		case diff:
-			p.diff(f.text)
-		case written:
-			p.prose(f.text)
-		case long:
-			p.raw("<pre>", escape(strings.TrimRight(f.text, "\n")), "</pre>\n")
+		case shortField:
+			p.writeRaw("<p>", escape(f.name), ": <code>", escape(f.text), "</code></p>\n")
+		case diffField:
+			p.writeDiff(f.text)
+		case markdownField:
+			p.writeMarkdown(f.text)
+		case longField:
+			p.writeRaw("<pre>", escape(strings.TrimRight(f.text, "\n")), "</pre>\n")
 		}
 	}
 }
 
-// diff writes a diff with colored lines.
-func (p page) diff(text string) {
-	p.raw(`<pre class="diff">`)
+// writeDiff writes a diff with colored lines.
+func (p page) writeDiff(text string) {
+	p.writeRaw(`<pre class="diff">`)
 	for line := range strings.SplitSeq(strings.TrimRight(sanitize.Text(text), "\n"), "\n") {
-		p.raw(`<span`, diffClass(line), `>`, escaper.Replace(line), "</span>")
+		p.writeRaw(`<span`, diffClass(line), `>`, escaper.Replace(line), "</span>")
 	}
-	p.raw("</pre>\n")
+	p.writeRaw("</pre>\n")
 }
 
 func diffClass(line string) string {
@@ -226,19 +226,19 @@ func diffClass(line string) string {
 	return ""
 }
 
-// pictureTypes are the image types that the page embeds.
-var pictureTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+// imageTypes are the image types that the page embeds.
+var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-const pictureLimit = 8 << 20 // bytes
+const maxImageBytes = 8 << 20 // bytes
 
-func (p page) images(list []chat.Image) {
+func (p page) writeImages(list []chat.Image) {
 	for _, img := range list {
-		i := slices.Index(pictureTypes, img.MediaType)
-		if i < 0 || len(img.Data) > pictureLimit {
-			p.raw("<p>", escape(p.t("(an image)")), "</p>\n")
+		i := slices.Index(imageTypes, img.MediaType)
+		if i < 0 || len(img.Data) > maxImageBytes {
+			p.writeRaw("<p>", escape(p.t("(an image)")), "</p>\n")
 			continue
 		}
-		p.raw(`<p><img alt="picture" src="data:`, pictureTypes[i], ";base64,", base64.StdEncoding.EncodeToString(img.Data), `"></p>`, "\n")
+		p.writeRaw(`<p><img alt="picture" src="data:`, imageTypes[i], ";base64,", base64.StdEncoding.EncodeToString(img.Data), `"></p>`, "\n")
 	}
 }
 
@@ -246,7 +246,7 @@ func (p page) images(list []chat.Image) {
 func Fragment(text string) string {
 	var b strings.Builder
 	p := page{Writer: bufio.NewWriter(&b)}
-	p.prose(text)
+	p.writeMarkdown(text)
 	_ = p.Flush() // a Builder never fails
 	return b.String()
 }

@@ -19,18 +19,18 @@ type field struct {
 type fieldKind uint8
 
 const (
-	short fieldKind = iota
-	long
-	diff
-	written // in Markdown
+	shortField fieldKind = iota
+	longField
+	diffField
+	markdownField // in Markdown
 )
 
-// shortLimit is how many bytes fit on a line.
-const shortLimit = 120
+// maxShortField is how many bytes fit on a line.
+const maxShortField = 120
 
-// layout splits arguments or a result: into the fields of a
+// splitFields splits arguments or a result: into the fields of a
 // JSON object in order, or else into the whole text.
-func layout(text string) []field {
+func splitFields(text string) []field {
 	fields, ok := objectFields(text)
 	if !ok {
 		return appendField(nil, "", text)
@@ -60,7 +60,7 @@ func objectFields(text string) ([]field, bool) {
 		switch {
 		case json.Unmarshal(raw, &value) == nil:
 			text = value // a string without its quotes
-		case len(raw) > shortLimit && json.Indent(&indented, raw, "", "  ") == nil:
+		case len(raw) > maxShortField && json.Indent(&indented, raw, "", "  ") == nil:
 			text = indented.String()
 		}
 		fields = appendField(fields, name, text)
@@ -76,11 +76,11 @@ func appendField(fields []field, name, text string) []field {
 	case strings.TrimSpace(text) == "" || name == "ok" && text == "true":
 		return fields
 	case isDiff(text):
-		f.kind = diff
+		f.kind = diffField
 	case name == "plan":
-		f.kind = written
-	case name == "" || len(text) > shortLimit || strings.Contains(text, "\n"):
-		f.kind = long
+		f.kind = markdownField
+	case name == "" || len(text) > maxShortField || strings.Contains(text, "\n"):
+		f.kind = longField
 	}
 	return append(fields, f)
 }
@@ -94,40 +94,40 @@ func isDiff(text string) bool {
 		strings.Contains(text, "\n+++ ")
 }
 
-// content returns the content of a question. What a model wrote
+// questionFields returns the content of a question. What a model wrote
 // for reading, such as a plan, is Markdown; code to run is not.
-func (s Speech) content(q uip.Request) []field {
+func (s Locale) questionFields(q uip.Request) []field {
 	switch b := q.Display.Content.(type) {
 	case nil:
 		return nil
 	case display.Text:
-		if q.Purpose != uip.ConfirmRiskyAction {
-			return []field{{text: string(b), kind: written}}
+		if q.Purpose != uip.PurposeConfirmRiskyAction {
+			return []field{{text: string(b), kind: markdownField}}
 		}
 		return appendField(nil, "", string(b))
 	case display.Code:
 		return appendField(nil, "", b.Source)
 	case display.Diff:
-		return []field{{text: b.Unified, kind: diff}}
+		return []field{{text: b.Unified, kind: diffField}}
 	case display.Table:
-		return appendField(nil, "", s.blocks(display.Blocks{b}))
+		return appendField(nil, "", s.blocksText(display.Blocks{b}))
 	}
 	return nil
 }
 
 // headline returns a call's title on one line: the one that the user
 // saw, or else the first line of the first text in its arguments.
-func (s Speech) headline(c *Called) string {
+func (s Locale) headline(c *Call) string {
 	text := c.Title
-	if c.OwnTitle {
-		text = s.said(text)
+	if c.TranslateTitle {
+		text = s.translateText(text)
 	}
 	if fields, ok := objectFields(c.Args); text == "" && ok && len(fields) > 0 {
 		text = firstText(fields[0].text)
 	}
 	line, _, _ := strings.Cut(text, "\n")
-	if runes := []rune(line); len(runes) > shortLimit {
-		line = string(runes[:shortLimit]) + "…"
+	if runes := []rune(line); len(runes) > maxShortField {
+		line = string(runes[:maxShortField]) + "…"
 	}
 	return line
 }
@@ -168,22 +168,22 @@ func firstText(text string) string {
 	}
 }
 
-// headingLine reports whether a line is a heading: up to six number signs and a space.
-func headingLine(line string) bool {
+// isHeading reports whether a line is a heading: up to six number signs and a space.
+func isHeading(line string) bool {
 	rest := strings.TrimLeft(line, "#")
 	n := len(line) - len(rest)
 	return n > 0 && n <= 6 && strings.HasPrefix(rest, " ") && strings.TrimSpace(rest) != ""
 }
 
-// codeBlock reads the code block at the start of lines, and returns
+// parseCodeBlock reads the code block at the start of lines, and returns
 // its number of lines. An unclosed block ends with the text.
-func codeBlock(lines []string) (lang, text string, n int) {
-	fence, first := frontmatter.Fence(lines[0]), strings.TrimLeft(lines[0], " ")
+func parseCodeBlock(lines []string) (lang, text string, n int) {
+	fence, first := frontmatter.FenceMarker(lines[0]), strings.TrimLeft(lines[0], " ")
 	indent := len(lines[0]) - len(first)
 	var code []string
 	for n = 1; n < len(lines); n++ {
 		line := lines[n]
-		if strings.HasPrefix(frontmatter.Fence(line), fence) && strings.Trim(line, fence[:1]+" ") == "" {
+		if strings.HasPrefix(frontmatter.FenceMarker(line), fence) && strings.Trim(line, fence[:1]+" ") == "" {
 			n++
 			break
 		}
@@ -192,13 +192,13 @@ func codeBlock(lines []string) (lang, text string, n int) {
 	return strings.ToLower(strings.Trim(first, "`~ ")), strings.TrimRight(strings.Join(code, "\n"), "\n"), n
 }
 
-// spanLimit is the maximum size of a code span in bytes.
-const spanLimit = 2000
+// maxCodeSpan is the maximum size of a code span in bytes.
+const maxCodeSpan = 2000
 
-// codeSpan reads the code span at the start of text, and returns its
+// parseCodeSpan reads the code span at the start of text, and returns its
 // length with the backticks; 0 if it does not end on its line.
-func codeSpan(text string) (code string, n int) {
-	line, _, _ := strings.Cut(text[:min(len(text), spanLimit)], "\n")
+func parseCodeSpan(text string) (code string, n int) {
+	line, _, _ := strings.Cut(text[:min(len(text), maxCodeSpan)], "\n")
 	ticks := len(line) - len(strings.TrimLeft(line, "`"))
 	for end := ticks; ticks > 0; { // exactly as many as opened it
 		i := strings.IndexByte(line[end:], '`')

@@ -14,15 +14,15 @@ import (
 )
 
 // Markdown writes t as a Markdown document, without system texts.
-func Markdown(w io.Writer, t Transcript, s Speech) error {
+func Markdown(w io.Writer, t Transcript, s Locale) error {
 	m := markdown{bufio.NewWriter(w), s}
-	m.printf("# %s\n\n", mdLine(m.title(t)))
-	for _, f := range m.facts(t) {
-		m.printf("- %s\n", m.t("%s: %s", f[0], mdLine(f[1])))
+	m.printf("# %s\n\n", markdownLine(m.sessionTitle(t)))
+	for _, f := range m.headerRows(t) {
+		m.printf("- %s\n", m.t("%s: %s", f[0], markdownLine(f[1])))
 	}
 	m.WriteString("\n")
 	for _, e := range t.Entries {
-		m.entry(e)
+		m.writeEntry(e)
 	}
 	if err := m.Flush(); err != nil {
 		return fmt.Errorf("write Markdown: %w", err)
@@ -32,69 +32,69 @@ func Markdown(w io.Writer, t Transcript, s Speech) error {
 
 type markdown struct {
 	*bufio.Writer
-	Speech
+	Locale
 }
 
 func (m markdown) printf(format string, args ...any) { fmt.Fprintf(m, format, args...) }
 
-func (m markdown) entry(e Entry) {
+func (m markdown) writeEntry(e Entry) {
 	switch e := e.(type) {
-	case Said:
+	case Message:
 		if e.Role == chat.System {
 			return
 		}
-		m.heading(2, m.who(e.Role), "", e.Time)
+		m.writeHeading(2, m.roleName(e.Role), "", e.Time)
 		if e.Reasoning != "" {
-			m.prose(m.t("Thinking")+":\n\n"+e.Reasoning, "> ")
+			m.writeProse(m.t("Thinking")+":\n\n"+e.Reasoning, "> ")
 		}
 		quote := ""
 		if e.Role == chat.User {
 			quote = "> "
 		}
-		m.prose(e.Text, quote)
-		m.pictures(e.Images)
+		m.writeProse(e.Text, quote)
+		m.writeImages(e.Images)
 		if e.Interrupted {
 			m.printf("*%s*\n\n", m.t("(interrupted)"))
 		}
-	case *Called:
-		m.heading(3, m.name(e), m.headline(e), time.Time{})
-		m.fields(layout(e.Args))
+	case *Call:
+		m.writeHeading(3, m.callName(e), m.headline(e), time.Time{})
+		m.writeFields(splitFields(e.Args))
 		outcome := m.outcome(e)
-		if e.Took > 0 {
-			outcome += fmt.Sprintf(" (%s)", e.Took)
+		if e.Duration > 0 {
+			outcome += fmt.Sprintf(" (%s)", e.Duration)
 		}
 		m.printf("**%s**\n\n", outcome)
-		m.fields(layout(e.Result))
-		m.pictures(e.Images)
-	case Local:
-		m.heading(3, m.t("Command"), e.Input, e.Time)
-		m.fields([]field{{text: m.blocks(e.Output), kind: long}})
-	case *Asked:
-		title, about := m.question(e)
-		m.heading(3, m.t("Question"), title, e.Time)
-		m.prose(about, "")
-		m.fields(m.content(e.Request))
-		m.prose(m.choices(e.Request), "")
-		m.printf("%s\n\n", m.t("Answer: %s", mdLine(m.answer(e))))
-	case Planned:
-		m.heading(3, m.t("Todos"), "", e.Time)
+		m.writeFields(splitFields(e.Result))
+		m.writeImages(e.Images)
+	case Command:
+		m.writeHeading(3, m.t("Command"), e.Input, e.Time)
+		m.writeFields([]field{{text: m.blocksText(e.Output), kind: longField}})
+	case *Question:
+		title, about := m.questionText(e)
+		m.writeHeading(3, m.t("Question"), title, e.Time)
+		m.writeProse(about, "")
+		m.writeFields(m.questionFields(e.Request))
+		m.writeProse(m.optionList(e.Request), "")
+		m.printf("%s\n\n", m.t("Answer: %s", markdownLine(m.answerText(e))))
+	case TodoList:
+		m.writeHeading(3, m.t("Todos"), "", e.Time)
 		for _, todo := range e.Todos {
-			m.printf("- [%s] %s\n", checkbox(string(todo.Status)), mdLine(todo.Content))
+			m.printf("- [%s] %s\n", checkbox(string(todo.Status)), markdownLine(todo.Content))
 		}
 		m.WriteString("\n")
-	case Noted:
-		m.printf("*%s*\n\n", mdLine(m.said(e.Text)))
-		m.fields(appendField(nil, "", m.detail(e)))
+	case Note:
+		m.printf("*%s*\n\n", markdownLine(m.translateText(e.Text)))
+		m.writeFields(appendField(nil, "", m.noteDetail(e)))
 	}
 }
 
-func (m markdown) pictures(list []chat.Image) {
+func (m markdown) writeImages(list []chat.Image) {
 	for range list {
 		m.printf("%s\n\n", m.t("(an image)"))
 	}
 }
 
-func stamp(t time.Time) string {
+func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
@@ -112,38 +112,38 @@ func checkbox(status string) string {
 	return " "
 }
 
-func (m markdown) heading(level int, what, about string, at time.Time) {
-	title := mdLine(what)
+func (m markdown) writeHeading(level int, what, about string, at time.Time) {
+	title := markdownLine(what)
 	if about != "" {
-		title = m.t("%s: %s", title, mdLine(sanitize.Line(about, shortLimit)))
+		title = m.t("%s: %s", title, markdownLine(sanitize.Line(about, maxShortField)))
 	}
 	m.printf("%s %s", strings.Repeat("#", level), title)
-	if s := stamp(at); s != "" {
+	if s := formatTime(at); s != "" {
 		m.printf(" (%s)", s)
 	}
 	m.WriteString("\n\n")
 }
 
-func (m markdown) fields(list []field) {
+func (m markdown) writeFields(list []field) {
 	for _, f := range list {
 		switch {
 		case strings.TrimSpace(f.text) == "":
-		case f.kind == short && f.text == strings.TrimSpace(f.text): // else spaces at its ends would be invisible
-			m.printf("%s: %s\n\n", mdLine(f.name), mdCode(f.text))
-		case f.kind == diff:
-			m.fenced("diff", f)
-		case f.kind == written:
-			m.prose(f.text, "> ")
+		case f.kind == shortField && f.text == strings.TrimSpace(f.text): // else spaces at its ends would be invisible
+			m.printf("%s: %s\n\n", markdownLine(f.name), markdownCode(f.text))
+		case f.kind == diffField:
+			m.writeFenced("diff", f)
+		case f.kind == markdownField:
+			m.writeProse(f.text, "> ")
 		default:
-			m.fenced("", f)
+			m.writeFenced("", f)
 		}
 	}
 }
 
-// fenced writes a code block with a fence that nothing in it can close.
-func (m markdown) fenced(lang string, f field) {
+// writeFenced writes a code block with a fence that nothing in it can close.
+func (m markdown) writeFenced(lang string, f field) {
 	if f.name != "" {
-		m.printf("%s:\n\n", mdLine(f.name))
+		m.printf("%s:\n\n", markdownLine(f.name))
 	}
 	text := sanitize.Text(f.text)
 	fence := strings.Repeat("`", max(3, longestRun(text, '`')+1))
@@ -161,8 +161,8 @@ func longestRun(s string, c rune) int {
 	return longest
 }
 
-// prose writes user-written Markdown unchanged, but without raw HTML and with every code block closed.
-func (m markdown) prose(text, quote string) {
+// writeProse writes user-written Markdown unchanged, but without raw HTML and with every code block closed.
+func (m markdown) writeProse(text, quote string) {
 	if strings.TrimSpace(text) == "" {
 		return
 	}
@@ -170,9 +170,9 @@ func (m markdown) prose(text, quote string) {
 	for lines := strings.Split(strings.Trim(sanitize.Text(text), "\n"), "\n"); len(lines) > 0; {
 		line, n := lines[0], 1
 		switch {
-		case frontmatter.Fence(line) != "":
+		case frontmatter.FenceMarker(line) != "":
 			var lang, code string
-			lang, code, n = codeBlock(lines)
+			lang, code, n = parseCodeBlock(lines)
 			lang, _, _ = strings.Cut(lang, " ")
 			if strings.Trim(lang, "abcdefghijklmnopqrstuvwxyz0123456789+#.-_") != "" {
 				lang = "" // not a plain word
@@ -182,14 +182,14 @@ func (m markdown) prose(text, quote string) {
 			for _, line := range strings.Split(fence+lang+"\n"+code+"\n"+fence, "\n") {
 				b.WriteString(setIn + line + "\n")
 			}
-		case headingLine(line):
+		case isHeading(line):
 			level := len(line) - len(strings.TrimLeft(line, "#"))
-			b.WriteString(strings.Repeat("#", min(level+3, 6)) + " " + noHTML(strings.Trim(line, "# ")) + "\n")
-		case len(lines) > 1 && !startsBlock(lines) && underline().MatchString(lines[1]) && blankBefore(b.String()):
-			b.WriteString("#### " + noHTML(strings.TrimSpace(line)) + "\n")
+			b.WriteString(strings.Repeat("#", min(level+3, 6)) + " " + escapeTags(strings.Trim(line, "# ")) + "\n")
+		case len(lines) > 1 && !startsBlock(lines) && underlinePattern().MatchString(lines[1]) && endsWithBlankLine(b.String()):
+			b.WriteString("#### " + escapeTags(strings.TrimSpace(line)) + "\n")
 			n = 2
 		default:
-			b.WriteString(noHTML(line) + "\n")
+			b.WriteString(escapeTags(line) + "\n")
 		}
 		lines = lines[n:]
 	}
@@ -203,25 +203,25 @@ func (m markdown) prose(text, quote string) {
 	m.WriteString("\n")
 }
 
-// blankBefore reports whether text is empty or ends with a blank line.
-func blankBefore(text string) bool { return text == "" || strings.HasSuffix(text, "\n\n") }
+// endsWithBlankLine reports whether text is empty or ends with a blank line.
+func endsWithBlankLine(text string) bool { return text == "" || strings.HasSuffix(text, "\n\n") }
 
-// tagStart matches the start of a tag, an address in angle
+// tagPattern matches the start of a tag, an address in angle
 // brackets, which is not a tag, and a line break in a table.
-var tagStart = lazy.Regexp(`<https?://[^\n<>"']+>|<(?i:br) ?/?>|<`)
+var tagPattern = lazy.Regexp(`<https?://[^\n<>"']+>|<(?i:br) ?/?>|<`)
 
-// noHTML makes tags in a line of prose harmless; code spans show them unchanged.
-func noHTML(line string) string {
+// escapeTags makes tags in a line of prose harmless; code spans show them unchanged.
+func escapeTags(line string) string {
 	var b strings.Builder
 	for line != "" {
-		if code, n := codeSpan(line); n > 0 {
-			b.WriteString(mdCode(code))
+		if code, n := parseCodeSpan(line); n > 0 {
+			b.WriteString(markdownCode(code))
 			line = line[n:]
 			continue
 		}
 		signs := len(line) - len(strings.TrimLeft(line, "`")) // unclosed backticks
 		n := signs + strings.IndexByte(line[signs:]+"`", '`')
-		b.WriteString(tagStart().ReplaceAllStringFunc(line[:n], func(found string) string {
+		b.WriteString(tagPattern().ReplaceAllStringFunc(line[:n], func(found string) string {
 			if found == "<" {
 				return "&lt;"
 			}
@@ -232,8 +232,8 @@ func noHTML(line string) string {
 	return b.String()
 }
 
-// mdLine returns s on one line, with Markdown characters escaped.
-func mdLine(s string) string {
+// markdownLine returns s on one line, with Markdown characters escaped.
+func markdownLine(s string) string {
 	var b strings.Builder
 	for _, r := range sanitize.Line(s, 0) {
 		if strings.ContainsRune("\\`*_[]<>#|~", r) {
@@ -244,8 +244,8 @@ func mdLine(s string) string {
 	return b.String()
 }
 
-// mdCode returns s as a code span that nothing in it can close.
-func mdCode(s string) string {
+// markdownCode returns s as a code span that nothing in it can close.
+func markdownCode(s string) string {
 	s = sanitize.Line(s, 0)
 	ticks := strings.Repeat("`", longestRun(s, '`')+1)
 	if strings.HasPrefix(s, "`") || strings.HasSuffix(s, "`") {

@@ -10,105 +10,105 @@ import (
 	"coder/internal/core/sanitize"
 )
 
-// deepest is the maximum nesting of lists and quotes, and of marks in a line; deeper levels are text.
-const deepest = 8
+// maxNesting is the maximum nesting of lists and quotes, and of marks in a line; deeper levels are text.
+const maxNesting = 8
 
-// prose writes Markdown. Images and raw HTML in it become text: the page loads nothing.
-func (p page) prose(text string) {
+// writeMarkdown writes Markdown. Images and raw HTML in it become text: the page loads nothing.
+func (p page) writeMarkdown(text string) {
 	lines := strings.Split(strings.Trim(sanitize.Text(text), "\n"), "\n")
-	p.places = make(map[string]string)
+	p.linkTargets = make(map[string]string)
 	fenced, folded := false, strings.ToLower(text)
-	itemsSetIn(lines)
+	expandListTabs(lines)
 	lines = slices.DeleteFunc(lines, func(line string) bool {
 		if begins := strings.TrimSpace(line); strings.HasPrefix(begins, "```") || strings.HasPrefix(begins, "~~~") {
 			fenced = !fenced
 		}
-		place := placeLine().FindStringSubmatch(line)
-		if fenced || place == nil || !isAddress(place[2]) {
+		place := linkDefinition().FindStringSubmatch(line)
+		if fenced || place == nil || !isLinkable(place[2]) {
 			return false
 		}
 		name := strings.ToLower(place[1])
 		if strings.Count(folded, "["+name+"]") == 1 {
 			return false // unreachable
 		}
-		p.places[name] = place[2]
+		p.linkTargets[name] = place[2]
 		return true
 	})
-	p.body(lines, 0)
+	p.writeBlocks(lines, 0)
 }
 
 var (
-	itemMark   = lazy.Regexp(`^( {0,3})([-*+]|\d{1,9}[.)])( +|$)`)
-	ruleLine   = lazy.Regexp(`^ {0,3}(?:(?:\* *){3,}|(?:- *){3,}|(?:_ *){3,})$`)
-	underline  = lazy.Regexp(`^ {0,3}(?:={2,}|-{2,}) *$`)                                                       // of a heading
-	placeLine  = lazy.Regexp(`^ {0,3}\[([^\]^][^\]]*)\]: +<?([^ >]+)>?(?: +(?:"[^"]*"|'[^']*'|\([^)]*\)))? *$`) // [name]: address
-	hardEnd    = lazy.Regexp(`(?: {2,}|\\)\n`)                                                                  // of a line that ends with a hard line break
-	breakTag   = lazy.Regexp(`(?i)^<br ?/?>`)
-	tableRule  = lazy.Regexp(`^ *\|? *:?-+:? *(?:\| *:?-+:? *)*\|? *$`)
-	quoteStart = lazy.Regexp(`^ {0,3}> ?`)
+	listItemPattern  = lazy.Regexp(`^( {0,3})([-*+]|\d{1,9}[.)])( +|$)`)
+	rulePattern      = lazy.Regexp(`^ {0,3}(?:(?:\* *){3,}|(?:- *){3,}|(?:_ *){3,})$`)
+	underlinePattern = lazy.Regexp(`^ {0,3}(?:={2,}|-{2,}) *$`)                                                       // of a heading
+	linkDefinition   = lazy.Regexp(`^ {0,3}\[([^\]^][^\]]*)\]: +<?([^ >]+)>?(?: +(?:"[^"]*"|'[^']*'|\([^)]*\)))? *$`) // [name]: address
+	hardBreak        = lazy.Regexp(`(?: {2,}|\\)\n`)                                                                  // of a line that ends with a hard line break
+	breakTag         = lazy.Regexp(`(?i)^<br ?/?>`)
+	tableRule        = lazy.Regexp(`^ *\|? *:?-+:? *(?:\| *:?-+:? *)*\|? *$`)
+	quoteStart       = lazy.Regexp(`^ {0,3}> ?`)
 	// entity matches a character reference by name or number.
 	entity = lazy.Regexp(`^&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});`)
 )
 
-// body writes the blocks in lines.
-func (p page) body(lines []string, depth int) {
+// writeBlocks writes the blocks in lines.
+func (p page) writeBlocks(lines []string, depth int) {
 	for len(lines) > 0 {
 		line, n := lines[0], 1
 		switch {
 		case strings.TrimSpace(line) == "":
-		case setIn(line):
-			n = p.setInCode(lines)
-		case frontmatter.Fence(line) != "":
-			n = p.code(lines)
-		case headingLine(line):
+		case isIndentedCode(line):
+			n = p.writeIndentedCode(lines)
+		case frontmatter.FenceMarker(line) != "":
+			n = p.writeCodeBlock(lines)
+		case isHeading(line):
 			tag := headingTag(len(line) - len(strings.TrimLeft(line, "#")))
-			p.raw("<", tag, ">")
-			p.spans(strings.TrimSpace(strings.Trim(strings.TrimSpace(line), "#")), 0)
-			p.raw("</", tag, ">\n")
-		case ruleLine().MatchString(line):
-			p.raw("<hr>\n")
-		case depth < deepest && quoteStart().MatchString(line):
-			n = p.quote(lines, depth)
-		case depth < deepest && itemMark().MatchString(line):
-			n = p.list(lines, depth)
+			p.writeRaw("<", tag, ">")
+			p.writeInline(strings.TrimSpace(strings.Trim(strings.TrimSpace(line), "#")), 0)
+			p.writeRaw("</", tag, ">\n")
+		case rulePattern().MatchString(line):
+			p.writeRaw("<hr>\n")
+		case depth < maxNesting && quoteStart().MatchString(line):
+			n = p.writeQuote(lines, depth)
+		case depth < maxNesting && listItemPattern().MatchString(line):
+			n = p.writeList(lines, depth)
 		case startsTable(lines):
-			n = p.table(lines)
+			n = p.writeTable(lines)
 		default:
-			for n < len(lines) && !startsBlock(lines[n:]) && !underline().MatchString(lines[n]) {
+			for n < len(lines) && !startsBlock(lines[n:]) && !underlinePattern().MatchString(lines[n]) {
 				n++
 			}
 			text, tag := strings.TrimSpace(strings.Join(lines[:n], "\n")), "p"
-			if n < len(lines) && underline().MatchString(lines[n]) {
+			if n < len(lines) && underlinePattern().MatchString(lines[n]) {
 				tag, n = headingTag(1), n+1
 				if strings.Contains(lines[n-1], "-") {
 					tag = headingTag(2)
 				}
 			}
-			p.raw("<", tag, ">")
-			for i, line := range hardEnd().Split(text, -1) {
+			p.writeRaw("<", tag, ">")
+			for i, line := range hardBreak().Split(text, -1) {
 				if i > 0 {
-					p.raw("<br>") // a newline would add another line end
+					p.writeRaw("<br>") // a newline would add another line end
 				}
-				p.spans(line, 0)
+				p.writeInline(line, 0)
 			}
-			p.raw("</", tag, ">\n")
+			p.writeRaw("</", tag, ">\n")
 		}
 		lines = lines[n:]
 	}
 }
 
-// itemsSetIn replaces the tabs that indent list lines by spaces.
-func itemsSetIn(lines []string) {
+// expandListTabs replaces the tabs that indent list lines by spaces.
+func expandListTabs(lines []string) {
 	fenced, list := false, false
 	for i, line := range lines {
-		if frontmatter.Fence(line) != "" {
+		if frontmatter.FenceMarker(line) != "" {
 			fenced = !fenced
 		}
 		begins := strings.TrimLeft(line, " \t")
 		switch {
 		case fenced || begins == "":
 			continue
-		case itemMark().MatchString(begins):
+		case listItemPattern().MatchString(begins):
 			list = true
 		case begins == line:
 			list = false
@@ -125,32 +125,32 @@ func headingTag(level int) string { return "h" + strconv.Itoa(min(level+2, 6)) }
 // startsBlock reports whether lines begin a block that ends a paragraph.
 func startsBlock(lines []string) bool {
 	line := lines[0]
-	return strings.TrimSpace(line) == "" || frontmatter.Fence(line) != "" || headingLine(line) || ruleLine().MatchString(line) ||
-		quoteStart().MatchString(line) || itemMark().MatchString(line) || startsTable(lines)
+	return strings.TrimSpace(line) == "" || frontmatter.FenceMarker(line) != "" || isHeading(line) || rulePattern().MatchString(line) ||
+		quoteStart().MatchString(line) || listItemPattern().MatchString(line) || startsTable(lines)
 }
 
-// code writes a code block, and returns its number of lines.
-func (p page) code(lines []string) int {
-	lang, source, n := codeBlock(lines)
+// writeCodeBlock writes a code block, and returns its number of lines.
+func (p page) writeCodeBlock(lines []string) int {
+	lang, source, n := parseCodeBlock(lines)
 	if lang == "diff" || lang == "patch" || isDiff(source) {
-		p.diff(source)
+		p.writeDiff(source)
 		return n
 	}
-	p.raw("<pre><code>", escaper.Replace(source), "</code></pre>\n")
+	p.writeRaw("<pre><code>", escaper.Replace(source), "</code></pre>\n")
 	return n
 }
 
-// setIn reports whether a line that begins a block is indented code.
-func setIn(line string) bool {
+// isIndentedCode reports whether a line that begins a block is indented code.
+func isIndentedCode(line string) bool {
 	return strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "\t")
 }
 
-// setInCode writes lines of indented code, and returns their number.
-func (p page) setInCode(lines []string) (n int) {
+// writeIndentedCode writes lines of indented code, and returns their number.
+func (p page) writeIndentedCode(lines []string) (n int) {
 	var source []string
 	for i, line := range lines {
 		blank := strings.TrimSpace(line) == ""
-		if !blank && !setIn(line) {
+		if !blank && !isIndentedCode(line) {
 			break
 		}
 		if !blank {
@@ -162,12 +162,12 @@ func (p page) setInCode(lines []string) (n int) {
 		}
 		source = append(source, code)
 	}
-	p.raw("<pre><code>", escaper.Replace(strings.Join(source[:n], "\n")), "</code></pre>\n")
+	p.writeRaw("<pre><code>", escaper.Replace(strings.Join(source[:n], "\n")), "</code></pre>\n")
 	return n
 }
 
-// quote writes a block quote.
-func (p page) quote(lines []string, depth int) (n int) {
+// writeQuote writes a block quote.
+func (p page) writeQuote(lines []string, depth int) (n int) {
 	var inner []string
 	for n < len(lines) {
 		mark := quoteStart().FindString(lines[n])
@@ -177,34 +177,34 @@ func (p page) quote(lines []string, depth int) (n int) {
 		inner = append(inner, lines[n][len(mark):])
 		n++
 	}
-	p.raw("<blockquote>\n")
-	p.body(inner, depth+1)
-	p.raw("</blockquote>\n")
+	p.writeRaw("<blockquote>\n")
+	p.writeBlocks(inner, depth+1)
+	p.writeRaw("</blockquote>\n")
 	return n
 }
 
-// list writes list items of one kind.
-func (p page) list(lines []string, depth int) (n int) {
-	kind := itemMark().FindStringSubmatch(lines[0])[2]
+// writeList writes list items of one kind.
+func (p page) writeList(lines []string, depth int) (n int) {
+	kind := listItemPattern().FindStringSubmatch(lines[0])[2]
 	end := "</ul>\n"
 	if number, err := strconv.Atoi(kind[:len(kind)-1]); err == nil {
-		p.raw(`<ol start="`, strconv.Itoa(number), `">`, "\n")
+		p.writeRaw(`<ol start="`, strconv.Itoa(number), `">`, "\n")
 		end = "</ol>\n"
 	} else {
-		p.raw("<ul>\n")
+		p.writeRaw("<ul>\n")
 	}
 	for n < len(lines) {
-		m := itemMark().FindStringSubmatch(lines[n])
-		if m == nil || m[2][len(m[2])-1] != kind[len(kind)-1] || ruleLine().MatchString(lines[n]) {
+		m := listItemPattern().FindStringSubmatch(lines[n])
+		if m == nil || m[2][len(m[2])-1] != kind[len(kind)-1] || rulePattern().MatchString(lines[n]) {
 			break
 		}
 		item, took := itemLines(lines[n:], m)
-		p.raw("<li>")
-		p.body(item, depth+1)
-		p.raw("</li>\n")
+		p.writeRaw("<li>")
+		p.writeBlocks(item, depth+1)
+		p.writeRaw("</li>\n")
 		n += took
 	}
-	p.raw(end)
+	p.writeRaw(end)
 	return n
 }
 
@@ -240,13 +240,13 @@ func itemLines(lines []string, mark []string) (item []string, took int) {
 // startsTable reports whether lines begin with a table head.
 func startsTable(lines []string) bool {
 	return len(lines) > 1 && strings.Contains(lines[0], "|") && strings.Contains(lines[1], "-") && tableRule().MatchString(lines[1]) &&
-		len(row(lines[0])) == len(row(lines[1]))
+		len(tableCells(lines[0])) == len(tableCells(lines[1]))
 }
 
-// table writes a table.
-func (p page) table(lines []string) (n int) {
+// writeTable writes a table.
+func (p page) writeTable(lines []string) (n int) {
 	var classes []string
-	for _, c := range row(lines[1]) {
+	for _, c := range tableCells(lines[1]) {
 		class := ""
 		switch left, right := strings.HasPrefix(c, ":"), strings.HasSuffix(c, ":"); {
 		case left && right:
@@ -257,29 +257,29 @@ func (p page) table(lines []string) (n int) {
 		classes = append(classes, class)
 	}
 	cells := func(tag, line string) {
-		of := row(line)
-		p.raw("<tr>")
+		of := tableCells(line)
+		p.writeRaw("<tr>")
 		for i, class := range classes {
-			p.raw("<", tag, class, ">")
+			p.writeRaw("<", tag, class, ">")
 			if i < len(of) {
-				p.spans(of[i], 0)
+				p.writeInline(of[i], 0)
 			}
-			p.raw("</", tag, ">")
+			p.writeRaw("</", tag, ">")
 		}
-		p.raw("</tr>\n")
+		p.writeRaw("</tr>\n")
 	}
-	p.raw(`<div class="table"><table>`, "\n<thead>\n")
+	p.writeRaw(`<div class="table"><table>`, "\n<thead>\n")
 	cells("th", lines[0])
-	p.raw("</thead>\n<tbody>\n")
+	p.writeRaw("</thead>\n<tbody>\n")
 	for n = 2; n < len(lines) && strings.Contains(lines[n], "|"); n++ {
 		cells("td", lines[n])
 	}
-	p.raw("</tbody>\n</table></div>\n")
+	p.writeRaw("</tbody>\n</table></div>\n")
 	return n
 }
 
-// row returns the cells of a table line. A bar in backticks or after a backslash is text.
-func row(line string) (cells []string) {
+// tableCells returns the cells of a table line. A bar in backticks or after a backslash is text.
+func tableCells(line string) (cells []string) {
 	line = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(line), "|"), "|")
 	var cell strings.Builder
 	quoted := false

@@ -12,7 +12,7 @@ import (
 func rendered(text string) string {
 	var b strings.Builder
 	p := page{Writer: bufio.NewWriter(&b)}
-	p.prose(text)
+	p.writeMarkdown(text)
 	p.Flush()
 	return b.String()
 }
@@ -109,11 +109,11 @@ func TestWhatACallIsAbout(t *testing.T) {
 		`{}`:                "",
 		`no JSON`:           "",
 	} {
-		if got := (Speech{}).headline(&Called{Args: args}); got != want {
+		if got := (Locale{}).headline(&Call{Args: args}); got != want {
 			t.Errorf("%s: %q, want %q", args, got, want)
 		}
 	}
-	if got := (Speech{}).headline(&Called{Title: "pp.txt", Args: `{"patch":"*** Begin Patch"}`}); got != "pp.txt" {
+	if got := (Locale{}).headline(&Call{Title: "pp.txt", Args: `{"patch":"*** Begin Patch"}`}); got != "pp.txt" {
 		t.Errorf("what was shown of it is %q", got)
 	}
 }
@@ -122,7 +122,7 @@ func TestWhatACallIsAbout(t *testing.T) {
 func TestBlanksAreSeen(t *testing.T) {
 	var b strings.Builder
 	m := markdown{Writer: bufio.NewWriter(&b)}
-	m.fields(layout(`{"old_string":"    return a + b","new_string":"return b"}`))
+	m.writeFields(splitFields(`{"old_string":"    return a + b","new_string":"return b"}`))
 	m.Flush()
 	if got := b.String(); !strings.Contains(got, "```\n    return a + b\n```") || !strings.Contains(got, "`return b`") {
 		t.Errorf("written is %s", got)
@@ -133,10 +133,10 @@ func TestBlanksAreSeen(t *testing.T) {
 func TestAPlanIsRead(t *testing.T) {
 	var b strings.Builder
 	p := page{Writer: bufio.NewWriter(&b)}
-	p.fields(layout(`{"plan":"# Steps\n\n- **one**"}`))
-	p.fields(p.content(uip.Request{Display: uip.Display{Content: display.Text("1. two")}}))
-	p.fields(p.content(uip.Request{Purpose: uip.ConfirmRiskyAction, Display: uip.Display{Content: display.Text("1. three")}}))
-	p.output(display.Blocks{display.Code{Lang: display.Markdown, Source: "*four*"}})
+	p.writeFields(splitFields(`{"plan":"# Steps\n\n- **one**"}`))
+	p.writeFields(p.questionFields(uip.Request{Display: uip.Display{Content: display.Text("1. two")}}))
+	p.writeFields(p.questionFields(uip.Request{Purpose: uip.PurposeConfirmRiskyAction, Display: uip.Display{Content: display.Text("1. three")}}))
+	p.writeOutput(display.Blocks{display.Code{Lang: display.LangMarkdown, Source: "*four*"}})
 	p.Flush()
 	for _, want := range []string{"<h3>Steps</h3>", "<strong>one</strong>", "<li><p>two</p>", "<pre>1. three</pre>", "<em>four</em>"} {
 		if !strings.Contains(b.String(), want) {

@@ -8,20 +8,20 @@ import (
 	"unicode/utf8"
 )
 
-// emphasis are the marks around text, and their tags; longer marks first.
-var emphasis = []struct{ sign, begins, ends string }{
+// emphasisMarks are the marks around text, and their tags; longer marks first.
+var emphasisMarks = []struct{ sign, begins, ends string }{
 	{"***", "<strong><em>", "</em></strong>"}, {"**", "<strong>", "</strong>"}, {"__", "<strong>", "</strong>"}, {"~~", "<del>", "</del>"}, {"*", "<em>", "</em>"}, {"_", "<em>", "</em>"},
 }
 
-// spans writes the inline text of a block.
-func (p page) spans(text string, depth int) {
+// writeInline writes the inline text of a block.
+func (p page) writeInline(text string, depth int) {
 	plain, before := 0, ' '
-	flush := func(to int) { p.raw(escaper.Replace(text[plain:to])) }
+	flush := func(to int) { p.writeRaw(escaper.Replace(text[plain:to])) }
 	for i := 0; i < len(text); {
 		n := 0
-		if depth < deepest && strings.IndexByte("`*_~[!<h&\\", text[i]) >= 0 {
+		if depth < maxNesting && strings.IndexByte("`*_~[!<h&\\", text[i]) >= 0 {
 			flush(i)
-			if n = p.span(text[i:], before, depth); n > 0 {
+			if n = p.writeSpan(text[i:], before, depth); n > 0 {
 				plain = i + n
 			} else {
 				plain = i
@@ -36,63 +36,63 @@ func (p page) spans(text string, depth int) {
 	flush(len(text))
 }
 
-// inWord reports whether text after a letter or digit continues a word. Chinese and similar scripts do
+// continuesWord reports whether text after a letter or digit continues a word. Chinese and similar scripts do
 // not separate words, so there it does not.
-func inWord(before rune) bool {
+func continuesWord(before rune) bool {
 	return (unicode.IsLetter(before) || unicode.IsDigit(before)) && !unicode.In(before, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
 }
 
-// span writes the inline element at the start of text, and
+// writeSpan writes the inline element at the start of text, and
 // returns its length. before is the character before it.
-func (p page) span(text string, before rune, depth int) int {
-	line, _, _ := strings.Cut(text[:min(len(text), spanLimit)], "\n\n")
+func (p page) writeSpan(text string, before rune, depth int) int {
+	line, _, _ := strings.Cut(text[:min(len(text), maxCodeSpan)], "\n\n")
 	switch {
 	case line[0] == '`':
-		if code, n := codeSpan(text); n > 0 {
-			p.raw("<code>", escaper.Replace(code), "</code>")
+		if code, n := parseCodeSpan(text); n > 0 {
+			p.writeRaw("<code>", escaper.Replace(code), "</code>")
 			return n
 		}
 	case line[0] == '\\' && len(line) > 1 && strings.IndexByte("\\`*_~[]<>#|!()-+.", line[1]) >= 0:
-		p.raw(escaper.Replace(line[1:2]))
+		p.writeRaw(escaper.Replace(line[1:2]))
 		return 2
 	case line[0] == '&':
 		name := entity().FindString(line)
 		meant := strings.ReplaceAll(entities.UnescapeString(name), "\u00a0", " ")
 		if meant != name && !strings.ContainsFunc(meant, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
-			p.raw(escaper.Replace(meant))
+			p.writeRaw(escaper.Replace(meant))
 			return len(name)
 		}
 	case line[0] == '[', strings.HasPrefix(line, "!["):
-		return p.link(line, depth)
+		return p.writeLink(line, depth)
 	case line[0] == '<' && breakTag().MatchString(line):
-		p.raw("<br>")
+		p.writeRaw("<br>")
 		return strings.IndexByte(line, '>') + 1
 	case line[0] == '<':
-		if address, _, ok := strings.Cut(line[1:], ">"); ok && isAddress(address) {
-			p.anchor(address, address, depth)
+		if address, _, ok := strings.Cut(line[1:], ">"); ok && isLinkable(address) {
+			p.writeAnchor(address, address, depth)
 			return len(address) + 2
 		}
-	case line[0] == 'h' && !inWord(before):
-		if address := bareAddress(line); address != "" {
-			p.anchor(address, address, deepest)
+	case line[0] == 'h' && !continuesWord(before):
+		if address := leadingAddress(line); address != "" {
+			p.writeAnchor(address, address, maxNesting)
 			return len(address)
 		}
 	}
-	for _, e := range emphasis {
-		if n := emphasised(line, e.sign, before); n > 0 {
-			p.raw(e.begins)
-			p.spans(line[len(e.sign):n-len(e.sign)], depth+1)
-			p.raw(e.ends)
+	for _, e := range emphasisMarks {
+		if n := emphasisLength(line, e.sign, before); n > 0 {
+			p.writeRaw(e.begins)
+			p.writeInline(line[len(e.sign):n-len(e.sign)], depth+1)
+			p.writeRaw(e.ends)
 			return n
 		}
 	}
 	return 0
 }
 
-// emphasised returns the length of the emphasized text at the start of line, with
+// emphasisLength returns the length of the emphasized text at the start of line, with
 // both marks; 0 if there is none. Underscores and single stars within words, as in
 // 2*3*4, and underscores around a name such as __init__, are text.
-func emphasised(line, sign string, before rune) int {
+func emphasisLength(line, sign string, before rune) int {
 	rest, ok := strings.CutPrefix(line, sign)
 	word := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 	ascii := before < utf8.RuneSelf && word(before) && rest != "" && rest[0] < utf8.RuneSelf && word(rune(rest[0]))
@@ -121,8 +121,8 @@ func emphasised(line, sign string, before rune) int {
 	}
 }
 
-// link writes a link, or an image as a link.
-func (p page) link(line string, depth int) int {
+// writeLink writes a link, or an image as a link.
+func (p page) writeLink(line string, depth int) int {
 	start := strings.IndexByte(line, '[') + 1
 	open := 1
 	for i := start; i < len(line); i++ {
@@ -138,32 +138,32 @@ func (p page) link(line string, depth int) int {
 		rest, ok := strings.CutPrefix(line[i+1:], "(")
 		address, _, closed := cutAddress(rest)
 		if !ok || !closed {
-			return p.reference(line, start, i, depth)
+			return p.writeReferenceLink(line, start, i, depth)
 		}
 		target, _, _ := strings.Cut(strings.TrimSpace(address), " ")
 		if within, ok := strings.CutPrefix(strings.TrimSpace(address), "<"); ok { // it may contain spaces
 			within, _, _ = strings.Cut(within, ">")
 			target = strings.ReplaceAll(within, " ", "%20")
 		}
-		p.anchor(target, line[start:i], depth)
+		p.writeAnchor(target, line[start:i], depth)
 		return i + 1 + len("()") + len(address)
 	}
 	return 0
 }
 
-// reference writes a link with its address elsewhere under a name: [text][name], [name][] or [name].
-func (p page) reference(line string, start, end, depth int) int {
+// writeReferenceLink writes a link with its address elsewhere under a name: [text][callName], [callName][] or [callName].
+func (p page) writeReferenceLink(line string, start, end, depth int) int {
 	name, took := line[start:end], end+1
 	if rest, ok := strings.CutPrefix(line[took:], "["); ok {
 		if given, _, closed := strings.Cut(rest, "]"); closed {
 			name, took = cmp.Or(given, name), took+len(given)+len("[]")
 		}
 	}
-	address := p.places[strings.ToLower(name)]
+	address := p.linkTargets[strings.ToLower(name)]
 	if address == "" {
 		return 0
 	}
-	p.anchor(address, line[start:end], depth)
+	p.writeAnchor(address, line[start:end], depth)
 	return took
 }
 
@@ -186,23 +186,23 @@ func cutAddress(text string) (address, rest string, ok bool) {
 	return "", "", false
 }
 
-// anchor writes a link to a web address; it shows any other address next to the text.
-func (p page) anchor(address, text string, depth int) {
-	if isAddress(address) && !p.linked {
-		p.raw(`<a href="`, escaper.Replace(address), `" rel="noopener noreferrer nofollow">`)
-		p.linked = true
-		p.spans(text, depth+1)
-		p.raw("</a>")
+// writeAnchor writes a link to a web address; it shows any other address next to the text.
+func (p page) writeAnchor(address, text string, depth int) {
+	if isLinkable(address) && !p.inLink {
+		p.writeRaw(`<a href="`, escaper.Replace(address), `" rel="noopener noreferrer nofollow">`)
+		p.inLink = true
+		p.writeInline(text, depth+1)
+		p.writeRaw("</a>")
 		return
 	}
-	p.spans(text, depth+1)
-	if address != "" && address != text && !p.linked {
-		p.raw(" (<code>", escaper.Replace(address), "</code>)")
+	p.writeInline(text, depth+1)
+	if address != "" && address != text && !p.inLink {
+		p.writeRaw(" (<code>", escaper.Replace(address), "</code>)")
 	}
 }
 
-// isAddress reports whether the page may link to s.
-func isAddress(s string) bool {
+// isLinkable reports whether the page may link to s.
+func isLinkable(s string) bool {
 	rest, ok := strings.CutPrefix(s, "https://")
 	if !ok {
 		rest, ok = strings.CutPrefix(s, "http://")
@@ -215,8 +215,8 @@ func isAddress(s string) bool {
 	})
 }
 
-// bareAddress returns the address at the start of text, or "". The address ends where prose continues.
-func bareAddress(text string) string {
+// leadingAddress returns the address at the start of text, or "". The address ends where prose continues.
+func leadingAddress(text string) string {
 	if !strings.HasPrefix(text, "http://") && !strings.HasPrefix(text, "https://") {
 		return ""
 	}
@@ -230,7 +230,7 @@ func bareAddress(text string) string {
 	if strings.Count(address, "(") < strings.Count(address, ")") {
 		address = strings.TrimSuffix(address, ")")
 	}
-	if !isAddress(address) || strings.HasSuffix(address, "//") {
+	if !isLinkable(address) || strings.HasSuffix(address, "//") {
 		return ""
 	}
 	return address

@@ -26,14 +26,14 @@ import (
 // MaxText limits how much of a session is saved. A line is saved in pieces, each with the end of the
 // one before, so that no word is cut in two. Only the beginning of a very long line is saved.
 const (
-	MaxText  = 4 << 20
-	maxLine  = 16 << 10
-	maxPiece = 400
-	overlap  = 100
+	MaxText      = 4 << 20
+	maxLine      = 16 << 10
+	maxChunk     = 400
+	chunkOverlap = 100
 )
 
-// version is the version of the document format.
-const version = 6
+// formatVersion is the version of the document format.
+const formatVersion = 6
 
 // Kind is the kind of a line.
 type Kind string
@@ -70,8 +70,8 @@ type Hit struct {
 	Line   string `json:"line"`
 }
 
-// Found is a matching session.
-type Found struct {
+// Result is a matching session.
+type Result struct {
 	Project string `json:"project"`
 	Session string `json:"session_id"`
 	Head
@@ -85,7 +85,7 @@ func Build(stamp string, records iter.Seq2[event.Record, error]) Document {
 		if err != nil {
 			break
 		}
-		b.add(r)
+		b.addRecord(r)
 	}
 	return b.Document
 }
@@ -96,7 +96,7 @@ type builder struct {
 	calls []chat.ToolCall // of the last reply with calls
 }
 
-func (b *builder) add(r event.Record) {
+func (b *builder) addRecord(r event.Record) {
 	b.Updated = r.Time
 	switch e := r.Event.(type) {
 	case event.TaskCreated:
@@ -106,11 +106,11 @@ func (b *builder) add(r event.Record) {
 	case event.MessageAdded:
 		switch {
 		case e.Message.Role == chat.User && r.Actor == event.ActorUser:
-			b.put(r.Seq, Prompt, e.Message.Text())
+			b.addLines(r.Seq, Prompt, e.Message.Text())
 		case e.Message.Role == chat.Assistant && e.Blocks != nil:
-			b.put(r.Seq, Output, e.Message.Text())
+			b.addLines(r.Seq, Output, e.Message.Text())
 		case e.Message.Role == chat.Assistant:
-			b.put(r.Seq, Answer, e.Message.Text())
+			b.addLines(r.Seq, Answer, e.Message.Text())
 		}
 		if calls := e.Message.Calls(); len(calls) > 0 {
 			b.calls = calls
@@ -118,49 +118,49 @@ func (b *builder) add(r event.Record) {
 	case event.InteractionRequested: // the call may wait for long, or never run
 		for _, c := range b.calls {
 			if e.CallID() == c.ID || slices.ContainsFunc(e.Parts, func(part uip.Request) bool { return part.CallID() == c.ID }) {
-				b.call(r.Seq, c.Args)
+				b.addCall(r.Seq, c.Args)
 			}
 		}
 	case event.ToolCallRequested:
-		b.call(r.Seq, e.Input)
+		b.addCall(r.Seq, e.Input)
 	case event.ToolCallCompleted:
 		for _, c := range e.Changes {
-			b.path(r.Seq, c.After.Path)
+			b.addPath(r.Seq, c.After.Path)
 		}
 		var out struct{ Diff string }
 		if json.Unmarshal(e.Output, &out) == nil {
 			for sign, line := range display.DiffLines(out.Diff) {
 				if sign == '+' || sign == '-' {
-					b.put(r.Seq, Patch, line)
+					b.addLines(r.Seq, Patch, line)
 				}
 			}
 		}
 	}
 }
 
-// call adds the arguments of a call.
-func (b *builder) call(seq uint64, args json.RawMessage) {
+// addCall adds the arguments of a call.
+func (b *builder) addCall(seq uint64, args json.RawMessage) {
 	var in struct{ Command, Path string }
 	_ = json.Unmarshal(args, &in) // mismatching arguments have neither
-	b.put(seq, Command, in.Command)
-	b.path(seq, in.Path)
+	b.addLines(seq, Command, in.Command)
+	b.addPath(seq, in.Path)
 }
 
-func (b *builder) path(seq uint64, name string) {
+func (b *builder) addPath(seq uint64, name string) {
 	if name != "" && name != "." && !b.paths[name] {
 		b.paths[name] = true
-		b.put(seq, Path, name)
+		b.addLines(seq, Path, name)
 	}
 }
 
-// put adds the lines of text.
-func (b *builder) put(seq uint64, kind Kind, text string) {
+// addLines adds the lines of text.
+func (b *builder) addLines(seq uint64, kind Kind, text string) {
 	for line := range strings.Lines(text) {
 		rest := strings.Join(strings.Fields(strings.ToValidUTF8(line[:min(len(line), maxLine)], "\uFFFD")), " ")
 		for rest != "" && len(b.lines) <= MaxText {
 			piece := rest
-			if len(rest) > maxPiece {
-				piece, rest = strings.ToValidUTF8(rest[:maxPiece], "")+"…", strings.ToValidUTF8(rest[maxPiece-overlap:], "")
+			if len(rest) > maxChunk {
+				piece, rest = strings.ToValidUTF8(rest[:maxChunk], "")+"…", strings.ToValidUTF8(rest[maxChunk-chunkOverlap:], "")
 			} else {
 				rest = ""
 			}
@@ -170,9 +170,9 @@ func (b *builder) put(seq uint64, kind Kind, text string) {
 	}
 }
 
-// Words splits a search line into words; text in quotes is one word.
-func Words(line string) (words []string) {
-	parts := strings.Split(quotes.Replace(line), `"`)
+// SplitQuery splits a search line into words; text in quotes is one word.
+func SplitQuery(line string) (words []string) {
+	parts := strings.Split(quoteReplacer.Replace(line), `"`)
 	for i, part := range parts {
 		if i%2 == 1 && i < len(parts)-1 { // the last quote is closed
 			words = append(words, part)
@@ -183,8 +183,8 @@ func Words(line string) (words []string) {
 	return slices.DeleteFunc(words, func(w string) bool { return strings.TrimSpace(w) == "" })
 }
 
-// quotes maps typographic quotes to plain ones.
-var quotes = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`, "「", `"`, "」", `"`)
+// quoteReplacer maps typographic quotes to plain ones.
+var quoteReplacer = strings.NewReplacer("“", `"`, "”", `"`, "„", `"`, "「", `"`, "」", `"`)
 
 // Find searches for words. The session, including its title, must contain
 // all of them; the hit is the last of the lines with the most words.
@@ -223,34 +223,34 @@ func (d Document) Find(words []string) (Hit, bool) {
 	return Hit{}, true
 }
 
-// kept is the first line of a document on disk; the two texts follow.
-type kept struct {
+// diskHeader is the first line of a document on disk; the two texts follow.
+type diskHeader struct {
 	Version int `json:"v"`
 	Head
-	Folded int    `json:"folded"`
-	Lines  int    `json:"lines"`
-	Sum    uint32 `json:"sum"` // of both
+	FoldedSize int    `json:"folded"`
+	LinesSize  int    `json:"lines"`
+	Checksum   uint32 `json:"sum"` // of both
 }
 
 // Encode encodes a document.
 func (d Document) Encode() []byte {
 	texts := slices.Concat(d.folded, d.lines)
-	head := jsonx.Must(kept{version, d.Head, len(d.folded), len(d.lines), crc32.ChecksumIEEE(texts)})
+	head := jsonx.MustMarshal(diskHeader{formatVersion, d.Head, len(d.folded), len(d.lines), crc32.ChecksumIEEE(texts)})
 	return slices.Concat(head, []byte("\n"), texts)
 }
 
 // Decode decodes the result of Encode, and returns false for damaged text.
 func Decode(text []byte) (d Document, ok bool) {
 	first, texts, ok := bytes.Cut(text, []byte("\n"))
-	var k kept
-	if !ok || json.Unmarshal(first, &k) != nil || k.Version != version || k.Folded < 0 || k.Folded+k.Lines != len(texts) || crc32.ChecksumIEEE(texts) != k.Sum {
+	var k diskHeader
+	if !ok || json.Unmarshal(first, &k) != nil || k.Version != formatVersion || k.FoldedSize < 0 || k.FoldedSize+k.LinesSize != len(texts) || crc32.ChecksumIEEE(texts) != k.Checksum {
 		return Document{}, false
 	}
-	return Document{Head: k.Head, folded: texts[:k.Folded], lines: texts[k.Folded:]}, true
+	return Document{Head: k.Head, folded: texts[:k.FoldedSize], lines: texts[k.FoldedSize:]}, true
 }
 
-// Mark puts marks around words in a line, in any case.
-func Mark(line string, words []string, begin, end string) string {
+// Highlight puts marks around words in a line, in any case.
+func Highlight(line string, words []string, begin, end string) string {
 	folded := strings.ToLower(line)
 	if len(folded) != len(line) { // letters whose length changes
 		return line

@@ -108,7 +108,7 @@ func TestMark(t *testing.T) {
 		{"aaa", "a aa", "[aaa]"},
 		{"nothing", "other", "nothing"},
 	} {
-		if got := fulltext.Mark(tc.line, strings.Fields(tc.words), "[", "]"); got != tc.want {
+		if got := fulltext.Highlight(tc.line, strings.Fields(tc.words), "[", "]"); got != tc.want {
 			t.Errorf("%q, want %q", got, tc.want)
 		}
 	}
@@ -120,8 +120,8 @@ func TestQuotesHoldWordsTogether(t *testing.T) {
 		`"parser faster"`: true, `"faster parser"`: false, `faster parser`: true, `“the parser” tests`: true, `"go test" "fast()"`: true,
 		`"the lexer`: true, `""  lexer`: true, `"first lexer"`: false,
 	} {
-		if _, got := doc.Find(fulltext.Words(line)); got != want {
-			t.Errorf("%s: %v in %q", line, got, fulltext.Words(line))
+		if _, got := doc.Find(fulltext.SplitQuery(line)); got != want {
+			t.Errorf("%s: %v in %q", line, got, fulltext.SplitQuery(line))
 		}
 	}
 }

@@ -12,7 +12,7 @@ func TestACallThatWaitsForApprovalIsFound(t *testing.T) {
 	asked := chat.Message{Role: chat.Assistant, Parts: []chat.Part{chat.ToolCall{ID: "c", Name: "bash", Args: []byte(`{"command":"deploy the zebra"}`)}}}
 	records := []event.Record{
 		{Seq: 1, Event: event.MessageAdded{Message: asked}},
-		{Seq: 2, Event: event.InteractionRequested{Request: uip.Request{ID: "q"}.ForCall("c")}},
+		{Seq: 2, Event: event.InteractionRequested{Request: uip.Request{ID: "q"}.BindToCall("c")}},
 	}
 	doc := Build("s", func(yield func(event.Record, error) bool) {
 		for _, r := range records {

@@ -2,29 +2,29 @@ package ledger
 
 import tokens "coder/internal/agent/prompt"
 
-// used returns the estimated tokens of the next request: the provider's
+// estimateNext returns the estimated tokens of the next request: the provider's
 // count for the last request and its reply, plus later messages.
-func (b *Book) used() int {
-	counted, since := b.talk.Estimate(tokens.MessageTokens)
+func (b *Ledger) estimateNext() int {
+	counted, since := b.messageLog.TokenUsage(tokens.EstimateMessageTokens)
 	if counted == 0 { // it was shortened since
-		return int(b.fit * float64(b.Window()))
+		return int(b.scale * float64(b.WindowTokens()))
 	}
-	return counted + int(b.fit*float64(since))
+	return counted + int(b.scale*float64(since))
 }
 
-// Fit scales the window's content to a total number of tokens.
-func (b *Book) Fit(used int) {
+// Scale scales the window's content to a total number of tokens.
+func (b *Ledger) Scale(used int) {
 	sizes := make([]int, len(b.Entries))
 	for i, e := range b.Entries {
-		sizes[i] = e.Now
+		sizes[i] = e.Tokens
 	}
-	for i, n := range Shares(sizes, used) {
-		b.Entries[i].Now = n
+	for i, n := range Apportion(sizes, used) {
+		b.Entries[i].Tokens = n
 	}
 }
 
-// Shares divides a sum in proportion to sizes, as closely as integers allow.
-func Shares(sizes []int, sum int) []int {
+// Apportion divides a sum in proportion to sizes, as closely as integers allow.
+func Apportion(sizes []int, sum int) []int {
 	all, before, given := 0, 0, 0
 	for _, n := range sizes {
 		all += n
@@ -38,10 +38,10 @@ func Shares(sizes []int, sum int) []int {
 	return shares
 }
 
-// Window returns how many tokens are in the window.
-func (b *Book) Window() (n int) {
+// WindowTokens returns how many tokens are in the window.
+func (b *Ledger) WindowTokens() (n int) {
 	for _, e := range b.Entries {
-		n += e.Now
+		n += e.Tokens
 	}
 	return n
 }

@@ -22,7 +22,7 @@ func priced(_ string, u chat.Usage) chat.Usage {
 
 // session writes records one after the other.
 type session struct {
-	book *ledger.Book
+	book *ledger.Ledger
 	seq  uint64
 	task string
 }
@@ -43,23 +43,23 @@ func call(id, name, args string) chat.Part {
 }
 
 func result(id, name, text string) event.Event {
-	return event.MessageAdded{Message: chat.Answer(chat.ToolResult{CallID: id, Name: name, Text: text})}
+	return event.MessageAdded{Message: chat.ToolMessage(chat.ToolResult{CallID: id, Name: name, Text: text})}
 }
 
 func system(text string) event.Event {
-	return event.MessageAdded{Message: chat.Say(chat.System, text)}
+	return event.MessageAdded{Message: chat.TextMessage(chat.System, text)}
 }
 
 // offering is the system text with the tools that go with it, and their sizes.
 func offering(text string, tools map[string]int) event.Event {
-	return event.MessageAdded{Message: chat.Say(chat.System, text), Tools: tools}
+	return event.MessageAdded{Message: chat.TextMessage(chat.System, text), Tools: tools}
 }
 
 func said(text string) event.Event {
-	return event.MessageAdded{Message: chat.Say(chat.User, text)}
+	return event.MessageAdded{Message: chat.TextMessage(chat.User, text)}
 }
 
-func find(t *testing.T, b *ledger.Book, k ledger.Kind, name string) *ledger.Entry {
+func find(t *testing.T, b *ledger.Ledger, k ledger.Kind, name string) *ledger.Entry {
 	t.Helper()
 	for _, e := range b.Entries {
 		if e.Kind == k && e.Name == name {
@@ -81,11 +81,11 @@ func TestEverythingIsPaidForAgain(t *testing.T) {
 		reply(chat.Usage{In: 1000, Out: 20}, chat.Text("looking"), call("1", "read", `{"path":"./a.go"}`)), result("1", "read", file),
 		reply(chat.Usage{In: 1300, Out: 30, Cached: 900}, call("2", "bash", `{"command":"go test   ./..."}`)), result("2", "bash", "ok"),
 		reply(chat.Usage{In: 1400, Out: 10, Cached: 1300}, chat.Text("done")))
-	b := s.book.Done()
+	b := s.book.Finish()
 	if len(b.Requests) != 3 || b.Total.In != 3700 || b.Total.Cached != 2200 || len(b.Breaks)+len(b.Drops) != 0 {
 		t.Fatalf("%+v", b)
 	}
-	if e := find(t, b, ledger.File, "a.go"); e.Requests != 2 || e.Now < 100 || e.Sent < e.Now || e.Cached == 0 || e.Cached >= e.Sent || e.Dropped {
+	if e := find(t, b, ledger.File, "a.go"); e.Requests != 2 || e.Tokens < 100 || e.Sent < e.Tokens || e.Cached == 0 || e.Cached >= e.Sent || e.Dropped {
 		t.Errorf("file: %+v", e)
 	}
 	if e := find(t, b, ledger.Result, "bash go test ./..."); e.Requests != 1 || e.Seq != 6 {
@@ -94,11 +94,11 @@ func TestEverythingIsPaidForAgain(t *testing.T) {
 	if e := find(t, b, ledger.Rules, "AGENTS.md"); e.Requests != 3 || e.Cached == 0 {
 		t.Errorf("rules: %+v", e)
 	}
-	if e := find(t, b, ledger.Tool, "bash"); e.Requests != 3 || e.Now < 200 {
+	if e := find(t, b, ledger.Tool, "bash"); e.Requests != 3 || e.Tokens < 200 {
 		t.Errorf("tool: %+v", e)
 	}
-	if b.Window() != 1410 { // the last request and its reply
-		t.Errorf("%d tokens in the window", b.Window())
+	if b.WindowTokens() != 1410 { // the last request and its reply
+		t.Errorf("%d tokens in the window", b.WindowTokens())
 	}
 	sent, cached, cost := 0, 0, 0.0
 	for _, e := range b.Entries {
@@ -119,7 +119,7 @@ func TestEverythingIsPaidForAgain(t *testing.T) {
 func TestWhatIsNotOnRecordIsTheTools(t *testing.T) {
 	s := session{book: ledger.New(priced)}
 	s.add(system("short"), said("hi"), reply(chat.Usage{In: 500, Out: 1}, chat.Text("hello")))
-	if e := find(t, s.book.Done(), ledger.Tool, ""); e.Now < 450 || e.Now > 500 {
+	if e := find(t, s.book.Finish(), ledger.Tool, ""); e.Tokens < 450 || e.Tokens > 500 {
 		t.Errorf("%+v", e)
 	}
 }
@@ -141,12 +141,12 @@ func TestWhatWasShortenedIsNotDropped(t *testing.T) {
 	if err := errors.Join(err, json.Unmarshal(data, &read)); err != nil {
 		t.Fatal(err)
 	}
-	s.add(event.ContextReplaced{Reason: event.Compacted, Messages: read, Keep: 1, Done: "old output was pruned"}, event.ContextReplaced{Reason: event.ModeSwitched})
+	s.add(event.ContextReplaced{Reason: event.ReplaceCompacted, Messages: read, Keep: 1, Description: "old output was pruned"}, event.ContextReplaced{Reason: event.ReplaceModeSwitched})
 	s.add(event.TaskCreated{TaskID: "sub", ParentID: "main"})
 	s.book.Add(event.Record{Seq: 9, Task: "sub", Event: event.TaskCreated{TaskID: "sub", ParentID: "main"}})
-	s.book.Add(event.Record{Seq: 10, Task: "sub", Event: event.ContextReplaced{Reason: event.Compacted, Done: "it forgot"}})
-	want := []ledger.Drop{{Seq: 5, Done: "old output was pruned", Shortened: 1}, {Seq: 6, Done: "the mode changed", Messages: 4}}
-	if got := s.book.Done().Drops; !slices.Equal(got, want) {
+	s.book.Add(event.Record{Seq: 10, Task: "sub", Event: event.ContextReplaced{Reason: event.ReplaceCompacted, Description: "it forgot"}})
+	want := []ledger.Drop{{Seq: 5, Reason: "old output was pruned", Shortened: 1}, {Seq: 6, Reason: "the mode changed", Messages: 4}}
+	if got := s.book.Finish().Drops; !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -158,15 +158,15 @@ func TestDropsAndBreaks(t *testing.T) {
 	long := strings.Repeat("a line of output\n", 100)
 	s.add(offering(text, map[string]int{"bash": 100}), said("one"), reply(chat.Usage{In: 300, Cached: 200}, call("1", "bash", `{"command":"make"}`)), result("1", "bash", long),
 		reply(chat.Usage{In: 900, Cached: 300}, chat.Text("built")),
-		event.ContextReplaced{Reason: event.Compacted, Messages: []chat.Message{compact.Message("a summary", compact.Keep{}, 500)}, Keep: 1, TokensBefore: 900, TokensAfter: 300, Done: "a summary was written"},
+		event.ContextReplaced{Reason: event.ReplaceCompacted, Messages: []chat.Message{compact.NewMessage("a summary", compact.Carryover{}, 500)}, Keep: 1, TokensBefore: 900, TokensAfter: 300, Description: "a summary was written"},
 		said("two"), reply(chat.Usage{In: 320, Cached: 100}, chat.Text("yes")),
 		system(text+"more"), said("three"), reply(chat.Usage{In: 340, Cached: 100}, chat.Text("yes")),
 		event.ModeChanged{Mode: "plan"}, said("four"), reply(chat.Usage{In: 350, Cached: 100}, chat.Text("yes")),
 		said("five"), reply(chat.Usage{In: 360, Cached: 0}, chat.Text("yes")),
-		event.MessageAdded{Message: chat.Say(chat.Assistant, "no"), Model: "other", Usage: &chat.Usage{In: 360}},
+		event.MessageAdded{Message: chat.TextMessage(chat.Assistant, "no"), Model: "other", Usage: &chat.Usage{In: 360}},
 	)
-	b := s.book.Done()
-	if len(b.Drops) != 1 || b.Drops[0].Seq != 6 || b.Drops[0].Messages != 3 || b.Drops[0].Done != "a summary was written" {
+	b := s.book.Finish()
+	if len(b.Drops) != 1 || b.Drops[0].Seq != 6 || b.Drops[0].Messages != 3 || b.Drops[0].Reason != "a summary was written" {
 		t.Errorf("drops: %+v", b.Drops)
 	}
 	if e := find(t, b, ledger.Result, "bash make"); !e.Dropped || e.Sent == 0 {
@@ -174,12 +174,12 @@ func TestDropsAndBreaks(t *testing.T) {
 	}
 	var whys []string
 	for _, k := range b.Breaks {
-		whys = append(whys, k.Why)
+		whys = append(whys, k.Reason)
 	}
 	if got := strings.Join(whys, "; "); got != "conversation shortened; the system text changed; the mode and the tools changed; the provider's cache expired, or is not reported; another model was used" {
 		t.Errorf("breaks: %s", got)
 	}
-	if b.Breaks[0].Seq != 8 || b.Breaks[0].Anew != 220 {
+	if b.Breaks[0].Seq != 8 || b.Breaks[0].RereadTokens != 220 {
 		t.Errorf("%+v", b.Breaks[0])
 	}
 }
@@ -189,7 +189,7 @@ func TestWhatIsSaidInSubtasksIsNotInTheWindow(t *testing.T) {
 	s.add(system(text), said("go"))
 	s.task = "sub"
 	s.add(event.TaskCreated{TaskID: "sub", ParentID: "t"}, said("look"), reply(chat.Usage{In: 9000}, chat.Text("seen")))
-	if b := s.book.Done(); len(b.Requests) != 0 || b.Total.In != 0 || b.Aside.In != 9000 {
+	if b := s.book.Finish(); len(b.Requests) != 0 || b.Total.In != 0 || b.SideUsage.In != 9000 {
 		t.Errorf("%+v", b.Requests)
 	}
 }
@@ -200,7 +200,7 @@ func TestACostWithoutAPriceIsSharedOut(t *testing.T) {
 	s := session{book: ledger.New(func(_ string, u chat.Usage) chat.Usage { return u })}
 	s.add(system(text), said("hi"), reply(chat.Usage{In: 900, Out: 100, Cost: 1}, chat.Text("hello")))
 	sum := 0.0
-	for _, e := range s.book.Done().Entries {
+	for _, e := range s.book.Finish().Entries {
 		sum += e.Cost
 	}
 	if math.Abs(sum-0.9) > 0.01 {
@@ -215,9 +215,9 @@ func TestEachToolHasARow(t *testing.T) {
 		reply(chat.Usage{In: 1000, Out: 20}, chat.Text("looking")),
 		offering(text+"more", map[string]int{"read": 100, "mcp__notes__add": 50}), said("on"),
 		reply(chat.Usage{In: 1000, Out: 20}, chat.Text("done")))
-	b := s.book.Done()
+	b := s.book.Finish()
 	bash, read, other := find(t, b, ledger.Tool, "bash"), find(t, b, ledger.Tool, "read"), find(t, b, ledger.Tool, "mcp__notes__add")
-	if bash.Requests != 1 || bash.Now != 0 || read.Requests != 2 || read.Now == 0 || other.Requests != 1 || other.Now == 0 {
+	if bash.Requests != 1 || bash.Tokens != 0 || read.Requests != 2 || read.Tokens == 0 || other.Requests != 1 || other.Tokens == 0 {
 		t.Errorf("bash %+v, read %+v, other %+v", *bash, *read, *other)
 	}
 	for _, e := range b.Entries {

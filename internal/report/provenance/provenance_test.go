@@ -132,13 +132,13 @@ func (w *world) carry(session string) {
 func (w *world) call(session, name string, do func(by string) json.RawMessage, effects ...tool.Effect) {
 	w.t.Helper()
 	ctx := context.Background()
-	kept, err := w.keeper.Keep(ctx, effects)
+	kept, err := w.keeper.SaveOriginals(ctx, effects)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	seq := w.put(session, event.ToolCallRequested{CallID: "call", Tool: name, Author: "main", Input: json.RawMessage("{}"), Before: kept.Before, Tree: kept.Tree})
 	output := do(fmt.Sprintf("%s:%d", session, seq))
-	changes, err := w.keeper.Changes(ctx, kept)
+	changes, err := w.keeper.ChangesSince(ctx, kept)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -212,13 +212,13 @@ func (w *world) traceFile(file, text string) []modelLine {
 	w.t.Helper()
 	changes := func(string) (all []*provenance.Change) {
 		for _, records := range w.records {
-			list, err := provenance.Changes(read(records))
+			list, err := provenance.CollectChanges(read(records))
 			if err != nil {
 				w.t.Fatal(err)
 			}
 			all = append(all, list...)
 		}
-		provenance.Sort(all)
+		provenance.SortByTime(all)
 		return all
 	}
 	lines, _, err := provenance.Trace(context.Background(), file, []byte(text), 0, changes(file), w.keeper, func(name string) bool {
@@ -232,12 +232,12 @@ func (w *world) traceFile(file, text string) []modelLine {
 	for _, l := range lines {
 		by := "base"
 		switch {
-		case l.Unsure:
+		case l.Uncertain:
 			by = "unsure"
-		case l.Outside:
+		case l.External:
 			by = "person"
-		case l.By != nil:
-			by = fmt.Sprintf("%s:%d", l.By.Session, l.By.Seq)
+		case l.Change != nil:
+			by = fmt.Sprintf("%s:%d", l.Change.Session, l.Change.Seq)
 		}
 		got = append(got, modelLine{l.Text, by})
 	}
@@ -339,7 +339,7 @@ func TestStories(t *testing.T) {
 	}
 	run := func(task, id, command string, exit int) uint64 {
 		in, _ := json.Marshal(map[string]string{"command": command})
-		seq := w.put("s", event.ToolCallRequested{CallID: id, Tool: "bash", TaskID: task, Input: in, Verdict: event.Allowed, DecidedBy: "user", Reasons: []string{"rule: x"}})
+		seq := w.put("s", event.ToolCallRequested{CallID: id, Tool: "bash", TaskID: task, Input: in, Verdict: event.VerdictAllowed, DecidedBy: "user", Reasons: []string{"rule: x"}})
 		w.put("s", event.ToolCallCompleted{CallID: id, Output: fmt.Appendf(nil, `{"exit_code":%d}`, exit), Changes: []event.FileChange{{After: event.FileState{Path: "f", Hash: "1"}}}})
 		return seq
 	}
@@ -348,16 +348,16 @@ func TestStories(t *testing.T) {
 	w.put("s", event.TaskCreated{TaskID: "t2", ParentID: "t1"})
 	say("t2", "main", chat.Message{Role: chat.User, Parts: []chat.Part{chat.Text("a part of it")}})
 	say("t2", "helper", chat.Message{Role: chat.Assistant, Parts: []chat.Part{chat.Text("I make it"), chat.ToolCall{ID: "c", Name: "bash", Args: []byte("{}")}}})
-	w.put("s", event.InteractionRequested{Request: uip.Request{ID: "q", Parts: []uip.Request{uip.Request{ID: "q.1"}.ForCall("other"), uip.Request{ID: "q.2"}.ForCall("c")}}})
-	w.put("s", event.InteractionResponded{Response: uip.Response{ID: "q", Option: uip.Approve}})
+	w.put("s", event.InteractionRequested{Request: uip.Request{ID: "q", Parts: []uip.Request{uip.Request{ID: "q.1"}.BindToCall("other"), uip.Request{ID: "q.2"}.BindToCall("c")}}})
+	w.put("s", event.InteractionResponded{Response: uip.Response{ID: "q", Option: uip.OptionApprove}})
 	first := run("t2", "c", "make", 0)
 	second := run("t2", "c", "check one", 1)
 	run("t2", "c", "check two", 0)
-	changes, err := provenance.Changes(read(w.records["s"]))
+	changes, err := provenance.CollectChanges(read(w.records["s"]))
 	if err != nil {
 		t.Fatal(err)
 	}
-	stories, err := provenance.Stories(read(w.records["s"]), changes, func(line string) bool { return strings.HasPrefix(line, "check") })
+	stories, err := provenance.Explain(read(w.records["s"]), changes, func(line string) bool { return strings.HasPrefix(line, "check") })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -441,17 +441,17 @@ func TestASurveyTakesLinesInAnyOrder(t *testing.T) {
 			fmt.Appendf(nil, `{"seq":%d,"type":"ToolCallRequested","payload":{"toolCallId":"c%d"}}`, 2*i+1, i))
 	}
 	open := []byte(`{"seq":1000,"type":"ToolCallRequested","payload":{"toolCallId":"open"}}`)
-	var s provenance.Survey
+	var s provenance.LogScan
 	var wg sync.WaitGroup
 	for part := range slices.Chunk(append(lines, open), 50) {
 		wg.Go(func() {
 			for _, line := range part {
-				s.See(line)
+				s.AddLine(line)
 			}
 		})
 	}
 	wg.Wait()
-	wants := s.Unsettled()
+	wants := s.PendingFilter()
 	if len(s.Files) != 200 || wants == nil || !wants(open) || slices.ContainsFunc(lines, wants) {
 		t.Errorf("%d files; the open call is wanted: %t", len(s.Files), wants != nil && wants(open))
 	}

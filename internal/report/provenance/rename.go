@@ -7,9 +7,9 @@ import (
 	"coder/internal/host/patch"
 )
 
-// rename continues with the file's earlier name before a rename by somebody else: a file that no longer
+// followRename continues with the file's earlier name before a rename by somebody else: a file that no longer
 // exists and had the same content, or at least half of it.
-func (t *tracer) rename(all []*Change) {
+func (t *tracer) followRename(all []*Change) {
 	looked, best := make(map[string]bool), ""
 	for _, c := range slices.Backward(all) {
 		for _, f := range c.Files {
@@ -19,31 +19,31 @@ func (t *tracer) rename(all []*Change) {
 			}
 			looked[name] = true
 			switch {
-			case !holds(f.After) || !t.gone(name):
+			case !hasContent(f.After) || !t.isGone(name):
 			case f.After.Hash == t.hash:
-				t.called(name)
+				t.setName(name)
 				return
 			case best == "" && path.Ext(name) == path.Ext(t.name):
-				if text, err := t.outcome(c, f); err == nil && t.resembles(text) {
+				if text, err := t.contentAfter(c, f); err == nil && t.isSimilar(text) {
 					best = name
 				}
 			}
 		}
 	}
 	if best != "" {
-		t.called(best)
+		t.setName(best)
 	}
 }
 
-// Names returns these names of a file and its earlier names, as far as calls renamed it.
-func Names(names []string, all []*Change) []string {
+// EarlierNames returns these names of a file and its earlier names, as far as calls renamed it.
+func EarlierNames(names []string, all []*Change) []string {
 	names = slices.Clone(names)
 	for _, c := range slices.Backward(all) {
 		for _, f := range c.Files {
 			if !slices.Contains(names, f.After.Path) {
 				continue
 			}
-			for _, from := range c.sources(f) {
+			for _, from := range c.sourceFiles(f) {
 				if !slices.Contains(names, from.Before.Path) {
 					names = append(names, from.Before.Path)
 				}
@@ -53,11 +53,11 @@ func Names(names []string, all []*Change) []string {
 	return names
 }
 
-// resembles reports whether text has at least half of the file's lines.
-func (t *tracer) resembles(text []byte) bool {
-	n, earlier := 0, linesOf(text)
-	match := patch.Match(earlier, t.text)
-	followMoves(earlier, t.text, vanished(len(earlier), match), match)
+// isSimilar reports whether text has at least half of the file's lines.
+func (t *tracer) isSimilar(text []byte) bool {
+	n, earlier := 0, splitLines(text)
+	match := patch.MatchLines(earlier, t.text)
+	followMoves(earlier, t.text, findUnmatched(len(earlier), match), match)
 	for _, at := range match {
 		if at >= 0 {
 			n++

@@ -12,14 +12,14 @@ import (
 	"coder/internal/core/uip"
 )
 
-// Story is how a call came about and what followed.
-type Story struct {
+// Explanation is how a call came about and what followed.
+type Explanation struct {
 	Change *Change `json:"-"`
 	Agent  string  `json:"agent"` // who made the call
 	// Prompt is the user's request, Message the model's message with
 	// the call. Their numbers are zero if they are not recorded.
-	Prompt    Said            `json:"prompt"`
-	Message   Said            `json:"message"`
+	Prompt    Message         `json:"prompt"`
+	Message   Message         `json:"message"`
 	Input     json.RawMessage `json:"input"`
 	Signed    bool            `json:"signed"` // this user's coder wrote the request
 	Verdict   event.Verdict   `json:"verdict"`
@@ -31,8 +31,8 @@ type Story struct {
 	Check *Check `json:"check"`
 }
 
-// Said is a message in a conversation.
-type Said struct {
+// Message is a message in a conversation.
+type Message struct {
 	Seq   uint64    `json:"record"`
 	Time  time.Time `json:"time"`
 	Text  string    `json:"text"`
@@ -54,9 +54,9 @@ type Check struct {
 	Exit    int    `json:"exit"`
 }
 
-// Tells returns a function that reports whether a record's line
+// ExplanationFilter returns a function that reports whether a record's line
 // may be relevant to how changes of its session came about.
-func Tells(changes []*Change) func(line []byte) bool {
+func ExplanationFilter(changes []*Change) func(line []byte) bool {
 	ids := make(map[string]bool)
 	for _, c := range changes {
 		ids[c.callID] = true
@@ -93,94 +93,94 @@ func Tells(changes []*Change) func(line []byte) bool {
 	}
 }
 
-// Of reports whether a call with that id made one of the changes.
-func Of(changes []*Change, callID string) bool {
+// ContainsCall reports whether a call with that id made one of the changes.
+func ContainsCall(changes []*Change, callID string) bool {
 	return slices.ContainsFunc(changes, func(c *Change) bool { return c.callID == callID })
 }
 
-// Stories returns how changes came about, from all records of their session, or those that Tells selects.
-func Stories(records iter.Seq2[event.Record, error], changes []*Change, isCheck func(command string) bool) (map[*Change]*Story, error) {
-	t := teller{
-		isCheck: isCheck, wanted: make(map[uint64]*Change), requests: make(map[string]event.Record), stories: make(map[*Change]*Story),
-		prompts: make(map[string]Said), parents: make(map[string]string), said: make(map[string]Said),
-		questions: make(map[string]uip.Request), answers: make(map[string]Answer), running: make(map[string]Check),
+// Explain returns how changes came about, from all records of their session, or those that Tells selects.
+func Explain(records iter.Seq2[event.Record, error], changes []*Change, isCheck func(command string) bool) (map[*Change]*Explanation, error) {
+	t := explainer{
+		isCheck: isCheck, changes: make(map[uint64]*Change), requests: make(map[string]event.Record), explanations: make(map[*Change]*Explanation),
+		prompts: make(map[string]Message), parents: make(map[string]string), messages: make(map[string]Message),
+		questions: make(map[string]uip.Request), answers: make(map[string]Answer), runningChecks: make(map[string]Check),
 	}
 	for _, c := range changes {
-		t.wanted[c.Done] = c
+		t.changes[c.Done] = c
 	}
 	for r, err := range records {
 		if err != nil {
-			return t.stories, err
+			return t.explanations, err
 		}
-		t.add(r)
+		t.addRecord(r)
 	}
-	return t.stories, nil
+	return t.explanations, nil
 }
 
-// teller processes a session.
-type teller struct {
-	isCheck   func(command string) bool
-	wanted    map[uint64]*Change // by the end of the call
-	requests  map[string]event.Record
-	stories   map[*Change]*Story
-	prompts   map[string]Said   // the last prompt of each task
-	parents   map[string]string // of tasks
-	said      map[string]Said   // the message with each call
-	questions map[string]uip.Request
-	answers   map[string]Answer // by call
-	running   map[string]Check  // by call; Seq is the request's
-	unchecked []*Story
+// explainer processes a session.
+type explainer struct {
+	isCheck       func(command string) bool
+	changes       map[uint64]*Change // by the end of the call
+	requests      map[string]event.Record
+	explanations  map[*Change]*Explanation
+	prompts       map[string]Message // the last prompt of each task
+	parents       map[string]string  // of tasks
+	messages      map[string]Message // the message with each call
+	questions     map[string]uip.Request
+	answers       map[string]Answer // by call
+	runningChecks map[string]Check  // by call; Seq is the request's
+	awaitingCheck []*Explanation
 }
 
-func (t *teller) add(r event.Record) {
+func (t *explainer) addRecord(r event.Record) {
 	switch e := r.Event.(type) {
 	case event.TaskCreated:
 		t.parents[e.TaskID] = e.ParentID
 	case event.MessageAdded:
-		said := Said{r.Seq, r.Time, e.Message.Text(), e.Model}
+		said := Message{r.Seq, r.Time, e.Message.Text(), e.Model}
 		switch {
 		case e.Message.Role == chat.User && r.Actor == event.ActorUser:
 			t.prompts[r.Task] = said
 		case e.Message.Role == chat.Assistant:
 			for _, call := range e.Message.Calls() {
-				t.said[call.ID] = said
+				t.messages[call.ID] = said
 			}
 		}
 	case event.InteractionRequested:
 		t.questions[e.Request.ID] = e.Request
 	case event.InteractionResponded:
-		t.answered(r.Seq, t.questions[e.ID], e.Response)
+		t.recordAnswer(r.Seq, t.questions[e.ID], e.Response)
 	case event.ToolCallRequested:
 		t.requests[e.CallID] = r
 		var in struct{ Command string }
-		if e.Verdict == event.Allowed && json.Unmarshal(e.Input, &in) == nil && in.Command != "" && len(t.unchecked) > 0 && t.isCheck(in.Command) {
-			t.running[e.CallID] = Check{Seq: r.Seq, Command: in.Command}
+		if e.Verdict == event.VerdictAllowed && json.Unmarshal(e.Input, &in) == nil && in.Command != "" && len(t.awaitingCheck) > 0 && t.isCheck(in.Command) {
+			t.runningChecks[e.CallID] = Check{Seq: r.Seq, Command: in.Command}
 		}
 	case event.ToolCallCompleted:
-		if c := t.wanted[r.Seq]; c != nil {
-			t.tell(c, t.requests[e.CallID])
+		if c := t.changes[r.Seq]; c != nil {
+			t.addExplanation(c, t.requests[e.CallID])
 		}
 		delete(t.requests, e.CallID) // an id may be reused
 		delete(t.answers, e.CallID)
-		t.ended(r.Seq, e)
+		t.recordEnd(r.Seq, e)
 	}
 }
 
-// answered records an answer for each call that the question is about.
-func (t *teller) answered(seq uint64, q uip.Request, a uip.Response) {
+// recordAnswer records an answer for each call that the question is about.
+func (t *explainer) recordAnswer(seq uint64, q uip.Request, a uip.Response) {
 	if id := q.CallID(); id != "" {
 		t.answers[id] = Answer{seq, q.ID, a.Option, a.Comment}
 	}
 	for _, part := range q.Parts {
-		t.answered(seq, part, a.Part(part))
+		t.recordAnswer(seq, part, a.PartAnswer(part))
 	}
 }
 
-func (t *teller) tell(c *Change, r event.Record) {
+func (t *explainer) addExplanation(c *Change, r event.Record) {
 	e, _ := r.Event.(event.ToolCallRequested)
 	c.Seq = r.Seq
-	s := &Story{
-		Change: c, Agent: e.Author, Message: t.said[e.CallID], Input: e.Input, Signed: r.Vouched,
+	s := &Explanation{
+		Change: c, Agent: e.Author, Message: t.messages[e.CallID], Input: e.Input, Signed: r.Vouched,
 		Verdict: e.Verdict, Reasons: e.Reasons, DecidedBy: e.DecidedBy,
 	}
 	for task, hops := e.TaskID, 0; s.Prompt.Seq == 0 && task != "" && hops < maxDepth; task, hops = t.parents[task], hops+1 {
@@ -189,35 +189,35 @@ func (t *teller) tell(c *Change, r event.Record) {
 	if a, ok := t.answers[e.CallID]; ok {
 		s.Answer = &a
 	}
-	t.stories[c] = s
-	t.unchecked = append(t.unchecked, s)
+	t.explanations[c] = s
+	t.awaitingCheck = append(t.awaitingCheck, s)
 }
 
 // maxDepth limits the number of tasks between a call and its prompt.
 const maxDepth = 16
 
-// ended processes the end of a call: a check counts for the changes made before it began.
-func (t *teller) ended(seq uint64, e event.ToolCallCompleted) {
-	check, ok := t.running[e.CallID]
+// recordEnd processes the end of a call: a check counts for the changes made before it began.
+func (t *explainer) recordEnd(seq uint64, e event.ToolCallCompleted) {
+	check, ok := t.runningChecks[e.CallID]
 	if !ok {
 		return
 	}
-	delete(t.running, e.CallID)
+	delete(t.runningChecks, e.CallID)
 	var out struct {
 		ExitCode *int `json:"exit_code"`
 	}
-	if json.Unmarshal(e.Output, &out) != nil || out.ExitCode == nil || *out.ExitCode < 0 || e.Unknown {
+	if json.Unmarshal(e.Output, &out) != nil || out.ExitCode == nil || *out.ExitCode < 0 || e.OutcomeUnknown {
 		return
 	}
 	began := check.Seq
 	check.Seq, check.Exit = seq, *out.ExitCode
-	var left []*Story
-	for _, s := range t.unchecked {
+	var left []*Explanation
+	for _, s := range t.awaitingCheck {
 		if s.Change.Done < began {
 			s.Check = &check
 		} else {
 			left = append(left, s)
 		}
 	}
-	t.unchecked = left
+	t.awaitingCheck = left
 }

@@ -19,10 +19,10 @@ type Change struct {
 
 // file is the new state of one file in a change.
 type file struct {
-	lines   map[int]string // of the new file, as far as the diff shows them
-	changed map[int]bool   // lines added by the change
-	removed map[int]string // removed text, by the line of the new file in its place
-	last    int            // the last line in the diff
+	lines       map[int]string // of the new file, as far as the diff shows them
+	addedLines  map[int]bool   // lines added by the change
+	removedText map[int]string // removed text, by the line of the new file in its place
+	lastLine    int            // the last line in the diff
 }
 
 // Parse parses a diff in git's format. It skips text before the first file.
@@ -32,7 +32,7 @@ func Parse(diff string) (*Change, error) {
 	oldLeft, newLeft, at, old := 0, 0, 0, ""
 	for line := range strings.Lines(diff) {
 		line = strings.TrimRight(line, "\r\n")
-		switch head, body := first(line); {
+		switch head, body := splitPrefix(line); {
 		case oldLeft+newLeft > 0 && in != nil && (head == '+' || head == '-' || head == ' '):
 			if head != '+' {
 				oldLeft--
@@ -40,14 +40,14 @@ func Parse(diff string) (*Change, error) {
 			if head != '-' {
 				newLeft--
 			}
-			at = in.take(head, body, at)
+			at = in.addLine(head, body, at)
 		case strings.HasPrefix(line, "--- "):
 			old = line[4:]
 		case strings.HasPrefix(line, "+++ "):
-			in = c.open(nameOf(old, line[4:]))
+			in = c.fileEntry(newName(old, line[4:]))
 		case strings.HasPrefix(line, "@@ "):
 			var err error
-			if at, oldLeft, newLeft, err = hunk(line); err != nil {
+			if at, oldLeft, newLeft, err = parseHunkHeader(line); err != nil {
 				return nil, err
 			}
 		}
@@ -58,38 +58,38 @@ func Parse(diff string) (*Change, error) {
 	return c, nil
 }
 
-func first(line string) (head byte, body string) {
+func splitPrefix(line string) (head byte, body string) {
 	if line == "" {
 		return ' ', "" // some programs remove the space of an empty line
 	}
 	return line[0], line[1:]
 }
 
-// take adds one line of a hunk, where at is the next line of the new file.
-func (f *file) take(head byte, body string, at int) (next int) {
+// addLine adds one line of a hunk, where at is the next line of the new file.
+func (f *file) addLine(head byte, body string, at int) (next int) {
 	if head == '-' {
-		f.removed[at] += body + "\n"
+		f.removedText[at] += body + "\n"
 		return at
 	}
-	f.lines[at], f.changed[at] = body, head == '+'
-	f.last = max(f.last, at)
+	f.lines[at], f.addedLines[at] = body, head == '+'
+	f.lastLine = max(f.lastLine, at)
 	return at + 1
 }
 
-// open returns the entry of a file. A deleted file has an empty name, and its entry is not kept.
-func (c *Change) open(name string) *file {
+// fileEntry returns the entry of a file. A deleted file has an empty name, and its entry is not kept.
+func (c *Change) fileEntry(name string) *file {
 	if name == "" {
-		return &file{lines: map[int]string{}, changed: map[int]bool{}, removed: map[int]string{}}
+		return &file{lines: map[int]string{}, addedLines: map[int]bool{}, removedText: map[int]string{}}
 	}
 	if c.files[name] == nil {
 		c.names = append(c.names, name)
-		c.files[name] = &file{lines: map[int]string{}, changed: map[int]bool{}, removed: map[int]string{}}
+		c.files[name] = &file{lines: map[int]string{}, addedLines: map[int]bool{}, removedText: map[int]string{}}
 	}
 	return c.files[name]
 }
 
-// nameOf returns the name of the new file in a heading, without git's prefix letter.
-func nameOf(old, now string) string {
+// newName returns the name of the new file in a heading, without git's prefix letter.
+func newName(old, now string) string {
 	plain := func(s string) string {
 		s, _, _ = strings.Cut(s, "\t")
 		if name, err := strconv.Unquote(s); err == nil {
@@ -107,11 +107,11 @@ func nameOf(old, now string) string {
 	return path.Clean(now)
 }
 
-// hunk parses "@@ -1,2 +3,4 @@": the first line in the new file, and the numbers of lines that follow.
-func hunk(line string) (at, oldLines, newLines int, err error) {
+// parseHunkHeader parses "@@ -1,2 +3,4 @@": the first line in the new file, and the numbers of lines that follow.
+func parseHunkHeader(line string) (at, oldLines, newLines int, err error) {
 	words := strings.Fields(line)
 	if len(words) < 3 || words[1][0] != '-' || words[2][0] != '+' {
-		return 0, 0, 0, notHeading(line)
+		return 0, 0, 0, rejectHeading(line)
 	}
 	span := func(s string) (from, n int) {
 		start, count, has := strings.Cut(s[1:], ",")
@@ -124,7 +124,7 @@ func hunk(line string) (at, oldLines, newLines int, err error) {
 			}
 		}
 		if err1 != nil || from < 0 || n < 0 {
-			err = notHeading(line)
+			err = rejectHeading(line)
 		}
 		return from, n
 	}
@@ -136,15 +136,15 @@ func hunk(line string) (at, oldLines, newLines int, err error) {
 	return at, oldLines, newLines, err
 }
 
-func notHeading(line string) error {
+func rejectHeading(line string) error {
 	return fmt.Errorf("not a heading of a diff: %s", sanitize.Line(line, 80))
 }
 
 // Files returns the files of the change that exist after it.
 func (c *Change) Files() []string { return c.names }
 
-// CheckedOut returns an error if the content from read is not that of the change.
-func (c *Change) CheckedOut(read func(name string) ([]byte, error)) error {
+// CheckContent returns an error if the content from read is not that of the change.
+func (c *Change) CheckContent(read func(name string) ([]byte, error)) error {
 	for _, name := range c.names {
 		f := c.files[name]
 		text, err := read(name)
@@ -153,7 +153,7 @@ func (c *Change) CheckedOut(read func(name string) ([]byte, error)) error {
 		}
 		lines := strings.Split(string(text), "\n")
 		for at, line := range f.lines {
-			if at > len(lines) || words(lines[at-1]) != words(line) {
+			if at > len(lines) || normalizeLine(lines[at-1]) != normalizeLine(line) {
 				return fmt.Errorf("the change is not checked out here: %s is different at line %d", name, at)
 			}
 		}
@@ -161,5 +161,5 @@ func (c *Change) CheckedOut(read func(name string) ([]byte, error)) error {
 	return nil
 }
 
-// words returns a line without differences in white space and in invisible characters.
-func words(line string) string { return sanitize.Text(strings.Join(strings.Fields(line), " ")) }
+// normalizeLine returns a line without differences in white space and in invisible characters.
+func normalizeLine(line string) string { return sanitize.Text(strings.Join(strings.Fields(line), " ")) }

@@ -22,21 +22,21 @@ func (r Report) Write(w io.Writer, format, version string) error {
 	var text []byte
 	switch format {
 	case "json":
-		text = jsonx.Must(r)
+		text = jsonx.MustMarshal(r)
 	case "sarif":
-		text = jsonx.Must(r.sarif(version))
+		text = jsonx.MustMarshal(r.sarif(version))
 	case "github":
-		text = jsonx.Must(r.checkRun())
+		text = jsonx.MustMarshal(r.checkRun())
 	default:
-		_, err := io.WriteString(w, r.lines())
+		_, err := io.WriteString(w, r.formatLines())
 		return err
 	}
 	_, err := fmt.Fprintf(w, "%s\n", text)
 	return err
 }
 
-// lines returns the report in the format of compilers: file:line: severity: title.
-func (r Report) lines() string {
+// formatLines returns the report in the format of compilers: file:line: severity: title.
+func (r Report) formatLines() string {
 	var b strings.Builder
 	for _, f := range r.Findings {
 		fmt.Fprintf(&b, "%s:%d: %s: %s\n", f.File, f.Line, f.Severity, f.Title)
@@ -81,7 +81,7 @@ func (r Report) sarif(version string) object {
 
 // fingerprint identifies a finding wherever its line moves.
 func (f Finding) fingerprint() string {
-	sum := sha256.Sum256(json.RawMessage(strings.Join([]string{path.Clean(f.File), words(f.Quote), f.Severity}, "\x00")))
+	sum := sha256.Sum256(json.RawMessage(strings.Join([]string{path.Clean(f.File), normalizeLine(f.Quote), f.Severity}, "\x00")))
 	return hex.EncodeToString(sum[:16])
 }
 
@@ -102,7 +102,7 @@ func (r Report) checkRun() object {
 	if n := len(r.Findings); n > 0 {
 		conclusion, title = "neutral", fmt.Sprintf("%d finding(s)", n)
 	}
-	if r.Reaches("error") {
+	if r.HasSeverity("error") {
 		conclusion = "failure"
 	}
 	summary := r.Summary

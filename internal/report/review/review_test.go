@@ -62,7 +62,7 @@ func TestFindingsAreToldWhereTheirQuoteStands(t *testing.T) {
 		{"gone.go", "was here", 1, 0},
 		{"none.go", "new two = 2", 2, 0},
 	} {
-		got := c.Check(review.Report{Findings: []review.Finding{{File: tt.file, Line: tt.line, Quote: tt.quote, Severity: "note"}}})
+		got := c.Filter(review.Report{Findings: []review.Finding{{File: tt.file, Line: tt.line, Quote: tt.quote, Severity: "note"}}})
 		line := 0
 		if len(got.Findings) > 0 {
 			line = got.Findings[0].Line
@@ -71,7 +71,7 @@ func TestFindingsAreToldWhereTheirQuoteStands(t *testing.T) {
 			t.Errorf("%s:%d %q: line %d, want %d (%d dropped, %d corrected)", tt.file, tt.line, tt.quote, line, tt.want, got.Dropped, got.Corrected)
 		}
 	}
-	if got := c.Check(review.Report{Findings: []review.Finding{{File: "a.go", Line: 2, Quote: "new two = 2", Severity: "fatal"}}}); got.Dropped != 1 {
+	if got := c.Filter(review.Report{Findings: []review.Finding{{File: "a.go", Line: 2, Quote: "new two = 2", Severity: "fatal"}}}); got.Dropped != 1 {
 		t.Error("a severity that is none was kept")
 	}
 }
@@ -82,12 +82,12 @@ func TestAChangeThatIsNotCheckedOutIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, ok := range map[string]bool{"y\n": true, "y\r\n": true, "x\n": false, "": false} {
-		err := c.CheckedOut(func(string) ([]byte, error) { return []byte(text), nil })
+		err := c.CheckContent(func(string) ([]byte, error) { return []byte(text), nil })
 		if (err == nil) != ok {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if c.CheckedOut(func(string) ([]byte, error) { return nil, errors.New("gone") }) == nil {
+	if c.CheckContent(func(string) ([]byte, error) { return nil, errors.New("gone") }) == nil {
 		t.Error("a file that cannot be read is not checked out")
 	}
 }
@@ -138,7 +138,7 @@ func TestReportsForServices(t *testing.T) {
 		t.Errorf("without detail: %q, %q", message, annotation)
 	}
 	for severity, want := range map[string]bool{"error": false, "warning": true, "note": true, "never": false} {
-		if r.Reaches(severity) != want {
+		if r.HasSeverity(severity) != want {
 			t.Errorf("reaches %s: %v", severity, !want)
 		}
 	}

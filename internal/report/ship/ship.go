@@ -104,7 +104,7 @@ func Ship(ctx context.Context, o Options) (records, sessions int, err error) {
 	defer release()
 	s := &shipment{projects: o.Projects, path: filepath.Join(o.Dir, short(o.To)+".json")}
 	s.cursor = cursor{To: o.To, Sessions: map[string]mark{}}
-	text, err := repofile.Own(s.path, maxCursor)
+	text, err := repofile.ReadOwn(s.path, maxCursor)
 	if err == nil {
 		err = json.Unmarshal(text, &s.cursor)
 	}
@@ -187,12 +187,12 @@ func (e *unreadError) Unwrap() error { return e.err }
 func (s *shipment) session(ctx context.Context, p Project, id string) error {
 	key := short(p.Root) + "/" + id
 	sent := s.cursor.Sessions[key]
-	info, err := os.Stat(p.LogPath(id, event.Audit))
+	info, err := os.Stat(p.LogPath(id, event.LogAudit))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == sent.Size {
 		return nil
 	}
 	before, began := s.records+len(s.batch), int64(0)
-	for r, err := range p.Read(ctx, id, event.Audit) {
+	for r, err := range p.Read(ctx, id, event.LogAudit) {
 		if err != nil {
 			return &unreadError{id, err}
 		}
@@ -254,7 +254,7 @@ func (s *shipment) flush(ctx context.Context) error {
 }
 
 func (s *shipment) save() error {
-	if err := atomicfile.Write(s.path, jsonx.Must(s.cursor), 0o600); err != nil {
+	if err := atomicfile.Write(s.path, jsonx.MustMarshal(s.cursor), 0o600); err != nil {
 		return fmt.Errorf("save the cursor: %w", err)
 	}
 	return nil
@@ -309,7 +309,7 @@ func (f *file) take(_ context.Context, batch []shipped) error {
 			delete(f.seen, one.ID)
 			continue
 		}
-		text = append(append(text, jsonx.Must(one)...), '\n')
+		text = append(append(text, jsonx.MustMarshal(one)...), '\n')
 	}
 	n, err := f.Write(text)
 	if err = errors.Join(err, f.Sync()); err != nil {
@@ -324,10 +324,10 @@ type toSyslog struct{ *syslog.Writer }
 
 func (w toSyslog) take(_ context.Context, batch []shipped) error {
 	for _, one := range batch {
-		text := jsonx.Must(one)
+		text := jsonx.MustMarshal(one)
 		if len(text) > maxDatagram {
 			one.Record, one.Cut = nil, len(one.Record)
-			text = jsonx.Must(one)
+			text = jsonx.MustMarshal(one)
 		}
 		if err := w.Info(string(text)); err != nil {
 			return err
@@ -346,7 +346,7 @@ func (c toCollector) take(ctx context.Context, batch []shipped) error {
 	logs := slices.Collect(func(yield func(telemetry.Log) bool) {
 		for _, one := range batch {
 			id := telemetry.Attribute{Key: "coder.record.id", Value: one.ID}
-			if !yield(telemetry.Log{Time: one.Time, Body: string(jsonx.Must(one)), Attributes: []telemetry.Attribute{id}}) {
+			if !yield(telemetry.Log{Time: one.Time, Body: string(jsonx.MustMarshal(one)), Attributes: []telemetry.Attribute{id}}) {
 				return
 			}
 		}

@@ -23,8 +23,8 @@ type Target struct {
 	Timeout time.Duration
 }
 
-// Host returns the address for display, without possible secrets.
-func (t Target) Host() string {
+// DisplayURL returns the address for display, without possible secrets.
+func (t Target) DisplayURL() string {
 	u, err := url.Parse(t.URL)
 	if err != nil {
 		return ""
@@ -32,8 +32,8 @@ func (t Target) Host() string {
 	return u.Host
 }
 
-// On reports whether anything is sent.
-func (s Settings) On() bool { return s.Traces != nil || s.Metrics != nil }
+// Enabled reports whether anything is sent.
+func (s Settings) Enabled() bool { return s.Traces != nil || s.Metrics != nil }
 
 const (
 	defaultTimeout = 10 * time.Second
@@ -51,7 +51,7 @@ func FromEnv(getenv func(string) string, version string) (s Settings, complaints
 		into       **Target
 		name, path string
 	}{{&s.Traces, "TRACES", "v1/traces"}, {&s.Metrics, "METRICS", "v1/metrics"}} {
-		t, complaint := target(getenv, signal.name, signal.path)
+		t, complaint := parseTarget(getenv, signal.name, signal.path)
 		if *signal.into = t; complaint != "" && !slices.Contains(complaints, complaint) {
 			complaints = append(complaints, complaint)
 		}
@@ -60,20 +60,20 @@ func FromEnv(getenv func(string) string, version string) (s Settings, complaints
 	case "always_off", "parentbased_always_off": // coder has no parent spans
 		s.Traces = nil
 	}
-	if s.On() {
-		s.Resource = resource(getenv, version)
+	if s.Enabled() {
+		s.Resource = resourceAttributes(getenv, version)
 	}
 	return s, complaints
 }
 
-// Logs is where records of logs go, by the same variables; nil if none is named.
-func Logs(getenv func(string) string, version string) (t *Target, from []Attribute, complaint string) {
-	t, complaint = target(getenv, "LOGS", "v1/logs")
-	return t, resource(getenv, version), complaint
+// LogTarget is where records of logs go, by the same variables; nil if none is named.
+func LogTarget(getenv func(string) string, version string) (t *Target, from []Attribute, complaint string) {
+	t, complaint = parseTarget(getenv, "LOGS", "v1/logs")
+	return t, resourceAttributes(getenv, version), complaint
 }
 
-// target returns where one kind of telemetry goes.
-func target(getenv func(string) string, signal, path string) (t *Target, complaint string) {
+// parseTarget returns where one kind of telemetry goes.
+func parseTarget(getenv func(string) string, signal, path string) (t *Target, complaint string) {
 	// get returns the signal's own variable, or else the general one.
 	get := func(name string) (string, string) {
 		for _, full := range []string{"OTEL_EXPORTER_OTLP_" + signal + "_" + name, "OTEL_EXPORTER_OTLP_" + name} {
@@ -108,15 +108,15 @@ func target(getenv func(string) string, signal, path string) (t *Target, complai
 		}
 	}
 	_, headers := get("HEADERS")
-	for _, a := range pairs(headers) {
+	for _, a := range parsePairs(headers) {
 		t.Headers[a.Key] = a.Value.(string)
 	}
 	return t, ""
 }
 
-// resource returns the attributes of the sender.
-func resource(getenv func(string) string, version string) []Attribute {
-	all := pairs(getenv("OTEL_RESOURCE_ATTRIBUTES"))
+// resourceAttributes returns the attributes of the sender.
+func resourceAttributes(getenv func(string) string, version string) []Attribute {
+	all := parsePairs(getenv("OTEL_RESOURCE_ATTRIBUTES"))
 	has := func(key string) bool { return slices.ContainsFunc(all, func(a Attribute) bool { return a.Key == key }) }
 	if name := getenv("OTEL_SERVICE_NAME"); name != "" {
 		all = slices.DeleteFunc(all, func(a Attribute) bool { return a.Key == "service.name" })
@@ -130,8 +130,8 @@ func resource(getenv func(string) string, version string) []Attribute {
 	return all
 }
 
-// pairs parses a list like a=b,c=d with URL-encoded values.
-func pairs(text string) (all []Attribute) {
+// parsePairs parses a list like a=b,c=d with URL-encoded values.
+func parsePairs(text string) (all []Attribute) {
 	for part := range strings.SplitSeq(text, ",") {
 		key, value, ok := strings.Cut(part, "=")
 		key, value = strings.TrimSpace(key), strings.TrimSpace(value)

@@ -22,10 +22,10 @@ func (a Attribute) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Key   string         `json:"key"`
 		Value map[string]any `json:"value"`
-	}{a.Key, wireValue(a.Value)})
+	}{a.Key, encodeValue(a.Value)})
 }
 
-func wireValue(v any) map[string]any {
+func encodeValue(v any) map[string]any {
 	switch v := v.(type) {
 	case int:
 		return map[string]any{"intValue": strconv.Itoa(v)}
@@ -36,7 +36,7 @@ func wireValue(v any) map[string]any {
 	case []string:
 		values := []map[string]any{}
 		for _, s := range v {
-			values = append(values, wireValue(s))
+			values = append(values, encodeValue(s))
 		}
 		return map[string]any{"arrayValue": map[string]any{"values": values}}
 	}
@@ -52,8 +52,8 @@ func (n nanos) MarshalJSON() ([]byte, error) {
 
 // The kinds of a span.
 const (
-	internal = 1
-	client   = 3
+	internalKind = 1
+	clientKind   = 3
 )
 
 // span is an operation with a duration.
@@ -81,16 +81,18 @@ func (s *span) fail(why string) {
 
 type object = map[string]any
 
-func (e *Exporter) scope() object { return object{"name": defaultService, "version": e.o.Version} }
+func (e *Exporter) scopeInfo() object {
+	return object{"name": defaultService, "version": e.options.Version}
+}
 
-// metrics returns a request with all counts since the start.
-func (e *Exporter) metrics(now time.Time) object {
+// metricsRequest returns a request with all counts since the start.
+func (e *Exporter) metricsRequest(now time.Time) object {
 	const cumulative = 2
 	var all []object
 	for _, m := range e.instruments {
 		var points []object
 		for _, s := range m.series {
-			p := object{"attributes": s.attributes, "startTimeUnixNano": nanos(e.began), "timeUnixNano": nanos(now)}
+			p := object{"attributes": s.attributes, "startTimeUnixNano": nanos(e.startTime), "timeUnixNano": nanos(now)}
 			if m.bounds == nil {
 				p["asDouble"] = s.sum
 			} else {
@@ -106,7 +108,7 @@ func (e *Exporter) metrics(now time.Time) object {
 			continue
 		}
 		data := object{"dataPoints": points, "aggregationTemporality": cumulative}
-		one := object{"name": m.name, "unit": m.unit, "description": m.about}
+		one := object{"name": m.name, "unit": m.unit, "description": m.description}
 		if m.bounds == nil {
 			data["isMonotonic"] = true
 			one["sum"] = data
@@ -119,19 +121,19 @@ func (e *Exporter) metrics(now time.Time) object {
 		return nil
 	}
 	return object{"resourceMetrics": []object{{
-		"resource":     object{"attributes": e.o.Resource},
-		"scopeMetrics": []object{{"scope": e.scope(), "metrics": all}},
+		"resource":     object{"attributes": e.options.Resource},
+		"scopeMetrics": []object{{"scope": e.scopeInfo(), "metrics": all}},
 	}}}
 }
 
 // send posts a request. again reports whether a retry may succeed.
 func (e *Exporter) send(ctx context.Context, t *Target, body []byte) (again bool, err error) {
-	_, again, err = t.post(ctx, e.o.Transport, e.o.Version, body)
+	_, again, err = t.post(ctx, e.options.Transport, e.options.Version, body)
 	return again, err
 }
 
-// maxReply bounds what is read of a reply. The rest is read so that the connection can be used again.
-const maxReply = 64 << 10
+// maxResponse bounds what is read of a reply. The rest is read so that the connection can be used again.
+const maxResponse = 64 << 10
 
 func (t *Target) post(ctx context.Context, by http.RoundTripper, version string, body []byte) (reply []byte, again bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, t.Timeout)
@@ -153,7 +155,7 @@ func (t *Target) post(ctx context.Context, by http.RoundTripper, version string,
 	if err != nil {
 		return nil, true, err
 	}
-	reply, _ = io.ReadAll(io.LimitReader(resp.Body, maxReply))
+	reply, _ = io.ReadAll(io.LimitReader(resp.Body, maxResponse))
 	_ = resp.Body.Close()
 	switch code := resp.StatusCode; {
 	case code >= 200 && code < 300:
@@ -178,7 +180,7 @@ func SendLogs(ctx context.Context, by http.RoundTripper, t Target, resource []At
 	var records []object
 	for _, l := range logs {
 		records = append(records, object{
-			"timeUnixNano": nanos(l.Time), "severityNumber": info, "body": wireValue(l.Body), "attributes": l.Attributes,
+			"timeUnixNano": nanos(l.Time), "severityNumber": info, "body": encodeValue(l.Body), "attributes": l.Attributes,
 		})
 	}
 	body, err := json.Marshal(object{"resourceLogs": []object{{

@@ -37,23 +37,23 @@ type Options struct {
 }
 
 const (
-	sendEvery    = 5 * time.Second
-	countsEvery  = 12 // in units of sendEvery
-	maxQueue     = 2048
-	maxBatch     = 512
-	maxOpen      = 4096 // unfinished tasks and calls
-	maxSeries    = 500  // per instrument
-	closingTime  = 2 * time.Second
-	invalidTool  = "(invalid)" // the name of an invalid call's tool: its real name is the model's own text
-	conversation = "gen_ai.conversation.id"
-	operation    = "gen_ai.operation.name"
+	sendInterval    = 5 * time.Second
+	metricsInterval = 12 // in units of sendInterval
+	maxQueue        = 2048
+	maxBatch        = 512
+	maxUnfinished   = 4096 // unfinished tasks and calls
+	maxSeries       = 500  // per instrument
+	closeTimeout    = 2 * time.Second
+	invalidTool     = "(invalid)" // the name of an invalid call's tool: its real name is the model's own text
+	conversationKey = "gen_ai.conversation.id"
+	operationKey    = "gen_ai.operation.name"
 )
 
 // Exporter sends telemetry about the records it gets. It is
 // safe for concurrent use. The nil Exporter does nothing.
 type Exporter struct {
-	o     Options
-	began time.Time
+	options   Options
+	startTime time.Time
 
 	mu          sync.Mutex           // guards the fields below
 	tasks       map[string]*openTask // by id
@@ -61,32 +61,32 @@ type Exporter struct {
 	queue       []span
 	dropped     int
 	instruments []*instrument
-	told        bool // warned that sending failed
+	warned      bool // warned that sending failed
 	stop        chan struct{}
-	ended       chan struct{} // nil until something is to be sent
+	done        chan struct{} // nil until something is to be sent
 	cancel      context.CancelFunc
 }
 
 // openTask is an unfinished task.
 type openTask struct {
 	span
-	last    time.Time // time of its last record
-	replied bool      // the last record was a reply
+	lastRecord time.Time // time of its last record
+	afterReply bool      // the last record was a reply
 }
 
 // New returns an Exporter, or nil if nothing is to be sent.
 func New(o Options) *Exporter {
-	if !o.On() {
+	if !o.Enabled() {
 		return nil
 	}
-	e := &Exporter{o: o, began: o.Now(), tasks: make(map[string]*openTask), calls: make(map[string]*span), stop: make(chan struct{})}
-	e.o.Resource = append(slices.Clip(o.Resource), Attribute{"service.instance.id", e.id(16)})
+	e := &Exporter{options: o, startTime: o.Now(), tasks: make(map[string]*openTask), calls: make(map[string]*span), stop: make(chan struct{})}
+	e.options.Resource = append(slices.Clip(o.Resource), Attribute{"service.instance.id", e.randomID(16)})
 	e.instruments = []*instrument{
-		{name: "gen_ai.client.token.usage", unit: "{token}", about: "Tokens of requests and replies.", bounds: []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304}},
-		{name: "gen_ai.client.operation.duration", unit: "s", about: "Duration of steps.", bounds: []float64{0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8}},
-		{name: "coder.cost", unit: "USD", about: "Cost of replies, as far as prices are known."},
-		{name: "coder.turns", unit: "{turn}", about: "Turns and subtasks, by outcome."},
-		{name: "coder.tool.calls", unit: "{call}", about: "Tool calls, by outcome."},
+		{name: "gen_ai.client.token.usage", unit: "{token}", description: "Tokens of requests and replies.", bounds: []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304}},
+		{name: "gen_ai.client.operation.duration", unit: "s", description: "Duration of steps.", bounds: []float64{0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8}},
+		{name: "coder.cost", unit: "USD", description: "Cost of replies, as far as prices are known."},
+		{name: "coder.turns", unit: "{turn}", description: "Turns and subtasks, by outcome."},
+		{name: "coder.tool.calls", unit: "{call}", description: "Tool calls, by outcome."},
 	}
 	return e
 }
@@ -102,9 +102,9 @@ const (
 
 // instrument is a metric.
 type instrument struct {
-	name, unit, about string
-	bounds            []float64 // of a histogram; nil for a sum
-	series            []*series
+	name, unit, description string
+	bounds                  []float64 // of a histogram; nil for a sum
+	series                  []*series
 }
 
 type series struct {
@@ -133,10 +133,10 @@ func (m *instrument) add(v float64, attributes ...Attribute) {
 	s.buckets[at]++
 }
 
-// id returns a random id of n bytes.
-func (e *Exporter) id(n int) string {
+// randomID returns a random id of n bytes.
+func (e *Exporter) randomID(n int) string {
 	b := make([]byte, n)
-	e.o.Random(b)
+	e.options.Random(b)
 	return hex.EncodeToString(b)
 }
 
@@ -150,51 +150,51 @@ func (e *Exporter) Add(r event.Record) {
 	reply := false
 	switch ev := r.Event.(type) {
 	case event.TaskCreated:
-		e.open(r, ev)
+		e.startTask(r, ev)
 	case event.TaskCompleted:
-		e.end(r, ev.TaskID, "")
+		e.endTask(r, ev.TaskID, "")
 	case event.TaskFailed:
-		if t := e.tasks[r.Task]; ev.Code != "" && t != nil && !t.replied {
-			e.step(r, event.MessageAdded{}, ev.Code)
+		if t := e.tasks[r.Task]; ev.Code != "" && t != nil && !t.afterReply {
+			e.recordReply(r, event.MessageAdded{}, ev.Code)
 		}
-		e.end(r, ev.TaskID, cmp.Or(ev.Code, "failed"))
+		e.endTask(r, ev.TaskID, cmp.Or(ev.Code, "failed"))
 	case event.TaskCanceled:
-		e.end(r, ev.TaskID, "canceled")
+		e.endTask(r, ev.TaskID, "canceled")
 	case event.ToolCallRequested:
-		e.request(r, ev)
+		e.startCall(r, ev)
 	case event.ToolCallCompleted:
-		e.complete(r, ev)
+		e.endCall(r, ev)
 	case event.MessageAdded:
 		if reply = ev.Message.Role == chat.Assistant && ev.Model != ""; reply {
-			e.step(r, ev, "")
+			e.recordReply(r, ev, "")
 		}
 	case event.Spent:
-		e.use(ev.Model, ev.Usage)
+		e.countUsage(ev.Model, ev.Usage)
 	}
 	if t := e.tasks[r.Task]; t != nil {
-		t.last, t.replied = r.Time, reply
+		t.lastRecord, t.afterReply = r.Time, reply
 	}
 }
 
-// open begins a turn, or the task of another agent below the call that delegated it.
-func (e *Exporter) open(r event.Record, ev event.TaskCreated) {
-	if len(e.tasks) >= maxOpen {
+// startTask begins a turn, or the task of another agent below the call that delegated it.
+func (e *Exporter) startTask(r event.Record, ev event.TaskCreated) {
+	if len(e.tasks) >= maxUnfinished {
 		e.dropped++
 		return
 	}
-	s := span{TraceID: e.id(16), ID: e.id(8), Name: "invoke_agent " + ev.AgentID, Kind: internal, Start: nanos(r.Time)}
+	s := span{TraceID: e.randomID(16), ID: e.randomID(8), Name: "invoke_agent " + ev.AgentID, Kind: internalKind, Start: nanos(r.Time)}
 	if parent := e.tasks[ev.ParentID]; parent != nil {
 		s.TraceID, s.Parent = parent.TraceID, parent.ID
 		if call := e.calls[ev.ParentID+"/"+ev.CallID]; call != nil {
 			s.Parent = call.ID
 		}
 	}
-	s.Attributes = []Attribute{{operation, "invoke_agent"}, {"gen_ai.agent.name", ev.AgentID}, {conversation, r.Session}}
-	e.tasks[ev.TaskID] = &openTask{span: s, last: r.Time}
+	s.Attributes = []Attribute{{operationKey, "invoke_agent"}, {"gen_ai.agent.name", ev.AgentID}, {conversationKey, r.Session}}
+	e.tasks[ev.TaskID] = &openTask{span: s, lastRecord: r.Time}
 }
 
-// end ends a turn.
-func (e *Exporter) end(r event.Record, id, why string) {
+// endTask ends a turn.
+func (e *Exporter) endTask(r event.Record, id, why string) {
 	t := e.tasks[id]
 	if t == nil {
 		return
@@ -206,23 +206,23 @@ func (e *Exporter) end(r event.Record, id, why string) {
 		t.fail(why)
 	}
 	e.instruments[turns].add(1, Attribute{"outcome", outcome})
-	e.close(t.span, r.Time)
+	e.queueSpan(t.span, r.Time)
 }
 
-// step records a reply of the model. Its duration is the time since the previous record.
-func (e *Exporter) step(r event.Record, ev event.MessageAdded, why string) {
+// recordReply records a reply of the model. Its duration is the time since the previous record.
+func (e *Exporter) recordReply(r event.Record, ev event.MessageAdded, why string) {
 	t := e.tasks[r.Task]
 	if t == nil {
 		return
 	}
-	provider, server := e.o.Provider()
-	about := []Attribute{{operation, "chat"}, {"gen_ai.provider.name", provider}}
+	provider, server := e.options.Provider()
+	about := []Attribute{{operationKey, "chat"}, {"gen_ai.provider.name", provider}}
 	if ev.Model != "" {
 		about = append(about, Attribute{"gen_ai.request.model", ev.Model})
 	}
 	s := span{
-		TraceID: t.TraceID, ID: e.id(8), Parent: t.ID, Name: "chat", Kind: client, Start: nanos(t.last),
-		Attributes: append(slices.Clip(about), Attribute{conversation, r.Session}),
+		TraceID: t.TraceID, ID: e.randomID(8), Parent: t.ID, Name: "chat", Kind: clientKind, Start: nanos(t.lastRecord),
+		Attributes: append(slices.Clip(about), Attribute{conversationKey, r.Session}),
 	}
 	if ev.Model != "" {
 		s.Name += " " + ev.Model
@@ -230,17 +230,17 @@ func (e *Exporter) step(r event.Record, ev event.MessageAdded, why string) {
 	if server != "" {
 		s.Attributes = append(s.Attributes, Attribute{"server.address", server})
 	}
-	if ev.Stop != "" {
-		s.Attributes = append(s.Attributes, Attribute{"gen_ai.response.finish_reasons", []string{ev.Stop}})
+	if ev.StopReason != "" {
+		s.Attributes = append(s.Attributes, Attribute{"gen_ai.response.finish_reasons", []string{ev.StopReason}})
 	}
 	if u := ev.Usage; u != nil {
 		s.Attributes = append(s.Attributes,
 			Attribute{"gen_ai.usage.input_tokens", u.In}, Attribute{"gen_ai.usage.output_tokens", u.Out},
-			Attribute{"gen_ai.usage.cache_read.input_tokens", u.Cached}, Attribute{"gen_ai.usage.cache_creation.input_tokens", u.Written})
+			Attribute{"gen_ai.usage.cache_read.input_tokens", u.Cached}, Attribute{"gen_ai.usage.cache_creation.input_tokens", u.CacheWritten})
 		if u.Cost > 0 {
 			s.Attributes = append(s.Attributes, Attribute{"coder.cost_usd", u.Cost})
 		}
-		e.use(ev.Model, *u)
+		e.countUsage(ev.Model, *u)
 	}
 	if ev.Interrupted {
 		why = "interrupted"
@@ -249,14 +249,14 @@ func (e *Exporter) step(r event.Record, ev event.MessageAdded, why string) {
 		s.fail(why)
 		about = append(about, Attribute{"error.type", why})
 	}
-	e.instruments[stepTime].add(r.Time.Sub(t.last).Seconds(), about...)
-	e.close(s, r.Time)
+	e.instruments[stepTime].add(r.Time.Sub(t.lastRecord).Seconds(), about...)
+	e.queueSpan(s, r.Time)
 }
 
-// use counts what a model used.
-func (e *Exporter) use(model string, u chat.Usage) {
-	provider, _ := e.o.Provider()
-	about := []Attribute{{operation, "chat"}, {"gen_ai.provider.name", provider}, {"gen_ai.request.model", model}}
+// countUsage counts what a model used.
+func (e *Exporter) countUsage(model string, u chat.Usage) {
+	provider, _ := e.options.Provider()
+	about := []Attribute{{operationKey, "chat"}, {"gen_ai.provider.name", provider}, {"gen_ai.request.model", model}}
 	for kind, n := range map[string]int{"input": u.In, "output": u.Out} {
 		e.instruments[tokenUsage].add(float64(max(n, 0)), append(slices.Clip(about), Attribute{"gen_ai.token.type", kind})...)
 	}
@@ -265,28 +265,28 @@ func (e *Exporter) use(model string, u chat.Usage) {
 	}
 }
 
-// request begins a call.
-func (e *Exporter) request(r event.Record, ev event.ToolCallRequested) {
-	if len(e.calls) >= maxOpen {
+// startCall begins a call.
+func (e *Exporter) startCall(r event.Record, ev event.ToolCallRequested) {
+	if len(e.calls) >= maxUnfinished {
 		e.dropped++
 		return
 	}
 	name := ev.Tool
-	if ev.Verdict == event.Invalid || ev.Verdict == event.Unsure {
+	if ev.Verdict == event.VerdictInvalid || ev.Verdict == event.VerdictUnsure {
 		name = invalidTool
 	}
-	s := &span{TraceID: e.id(16), ID: e.id(8), Name: "execute_tool " + name, Kind: internal, Start: nanos(r.Time)}
+	s := &span{TraceID: e.randomID(16), ID: e.randomID(8), Name: "execute_tool " + name, Kind: internalKind, Start: nanos(r.Time)}
 	if t := e.tasks[ev.TaskID]; t != nil {
 		s.TraceID, s.Parent = t.TraceID, t.ID
 	}
 	s.Attributes = []Attribute{
-		{operation, "execute_tool"}, {"gen_ai.tool.name", name}, {conversation, r.Session}, {"coder.tool.verdict", cmp.Or(string(ev.Verdict), string(event.Allowed))},
+		{operationKey, "execute_tool"}, {"gen_ai.tool.name", name}, {conversationKey, r.Session}, {"coder.tool.verdict", cmp.Or(string(ev.Verdict), string(event.VerdictAllowed))},
 	}
 	e.calls[ev.TaskID+"/"+ev.CallID] = s
 }
 
-// complete ends a call.
-func (e *Exporter) complete(r event.Record, ev event.ToolCallCompleted) {
+// endCall ends a call.
+func (e *Exporter) endCall(r event.Record, ev event.ToolCallCompleted) {
 	key := ev.TaskID + "/" + ev.CallID
 	s := e.calls[key]
 	if s == nil {
@@ -295,9 +295,9 @@ func (e *Exporter) complete(r event.Record, ev event.ToolCallCompleted) {
 	delete(e.calls, key)
 	name, verdict, outcome := s.Attributes[1], s.Attributes[3].Value, "ok"
 	switch {
-	case verdict != string(event.Allowed):
+	case verdict != string(event.VerdictAllowed):
 		outcome = verdict.(string)
-	case ev.Unknown:
+	case ev.OutcomeUnknown:
 		outcome = "unknown"
 	case ev.IsError:
 		outcome = "error"
@@ -310,18 +310,18 @@ func (e *Exporter) complete(r event.Record, ev event.ToolCallCompleted) {
 	if took := time.Duration(ev.DurationMs) * time.Millisecond; took > 0 {
 		ended = time.Time(s.Start).Add(took)
 	}
-	e.close(*s, ended)
+	e.queueSpan(*s, ended)
 }
 
-// close queues a finished span, and makes sure that it is sent.
-func (e *Exporter) close(s span, at time.Time) {
+// queueSpan queues a finished span, and makes sure that it is sent.
+func (e *Exporter) queueSpan(s span, at time.Time) {
 	s.End = nanos(at)
-	if e.ended == nil {
+	if e.done == nil {
 		ctx, cancel := context.WithCancel(context.Background())
-		e.cancel, e.ended = cancel, make(chan struct{})
+		e.cancel, e.done = cancel, make(chan struct{})
 		go e.run(ctx)
 	}
-	if e.o.Traces == nil {
+	if e.options.Traces == nil {
 		return
 	}
 	if len(e.queue) >= maxQueue {
@@ -333,19 +333,19 @@ func (e *Exporter) close(s span, at time.Time) {
 
 // run sends periodically until it is stopped, and then sends the rest.
 func (e *Exporter) run(ctx context.Context) {
-	defer close(e.ended)
-	tick := time.NewTicker(sendEvery)
+	defer close(e.done)
+	tick := time.NewTicker(sendInterval)
 	defer tick.Stop()
 	for n := 1; ; n++ {
 		select {
 		case <-e.stop:
 			e.sendSpans(ctx)
-			e.sendCounts(ctx)
+			e.sendMetrics(ctx)
 			return
 		case <-tick.C:
 			e.sendSpans(ctx)
-			if n%countsEvery == 0 {
-				e.sendCounts(ctx)
+			if n%metricsInterval == 0 {
+				e.sendMetrics(ctx)
 			}
 		}
 	}
@@ -363,12 +363,12 @@ func (e *Exporter) sendSpans(ctx context.Context) {
 			return
 		}
 		body, err := json.Marshal(object{"resourceSpans": []object{{
-			"resource":   object{"attributes": e.o.Resource},
-			"scopeSpans": []object{{"scope": e.scope(), "spans": batch}},
+			"resource":   object{"attributes": e.options.Resource},
+			"scopeSpans": []object{{"scope": e.scopeInfo(), "spans": batch}},
 		}}})
 		again := false
 		if err == nil {
-			again, err = e.send(ctx, e.o.Traces, body)
+			again, err = e.send(ctx, e.options.Traces, body)
 		}
 		if err == nil {
 			continue
@@ -380,42 +380,42 @@ func (e *Exporter) sendSpans(ctx context.Context) {
 			e.dropped += n
 		}
 		e.mu.Unlock()
-		e.tell(e.o.Traces, err)
+		e.warnOnce(e.options.Traces, err)
 		return
 	}
 }
 
-// sendCounts sends the metrics.
-func (e *Exporter) sendCounts(ctx context.Context) {
-	if e.o.Metrics == nil || ctx.Err() != nil {
+// sendMetrics sends the metrics.
+func (e *Exporter) sendMetrics(ctx context.Context) {
+	if e.options.Metrics == nil || ctx.Err() != nil {
 		return
 	}
 	e.mu.Lock()
-	now := e.metrics(e.o.Now())
+	now := e.metricsRequest(e.options.Now())
 	e.mu.Unlock()
 	if now == nil {
 		return
 	}
 	body, err := json.Marshal(now)
 	if err == nil {
-		_, err = e.send(ctx, e.o.Metrics, body)
+		_, err = e.send(ctx, e.options.Metrics, body)
 	}
 	if err != nil {
-		e.tell(e.o.Metrics, err)
+		e.warnOnce(e.options.Metrics, err)
 	}
 }
 
-// tell warns the user once that sending failed.
-func (e *Exporter) tell(t *Target, err error) {
+// warnOnce warns the user once that sending failed.
+func (e *Exporter) warnOnce(t *Target, err error) {
 	e.mu.Lock()
-	told := e.told
-	e.told = true
+	told := e.warned
+	e.warned = true
 	e.mu.Unlock()
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		err = errors.New("no answer in time")
 	}
 	if !told {
-		e.o.Warn(fmt.Sprintf("telemetry cannot be sent to %s: %v", t.Host(), err))
+		e.options.Warn(fmt.Sprintf("telemetry cannot be sent to %s: %v", t.DisplayURL(), err))
 	}
 }
 
@@ -425,22 +425,22 @@ func (e *Exporter) Close() error {
 		return nil
 	}
 	e.mu.Lock()
-	ended, cancel := e.ended, e.cancel
+	ended, cancel := e.done, e.cancel
 	e.mu.Unlock()
 	if ended == nil {
 		return nil
 	}
-	late := time.AfterFunc(closingTime, cancel)
+	late := time.AfterFunc(closeTimeout, cancel)
 	defer late.Stop()
 	close(e.stop)
 	<-ended
 	cancel()
 	e.mu.Lock()
 	dropped := e.dropped + len(e.queue)
-	told := e.told
+	told := e.warned
 	e.mu.Unlock()
-	if dropped > 0 && e.o.Traces != nil && !told {
-		e.o.Warn(fmt.Sprintf("telemetry: %d spans were dropped", dropped))
+	if dropped > 0 && e.options.Traces != nil && !told {
+		e.options.Warn(fmt.Sprintf("telemetry: %d spans were dropped", dropped))
 	}
 	return nil
 }

@@ -62,7 +62,7 @@ func TestTheEnvironmentSaysWhereTo(t *testing.T) {
 					t.Errorf("headers %v", got.Headers)
 				}
 			}
-			if s.On() != (tt.traces+tt.metrics != "") || len(says) > 1 || !strings.Contains(strings.Join(says, ""), tt.says) || tt.says == "" && len(says) > 0 {
+			if s.Enabled() != (tt.traces+tt.metrics != "") || len(says) > 1 || !strings.Contains(strings.Join(says, ""), tt.says) || tt.says == "" && len(says) > 0 {
 				t.Errorf("%+v says %q", s, says)
 			}
 		})
@@ -151,20 +151,20 @@ func turn(e *telemetry.Exporter) {
 		e.Add(event.Record{Seq: 1, Time: at, Session: "s1", Task: task, Event: ev})
 	}
 	say := func(role chat.Role, usage *chat.Usage, model string) event.MessageAdded {
-		return event.MessageAdded{Message: chat.Message{Role: role, Parts: []chat.Part{chat.Text(words)}}, Model: model, Usage: usage, Stop: "end", Reminders: words}
+		return event.MessageAdded{Message: chat.Message{Role: role, Parts: []chat.Part{chat.Text(words)}}, Model: model, Usage: usage, StopReason: "end", Reminders: words}
 	}
 	secret := json.RawMessage(`{"x": "` + words + `"}`)
 	add(0, "t1", event.TaskCreated{TaskID: "t1", AgentID: "main", Title: words, Intent: words})
 	add(0, "t1", say(chat.User, nil, ""))
 	add(2*time.Second, "t1", say(chat.Assistant, &chat.Usage{In: 100, Out: 20, Cached: 60, Cost: 0.5}, "m"))
-	add(0, "t1", event.ToolCallRequested{CallID: "c1", Tool: "task", TaskID: "t1", Input: secret, Verdict: event.Allowed, Reasons: []string{words}})
-	add(0, "t1", event.ToolCallRequested{CallID: "c2", Tool: words, TaskID: "t1", Input: secret, Verdict: event.Invalid})
+	add(0, "t1", event.ToolCallRequested{CallID: "c1", Tool: "task", TaskID: "t1", Input: secret, Verdict: event.VerdictAllowed, Reasons: []string{words}})
+	add(0, "t1", event.ToolCallRequested{CallID: "c2", Tool: words, TaskID: "t1", Input: secret, Verdict: event.VerdictInvalid})
 	add(0, "t2", event.TaskCreated{TaskID: "t2", AgentID: "explore", ParentID: "t1", CallID: "c1", Title: words})
 	add(time.Second, "t2", event.TaskFailed{TaskID: "t2", Reason: words, Code: "rate_limit"})
 	add(time.Second, "t1", event.ToolCallCompleted{CallID: "c1", Tool: "task", TaskID: "t1", Output: secret, DurationMs: 2000})
 	add(0, "t1", event.ToolCallCompleted{CallID: "c2", Tool: words, TaskID: "t1", Output: secret, IsError: true})
 	add(time.Second, "t1", say(chat.Assistant, nil, "m"))
-	add(0, "t1", event.Spent{Model: "m", Usage: chat.Usage{In: 7, Out: 3}, For: event.ForSummary})
+	add(0, "t1", event.Spent{Model: "m", Usage: chat.Usage{In: 7, Out: 3}, Reason: event.UsageForSummary})
 	add(0, "t1", event.TaskCompleted{TaskID: "t1", Summary: words})
 }
 

@@ -45,7 +45,7 @@ func Files(home, agent string, valid func(id string) bool) (all []File) {
 		return nil
 	}
 	looked := 0
-	_ = fs.WalkDir(repofile.Below(filepath.Join(home, at.dir)), ".", func(name string, d fs.DirEntry, err error) error {
+	_ = fs.WalkDir(repofile.NewRoot(filepath.Join(home, at.dir)), ".", func(name string, d fs.DirEntry, err error) error {
 		if looked++; looked > maxFiles {
 			return fs.SkipAll
 		}
@@ -78,9 +78,9 @@ func Files(home, agent string, valid func(id string) bool) (all []File) {
 func (f *File) Load(home string, turns int) error {
 	at := folders[f.Agent].dir
 	name, _ := filepath.Rel(at, f.Path)
-	file, err := repofile.Below(filepath.Join(home, at)).Open(name)
+	file, err := repofile.NewRoot(filepath.Join(home, at)).Open(name)
 	if err != nil {
-		return fmt.Errorf("~/%s: %s", f.Path, repofile.Why(err))
+		return fmt.Errorf("~/%s: %s", f.Path, repofile.Reason(err))
 	}
 	defer file.Close()
 	f.Session, err = Read(io.LimitReader(file, maxSize), turns)
@@ -92,7 +92,7 @@ func (f File) Has(words []string) bool {
 	return !slices.ContainsFunc(words, func(w string) bool {
 		w = strings.ToLower(w)
 		return !slices.ContainsFunc(f.Session.Turns, func(t Turn) bool {
-			return strings.Contains(strings.ToLower(t.Said), w) || strings.Contains(strings.ToLower(t.Answer), w)
+			return strings.Contains(strings.ToLower(t.Prompt), w) || strings.Contains(strings.ToLower(t.Answer), w)
 		})
 	})
 }
@@ -102,15 +102,15 @@ func (f File) Records(as string, newID func(prefix string) string) iter.Seq2[eve
 	return func(yield func(event.Record, error) bool) {
 		seq := uint64(0)
 		for _, t := range f.Session.Turns {
-			task, title := newID("task"), Clipped(t.Said)
-			at := t.At
+			task, title := newID("task"), Clipped(t.Prompt)
+			at := t.Time
 			if at.IsZero() {
-				at = f.Session.Began
+				at = f.Session.Started
 			}
 			for _, r := range []event.Record{
-				{Actor: event.ActorUser, Event: event.TaskCreated{TaskID: task, Title: title, Intent: title, Priority: event.Foreground, AgentID: orchestrator.ActorAgent, Author: event.ActorUser}},
-				{Actor: event.ActorUser, Event: event.MessageAdded{Message: chat.Say(chat.User, secret.Shapes().Text(t.Said))}},
-				{Actor: orchestrator.ActorAgent, Event: event.MessageAdded{Message: chat.Say(chat.Assistant, secret.Shapes().Text(t.Answer))}},
+				{Actor: event.ActorUser, Event: event.TaskCreated{TaskID: task, Title: title, Intent: title, Priority: event.PriorityForeground, AgentID: orchestrator.ActorAgent, Author: event.ActorUser}},
+				{Actor: event.ActorUser, Event: event.MessageAdded{Message: chat.TextMessage(chat.User, secret.ShapeConcealer().Text(t.Prompt))}},
+				{Actor: orchestrator.ActorAgent, Event: event.MessageAdded{Message: chat.TextMessage(chat.Assistant, secret.ShapeConcealer().Text(t.Answer))}},
 				{Actor: orchestrator.ActorAgent, Event: event.TaskCompleted{TaskID: task, Author: orchestrator.ActorAgent}},
 			} {
 				if m, ok := r.Event.(event.MessageAdded); ok && m.Message.Text() == "" {
@@ -128,5 +128,5 @@ func (f File) Records(as string, newID func(prefix string) string) iter.Seq2[eve
 
 // Clipped returns the beginning of a text as a title, with keys masked.
 func Clipped(text string) string {
-	return Session{Turns: []Turn{{Said: secret.Shapes().Text(text)}}}.Title()
+	return Session{Turns: []Turn{{Prompt: secret.ShapeConcealer().Text(text)}}}.Title()
 }

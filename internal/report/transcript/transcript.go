@@ -27,18 +27,18 @@ const (
 
 // Turn is what was asked, and what came of it.
 type Turn struct {
-	At           time.Time
-	Said, Answer string
+	Time           time.Time
+	Prompt, Answer string
 }
 
 // Session is a session of another agent.
 type Session struct {
-	Dir     string // that it worked in
-	Began   time.Time
-	Updated time.Time
-	Turns   []Turn
-	Bad     int  // lines that cannot be read
-	Cut     bool // there is more than is kept
+	Dir        string // that it worked in
+	Started    time.Time
+	Updated    time.Time
+	Turns      []Turn
+	Unreadable int  // lines that cannot be read
+	Truncated  bool // there is more than is kept
 }
 
 // Title is what was asked first.
@@ -46,7 +46,7 @@ func (s Session) Title() string {
 	if len(s.Turns) == 0 {
 		return ""
 	}
-	return clip.Text(strings.Join(strings.Fields(s.Turns[0].Said), " "), maxTitle)
+	return clip.Truncate(strings.Join(strings.Fields(s.Turns[0].Prompt), " "), maxTitle)
 }
 
 // line is a line of either agent.
@@ -55,7 +55,7 @@ type line struct {
 	Timestamp time.Time       `json:"timestamp"`
 	Dir       string          `json:"cwd"`
 	Meta      bool            `json:"isMeta"`
-	Side      bool            `json:"isSidechain"`
+	Sidechain bool            `json:"isSidechain"`
 	Message   *message        `json:"message"` // Claude Code
 	Payload   json.RawMessage `json:"payload"` // Codex
 	item
@@ -105,8 +105,8 @@ func (c *content) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// text is the words of a content.
-func (c content) text() string {
+// joinText is the words of a content.
+func (c content) joinText() string {
 	var words []string
 	for _, p := range c {
 		if (p.Type == "text" || p.Type == "input_text" || p.Type == "output_text") && strings.TrimSpace(p.Text) != "" {
@@ -120,14 +120,14 @@ func (c content) text() string {
 func Read(r io.Reader, most int) (s Session, err error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	for {
-		text, long, err := oneLine(in)
+		text, long, err := readLine(in)
 		var l line
 		switch {
 		case len(strings.TrimSpace(string(text))) == 0 && !long:
 		case long || json.Unmarshal(text, &l) != nil:
-			s.Bad++
+			s.Unreadable++
 		default:
-			s.add(l)
+			s.addLine(l)
 		}
 		if errors.Is(err, io.EOF) || most > 0 && len(s.Turns) > most {
 			return s, nil
@@ -138,8 +138,8 @@ func Read(r io.Reader, most int) (s Session, err error) {
 	}
 }
 
-// oneLine reads a line; of one that is too long nothing is kept.
-func oneLine(in *bufio.Reader) (text []byte, long bool, err error) {
+// readLine reads a line; of one that is too long nothing is kept.
+func readLine(in *bufio.Reader) (text []byte, long bool, err error) {
 	for {
 		piece, err := in.ReadSlice('\n')
 		if long = long || len(text)+len(piece) > maxLine; !long {
@@ -154,9 +154,9 @@ func oneLine(in *bufio.Reader) (text []byte, long bool, err error) {
 	}
 }
 
-func (s *Session) add(l line) {
-	if s.Began.IsZero() {
-		s.Began = l.Timestamp
+func (s *Session) addLine(l line) {
+	if s.Started.IsZero() {
+		s.Started = l.Timestamp
 	}
 	if l.Timestamp.After(s.Updated) {
 		s.Updated = l.Timestamp
@@ -165,9 +165,9 @@ func (s *Session) add(l line) {
 		s.Dir = l.Dir
 	}
 	switch {
-	case l.Side || l.Meta:
+	case l.Sidechain || l.Meta:
 	case l.Message != nil:
-		s.claude(l)
+		s.addClaude(l)
 	case l.Type == "session_meta":
 		var meta struct {
 			Dir string `json:"cwd"`
@@ -181,42 +181,42 @@ func (s *Session) add(l line) {
 			item
 		}
 		if json.Unmarshal(l.Payload, &inner) == nil {
-			s.codex(inner.Type, inner.item, l.Timestamp)
+			s.addCodex(inner.Type, inner.item, l.Timestamp)
 		}
 	default:
-		s.codex(l.Type, l.item, l.Timestamp)
+		s.addCodex(l.Type, l.item, l.Timestamp)
 	}
 }
 
-// claude takes a message of Claude Code.
-func (s *Session) claude(l line) {
+// addClaude takes a message of Claude Code.
+func (s *Session) addClaude(l line) {
 	if l.Message.Role == "user" {
-		s.said(l.Message.Content.text(), l.Timestamp)
+		s.addPrompt(l.Message.Content.joinText(), l.Timestamp)
 	}
 	for _, p := range l.Message.Content {
 		switch {
 		case p.Type == "tool_use":
-			s.called(p.Name, string(p.Input))
+			s.addCall(p.Name, string(p.Input))
 		case p.Type == "tool_result":
-			s.result(p.Content.text())
+			s.addResult(p.Content.joinText())
 		case p.Type == "text" && l.Message.Role == "assistant":
-			s.answer(p.Text)
+			s.addAnswer(p.Text)
 		}
 	}
 }
 
-// codex takes an item of Codex.
-func (s *Session) codex(kind string, it item, at time.Time) {
+// addCodex takes an item of Codex.
+func (s *Session) addCodex(kind string, it item, at time.Time) {
 	switch kind {
 	case "message":
-		switch text := it.Content.text(); it.Role {
+		switch text := it.Content.joinText(); it.Role {
 		case "user":
-			s.said(text, at)
+			s.addPrompt(text, at)
 		case "assistant":
-			s.answer(text)
+			s.addAnswer(text)
 		}
 	case "function_call", "custom_tool_call":
-		s.called(it.Name, it.Arguments+string(it.Input))
+		s.addCall(it.Name, it.Arguments+string(it.Input))
 	case "function_call_output", "custom_tool_call_output":
 		var text string
 		var object struct {
@@ -228,15 +228,15 @@ func (s *Session) codex(kind string, it item, at time.Time) {
 				text = object.Content + object.Output
 			}
 		}
-		s.result(text)
+		s.addResult(text)
 	}
 }
 
-// added begins texts that the agent put before what the person said.
-var added = []string{"<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<command-name>", "<local-command", "<system-reminder>", "Caveat: "}
+// injectedPrefixes begins texts that the agent put before what the person said.
+var injectedPrefixes = []string{"<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<command-name>", "<local-command", "<system-reminder>", "Caveat: "}
 
-func (s *Session) said(text string, at time.Time) {
-	for _, head := range added {
+func (s *Session) addPrompt(text string, at time.Time) {
+	for _, head := range injectedPrefixes {
 		if strings.HasPrefix(strings.TrimSpace(text), head) {
 			return
 		}
@@ -244,19 +244,19 @@ func (s *Session) said(text string, at time.Time) {
 	switch {
 	case strings.TrimSpace(text) == "":
 	case len(s.Turns) == maxTurns:
-		s.Cut = true
+		s.Truncated = true
 	default:
-		s.Turns = append(s.Turns, Turn{At: at, Said: clip.Text(text, maxAnswer)})
+		s.Turns = append(s.Turns, Turn{Time: at, Prompt: clip.Truncate(text, maxAnswer)})
 	}
 }
 
-func (s *Session) answer(text string) {
+func (s *Session) addAnswer(text string) {
 	if len(s.Turns) == 0 || strings.TrimSpace(text) == "" {
 		return
 	}
 	t := &s.Turns[len(s.Turns)-1]
 	if len(t.Answer)+len(text) > maxAnswer {
-		s.Cut = true
+		s.Truncated = true
 		return
 	}
 	if t.Answer != "" {
@@ -265,12 +265,12 @@ func (s *Session) answer(text string) {
 	t.Answer += text
 }
 
-func (s *Session) called(name, args string) {
-	s.answer(fmt.Sprintf("[called %s %s]", name, clip.Text(args, maxCall)))
+func (s *Session) addCall(name, args string) {
+	s.addAnswer(fmt.Sprintf("[called %s %s]", name, clip.Truncate(args, maxCall)))
 }
 
-func (s *Session) result(text string) {
+func (s *Session) addResult(text string) {
 	if strings.TrimSpace(text) != "" {
-		s.answer("[result]\n" + clip.Text(text, maxResult))
+		s.addAnswer("[result]\n" + clip.Truncate(text, maxResult))
 	}
 }

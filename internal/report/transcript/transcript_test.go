@@ -35,7 +35,7 @@ func TestSessionsOfBothAgents(t *testing.T) {
 		if err != nil || len(s.Turns) != 2 {
 			t.Fatalf("%+v, %v", s, err)
 		}
-		if got := fmt.Sprintf("%d %s %q %q %q", s.Bad, s.Dir, s.Title(), s.Turns[0].Answer, s.Turns[1].Said); got != want {
+		if got := fmt.Sprintf("%d %s %q %q %q", s.Unreadable, s.Dir, s.Title(), s.Turns[0].Answer, s.Turns[1].Prompt); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
@@ -45,11 +45,11 @@ func TestReadingIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 2*maxLine)
 	text := `{"type":"user","message":{"role":"user","content":"` + long + "\"}}\n" + claude
 	s, err := Read(strings.NewReader(text), 0)
-	if err != nil || s.Bad != 2 || len(s.Turns) != 2 {
-		t.Errorf("%d bad, %d turns, %v", s.Bad, len(s.Turns), err)
+	if err != nil || s.Unreadable != 2 || len(s.Turns) != 2 {
+		t.Errorf("%d bad, %d turns, %v", s.Unreadable, len(s.Turns), err)
 	}
 	many := strings.Repeat(`{"type":"user","message":{"role":"user","content":"again"}}`+"\n", maxTurns+5)
-	if s, _ = Read(strings.NewReader(many), 0); len(s.Turns) != maxTurns || !s.Cut {
+	if s, _ = Read(strings.NewReader(many), 0); len(s.Turns) != maxTurns || !s.Truncated {
 		t.Errorf("%d turns", len(s.Turns))
 	}
 	if s, _ = Read(strings.NewReader(many), 1); len(s.Turns) > 2 {

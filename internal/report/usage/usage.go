@@ -13,22 +13,22 @@ import (
 	"coder/internal/core/event"
 )
 
-// By is what usage is grouped by.
-type By string
+// Grouping is what usage is grouped by.
+type Grouping string
 
 // The groupings.
 const (
-	Day     By = "day" // in the user's time zone
-	Project By = "project"
-	Model   By = "model"
+	Day     Grouping = "day" // in the user's time zone
+	Project Grouping = "project"
+	Model   Grouping = "model"
 )
 
-// Ways lists all groupings.
-var Ways = []By{Day, Project, Model}
+// Groupings lists all groupings.
+var Groupings = []Grouping{Day, Project, Model}
 
 // Sum is the total of a day, a project or a model.
 type Sum struct {
-	Of       string  `json:"of"`
+	Key      string  `json:"of"`
 	Sessions int     `json:"sessions"`
 	Requests int     `json:"requests"`
 	In       int     `json:"in"`
@@ -40,38 +40,38 @@ type Sum struct {
 
 // Tally adds up usage. Set its fields before the first [Tally.Add].
 type Tally struct {
-	By     By
-	Since  time.Time
-	Zone   *time.Location
-	Priced func(model string, u chat.Usage) chat.Usage
+	By       Grouping
+	Since    time.Time
+	Location *time.Location
+	WithCost func(model string, u chat.Usage) chat.Usage
 
-	sums     map[string]*Sum
-	sessions map[string]map[string]bool // counted sessions, by sum
-	total    Sum
-	all      map[string]bool
+	sums        map[string]*Sum
+	sessions    map[string]map[string]bool // counted sessions, by sum
+	total       Sum
+	allSessions map[string]bool
 }
 
-// Wants reports whether a log line may contain usage.
-func Wants(line []byte) bool { return bytes.Contains(line, []byte(`"usage"`)) }
+// MayContainUsage reports whether a log line may contain usage.
+func MayContainUsage(line []byte) bool { return bytes.Contains(line, []byte(`"usage"`)) }
 
 // Add adds a record of a session.
 func (t *Tally) Add(project, session string, r event.Record) {
-	model, used, ok := event.Used(r.Event)
+	model, used, ok := event.UsageOf(r.Event)
 	if !ok || r.Time.Before(t.Since) {
 		return
 	}
-	used = t.Priced(model, used)
-	name := map[By]string{Day: r.Time.In(t.Zone).Format(time.DateOnly), Project: project, Model: model}[t.By]
+	used = t.WithCost(model, used)
+	name := map[Grouping]string{Day: r.Time.In(t.Location).Format(time.DateOnly), Project: project, Model: model}[t.By]
 	if t.sums == nil {
-		t.sums, t.sessions, t.all = make(map[string]*Sum), make(map[string]map[string]bool), make(map[string]bool)
+		t.sums, t.sessions, t.allSessions = make(map[string]*Sum), make(map[string]map[string]bool), make(map[string]bool)
 	}
 	if t.sums[name] == nil {
-		t.sums[name], t.sessions[name] = &Sum{Of: name}, make(map[string]bool)
+		t.sums[name], t.sessions[name] = &Sum{Key: name}, make(map[string]bool)
 	}
 	id := project + "\x00" + session
-	t.sessions[name][id], t.all[id] = true, true
+	t.sessions[name][id], t.allSessions[id] = true, true
 	t.sums[name].add(used, len(t.sessions[name]))
-	t.total.add(used, len(t.all))
+	t.total.add(used, len(t.allSessions))
 }
 
 func (s *Sum) add(u chat.Usage, sessions int) {
@@ -88,7 +88,7 @@ func (t *Tally) Sums() (all []Sum, total Sum) {
 	}
 	if t.By != Day {
 		slices.SortStableFunc(all, func(a, b Sum) int {
-			return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(b.In+b.Out, a.In+a.Out), strings.Compare(a.Of, b.Of))
+			return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(b.In+b.Out, a.In+a.Out), strings.Compare(a.Key, b.Key))
 		})
 	}
 	return all, t.total

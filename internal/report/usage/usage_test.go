@@ -29,12 +29,12 @@ func TestWhatWasUsedIsAddedUp(t *testing.T) {
 		cost               float64
 		unpriced           bool
 	}
-	for by, want := range map[By][]brief{
+	for by, want := range map[Grouping][]brief{
 		Day:     {{"2026-05-02", 1, 1, 11, false}, {"2026-05-03", 2, 3, 11, true}},
 		Project: {{"/a", 2, 3, 22, true}, {"/b", 1, 1, 0, true}},
 		Model:   {{"dear", 2, 2, 22, false}, {"odd", 2, 2, 0, true}},
 	} {
-		tally := Tally{By: by, Since: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), Zone: time.FixedZone("east", 3600), Priced: priced}
+		tally := Tally{By: by, Since: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), Location: time.FixedZone("east", 3600), WithCost: priced}
 		tally.Add("/a", "s1", reply(-1, "dear")) // before
 		tally.Add("/a", "s1", reply(0, "dear"))
 		tally.Add("/a", "s2", reply(1, "dear"))
@@ -44,7 +44,7 @@ func TestWhatWasUsedIsAddedUp(t *testing.T) {
 		all, total := tally.Sums()
 		var got []brief
 		for _, s := range all {
-			got = append(got, brief{s.Of, s.Sessions, s.Requests, s.Cost, s.Unpriced})
+			got = append(got, brief{s.Key, s.Sessions, s.Requests, s.Cost, s.Unpriced})
 		}
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("by %s: %+v, want %+v", by, got, want)

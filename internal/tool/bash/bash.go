@@ -51,54 +51,54 @@ type Options struct {
 	Analyse func(command string) tool.Line
 	// Confine, if set, returns how a command is confined. Its error means that the command must not run.
 	Confine func(ctx context.Context, line tool.Line) (Confinement, error)
-	// Holds, which may be nil, describes what Confine will do, before anything is prepared for it.
-	Holds func(ctx context.Context, line tool.Line) (string, error)
-	// Attended, which may be nil, returns how an unconfined command is run.
-	Attended func(context.Context, tool.Line) Confinement
-	// Conceals masks keys in everything that a command prints.
-	Conceals *secret.Concealer
+	// DescribeConfinement, which may be nil, describes what Confine will do, before anything is prepared for it.
+	DescribeConfinement func(ctx context.Context, line tool.Line) (string, error)
+	// Supervised, which may be nil, returns how an unconfined command is run.
+	Supervised func(context.Context, tool.Line) Confinement
+	// Concealer masks keys in everything that a command prints.
+	Concealer *secret.Concealer
 	// Callback, which may be nil, lets the program that drives the session run one of its functions on an
 	// event, and returns the function's output.
 	Callback func(ctx context.Context, id string, input json.RawMessage) (json.RawMessage, error)
-	// Ended, which may be nil, is called when a background job ends for which no call waits.
-	Ended func(End)
+	// OnJobEnd, which may be nil, is called when a background job ends for which no call waits.
+	OnJobEnd func(JobEnd)
 	// Now returns the current time, for durations.
 	Now func() time.Time
 
-	logs *atomic.Int64 // number of logs so far
-	room *room
+	logCount *atomic.Int64 // number of logs so far
+	logSpace *logSpace
 }
 
 // Confinement is how one command is confined. The zero Confinement does not confine it.
 type Confinement struct {
-	// Through is a program and its first arguments that run the command,
+	// Wrapper is a program and its first arguments that run the command,
 	// Attr and Init how that program is started; see [shell.Spec].
-	Through []string
+	Wrapper []string
 	Attr    func(*syscall.SysProcAttr)
 	Init    bool
 	// Journal, if set, is where that program lists the files that the command touches.
 	Journal *os.File
-	// Hold, if set, returns a replacement for Through that enforces more of
+	// TightenWrapper, if set, returns a replacement for Through that enforces more of
 	// the bounds, and a function to call after the command has ended.
-	Hold func() (through []string, release func())
-	// Reach, if set, opens the command's connection to its allowed hosts, for as long as it runs.
-	Reach func(ctx context.Context) (Way, error)
-	// Words describes briefly what is enforced.
-	Words string
-	// Blocked, if set, says why a failed command may have failed
+	TightenWrapper func() (through []string, release func())
+	// OpenNetwork, if set, opens the command's connection to its allowed hosts, for as long as it runs.
+	OpenNetwork func(ctx context.Context) (NetworkAccess, error)
+	// Summary describes briefly what is enforced.
+	Summary string
+	// ExplainFailure, if set, says why a failed command may have failed
 	// because of its bounds; empty if nothing indicates that.
-	Blocked func(exitCode int, stderr string) string
+	ExplainFailure func(exitCode int, stderr string) string
 	// Env are additional variables for this command only. Missing, if set, names missing variables that a
 	// failed command may have needed, given its output; empty if there are none.
-	Env     []string
-	Missing func(output string) string
-	// After, if set, checks after the command for files it left
+	Env              []string
+	MissingVariables func(output string) string
+	// CheckAfter, if set, checks after the command for files it left
 	// that other programs would obey, and describes them.
-	After func(ctx context.Context) string
+	CheckAfter func(ctx context.Context) string
 }
 
-// Way is a command's connection to hosts on the network.
-type Way struct {
+// NetworkAccess is a command's connection to hosts on the network.
+type NetworkAccess struct {
 	Outlet *os.File      // see [shell.Spec]
 	Env    []string      // variables that point programs to it
 	Close  func() string // closes it, and returns the refused hosts, or ""
@@ -106,16 +106,16 @@ type Way struct {
 
 // run runs a command confined by c, and returns the hosts that it was refused.
 func (c Confinement) run(ctx context.Context, spec shell.Spec) (o shell.Outcome, refused string, err error) {
-	if c.Hold != nil {
-		through, release := c.Hold()
+	if c.TightenWrapper != nil {
+		through, release := c.TightenWrapper()
 		defer release()
-		spec.Through = through
+		spec.Prefix = through
 	}
-	if c.Reach == nil {
+	if c.OpenNetwork == nil {
 		o, err = shell.Run(ctx, spec)
 		return o, "", err
 	}
-	way, err := c.Reach(ctx)
+	way, err := c.OpenNetwork(ctx)
 	if err != nil {
 		return o, "", err
 	}
@@ -130,11 +130,11 @@ const (
 	maxChars       = 30_000 // per stream in a result
 	maxCommand     = 128 << 10
 	maxTitle       = 200
-	truncatedLine  = "[output truncated]"
+	truncationNote = "[output truncated]"
 )
 
-// quiet is the environment of a command without a terminal: no program should ask, page, or start an editor.
-var quiet = []string{"TERM=dumb", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true"}
+// quietEnv is the environment of a command without a terminal: no program should ask, page, or start an editor.
+var quietEnv = []string{"TERM=dumb", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true"}
 
 type bashArgs struct {
 	Command     string `json:"command" also:"cmd script shell_command"`
@@ -153,19 +153,19 @@ func Asks(args json.RawMessage) (background, unconfined bool) {
 // All returns every tool of this package and the owner of its background
 // jobs. The caller must close the owner when the session ends.
 func All(o Options) ([]tool.Tool, *Jobs) {
-	o = o.filled()
-	jobs := &Jobs{o: o}
+	o = o.withDefaults()
+	jobs := &Jobs{options: o}
 	return []tool.Tool{bashTool(&bash{Options: o, jobs: jobs}), tool.Group{Name: "jobs", Doc: jobsDoc, Members: []tool.Member{
 		{Action: "list", Tool: jobs.listTool()}, {Action: "read", Tool: jobs.readTool()}, {Action: "stop", Tool: jobs.stopTool()},
 	}}}, jobs
 }
 
-// filled returns o with every limit set.
-func (o Options) filled() Options {
+// withDefaults returns o with every limit set.
+func (o Options) withDefaults() Options {
 	o.CommandTimeout = cmp.Or(max(o.CommandTimeout, 0), defaultTimeout)
 	o.OutputLimit = cmp.Or(max(o.OutputLimit, 0), defaultLimit)
-	if o.logs == nil {
-		o.logs, o.room = new(atomic.Int64), new(room)
+	if o.logCount == nil {
+		o.logCount, o.logSpace = new(atomic.Int64), new(logSpace)
 	}
 	return o
 }
@@ -177,7 +177,7 @@ func bashTool(b *bash) tool.Tool {
 			{Dialect: tool.Sema, Name: "Bash"}, {Dialect: tool.CoAuthor, Name: "runCommand"},
 			{Name: "shell"}, {Name: "sh"}, {Name: "execute"}, {Name: "execute_command"}, {Name: "run_terminal_cmd"},
 		},
-		Work: func(ctx context.Context, a bashArgs) (tool.Plan, tool.Run, error) {
+		PlanRun: func(ctx context.Context, a bashArgs) (tool.Plan, tool.Run, error) {
 			p, err := b.plan(ctx, a)
 			return p, func(ctx context.Context, out io.Writer) (tool.Result, error) {
 				c, err := b.confine(ctx, p.Line, a.Unconfined)
@@ -201,7 +201,7 @@ type bash struct {
 
 func (b *bash) doc() string {
 	words := fmt.Sprintf("%s, a plain POSIX shell: there is no bash here, so no [[ ]], arrays, {a,b}, &>, <<< or <(...)", cmp.Or(b.Shell, "/bin/sh"))
-	if b.Shell.Bash() {
+	if b.Shell.IsBash() {
 		words = fmt.Sprintf("bash (%s, no profile or aliases)", b.Shell)
 	}
 	return strings.NewReplacer(
@@ -224,20 +224,20 @@ func (b *bash) plan(ctx context.Context, a bashArgs) (p tool.Plan, err error) {
 		return p, errors.New("timeout must not be negative")
 	}
 	p = tool.Plan{
-		Title:   title(a.Command),
+		Title:   commandTitle(a.Command),
 		Effects: []tool.Effect{{Kind: tool.Exec, Target: a.Command}},
 		Preview: display.Code{Lang: "sh", Source: a.Command},
-		Line:    unread(a.Command),
+		Line:    rawLine(a.Command),
 	}
 	if b.Analyse != nil {
 		p.Line = b.Analyse(a.Command)
 	}
-	if b.Holds != nil {
-		p.Confined, err = b.Holds(ctx, p.Line)
+	if b.DescribeConfinement != nil {
+		p.Confined, err = b.DescribeConfinement(ctx, p.Line)
 	} else {
 		var c Confinement
 		c, err = b.confine(ctx, p.Line, false)
-		p.Confined = c.Words
+		p.Confined = c.Summary
 	}
 	if p.Confined != "" && a.Unconfined && err == nil {
 		p.Confined, p.Unconfined = "", true
@@ -245,26 +245,26 @@ func (b *bash) plan(ctx context.Context, a bashArgs) (p tool.Plan, err error) {
 	return p, err
 }
 
-// unread is a line without analysis. It runs as written.
-type unread string
+// rawLine is a line without analysis. It runs as written.
+type rawLine string
 
-func (u unread) Written() string               { return string(u) }
-func (u unread) Runs() string                  { return string(u) }
-func (u unread) Environ(env []string) []string { return env }
+func (u rawLine) Original() string              { return string(u) }
+func (u rawLine) ShellLine() string             { return string(u) }
+func (u rawLine) Environ(env []string) []string { return env }
 
 // confine returns the confinement of a command, or none if it runs unconfined.
 func (o Options) confine(ctx context.Context, line tool.Line, unconfined bool) (Confinement, error) {
 	switch {
 	case o.Confine != nil && !unconfined:
 		return o.Confine(ctx, line)
-	case o.Attended == nil:
+	case o.Supervised == nil:
 		return Confinement{}, nil
 	}
-	return o.Attended(ctx, line), nil
+	return o.Supervised(ctx, line), nil
 }
 
-// title returns the command in one short line.
-func title(command string) string {
+// commandTitle returns the command in one short line.
+func commandTitle(command string) string {
 	line, rest, more := strings.Cut(strings.TrimSpace(command), "\n")
 	line = strings.Join(strings.Fields(line), " ")
 	runes := []rune(line)
@@ -280,20 +280,20 @@ func title(command string) string {
 func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinement, out io.Writer) (tool.Result, error) {
 	log := b.newLog(a.Command)
 	var draw func(line string)
-	seen := &limited{to: out, left: b.OutputLimit, now: b.Now}
+	seen := &limitWriter{out: out, remaining: b.OutputLimit, now: b.Now}
 	if d, ok := out.(tool.Drawer); ok {
-		draw, seen.tell = func(line string) { d.Draw(line, 0) }, d.Draw
+		draw, seen.report = func(line string) { d.Draw(line, 0) }, d.Draw
 	}
-	live := newLive(tee{seen, log}, draw, b.Conceals)
+	live := newLive(tee{seen, log}, draw, b.Concealer)
 	spec := b.spec(line, c, live)
-	spec.Timeout, spec.Limit = b.CommandTimeout, b.OutputLimit
+	spec.Timeout, spec.OutputLimit = b.CommandTimeout, b.OutputLimit
 	if a.Timeout > 0 { // up to the maximum
 		spec.Timeout = min(time.Duration(min(a.Timeout, 1<<31))*time.Millisecond, b.CommandTimeout)
 	}
 	var o shell.Outcome
 	var refused string
 	var err error
-	if lend := tool.TerminalOf(ctx); lend != nil {
+	if lend := tool.LenderOf(ctx); lend != nil {
 		spec.Timeout, spec.Env = 0, line.Environ(slices.Concat(b.Env, c.Env))
 		err = lend(ctx, func(terminal *os.File) (err error) {
 			spec.Terminal = terminal
@@ -303,19 +303,19 @@ func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinemen
 	} else {
 		o, refused, err = c.run(ctx, spec)
 	}
-	live.end()
-	seen.end()
+	live.flush()
+	seen.finish()
 	defer log.close()
 	if err != nil && ctx.Err() == nil {
 		return tool.Result{}, err
 	}
-	r := resultOf(a.Command, o, fmt.Sprintf("timed out after %v", spec.Timeout))
+	r := makeResult(a.Command, o, fmt.Sprintf("timed out after %v", spec.Timeout))
 	r.Terminal = spec.Terminal != nil
 	var cutOut, cutErr bool
-	r.Stdout, cutOut = bounded(b.Conceals.Text(o.Stdout.Text()), o.Stdout.Dropped > 0)
-	r.Stderr, cutErr = bounded(b.Conceals.Text(o.Stderr.Text()), o.Stderr.Dropped > 0)
+	r.Stdout, cutOut = truncateOutput(b.Concealer.Text(o.Stdout.Text()), o.Stdout.Dropped > 0)
+	r.Stderr, cutErr = truncateOutput(b.Concealer.Text(o.Stderr.Text()), o.Stderr.Dropped > 0)
 	if r.Truncated = cutOut || cutErr; r.Truncated {
-		if r.LogPath = log.keep(); log.crowded {
+		if r.LogPath = log.ensureFile(); log.noRoom {
 			r.Note = fmt.Sprintf("the log is cut: this session has saved as much output as it may (storage.runs_session_bytes, %d MB)", b.RunsLimit>>20)
 		}
 	}
@@ -326,19 +326,19 @@ func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinemen
 		r.Note = tool.JoinNotes(r.Note, "processes left running in the background were stopped")
 	}
 	r.Note = tool.JoinNotes(r.Note, refused)
-	if c.Blocked != nil && !o.TimedOut {
-		if why := c.Blocked(o.ExitCode, o.Stderr.Text()); why != "" {
-			r.Sandbox = why + ": the sandbox may be the reason (" + c.Words + "). If the command has to do that, call bash again with unconfined: true; the user is asked, once."
+	if c.ExplainFailure != nil && !o.TimedOut {
+		if why := c.ExplainFailure(o.ExitCode, o.Stderr.Text()); why != "" {
+			r.Sandbox = why + ": the sandbox may be the reason (" + c.Summary + "). If the command has to do that, call bash again with unconfined: true; the user is asked, once."
 		}
 	}
 	if !r.OK && strings.Contains(a.Command, ".coder/runs/") {
 		r.Note = tool.JoinNotes(r.Note, "commands do not see .coder/runs: open the file with read or grep")
 	}
-	if c.Missing != nil && !r.OK {
-		r.Note = tool.JoinNotes(r.Note, c.Missing(o.Stdout.Text()+"\n"+o.Stderr.Text()))
+	if c.MissingVariables != nil && !r.OK {
+		r.Note = tool.JoinNotes(r.Note, c.MissingVariables(o.Stdout.Text()+"\n"+o.Stderr.Text()))
 	}
-	if c.After != nil {
-		r.Note = tool.JoinNotes(r.Note, c.After(context.WithoutCancel(ctx)))
+	if c.CheckAfter != nil {
+		r.Note = tool.JoinNotes(r.Note, c.CheckAfter(context.WithoutCancel(ctx)))
 	}
 	if err != nil {
 		r.OK, r.Error = false, "cancelled"
@@ -347,11 +347,11 @@ func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinemen
 	if r.TimedOut {
 		summary = r.Error
 	}
-	return tool.Result{Value: r, Failed: !r.OK, Summary: summary, Show: shown(r)}, err
+	return tool.Result{Value: r, Failed: !r.OK, Summary: summary, Show: outputBlock(r)}, err
 }
 
-// resultOf returns the result of a command; late is set if it timed out.
-func resultOf(command string, o shell.Outcome, late string) tool.ShellResult {
+// makeResult returns the result of a command; late is set if it timed out.
+func makeResult(command string, o shell.Outcome, late string) tool.ShellResult {
 	r := tool.ShellResult{
 		OK: o.ExitCode == 0, Command: command, ExitCode: o.ExitCode, Signal: o.Signal, DurationMS: o.Duration.Milliseconds(), TimedOut: o.TimedOut,
 	}
@@ -367,16 +367,16 @@ func resultOf(command string, o shell.Outcome, late string) tool.ShellResult {
 }
 
 // spec returns the shell spec for a command.
-func (o Options) spec(line tool.Line, c Confinement, live *live) shell.Spec {
+func (o Options) spec(line tool.Line, c Confinement, live *liveOutput) shell.Spec {
 	return shell.Spec{
-		Shell: o.Shell, Command: line.Runs(), Dir: o.Workspace.Root(), Env: line.Environ(slices.Concat(o.Env, c.Env, quiet)),
-		Through: c.Through, Attr: c.Attr, Init: c.Init, Journal: c.Journal, Stdout: &live.stdout.clean, Stderr: &live.stderr.clean, Now: o.Now,
+		Shell: o.Shell, Command: line.ShellLine(), Dir: o.Workspace.Root(), Env: line.Environ(slices.Concat(o.Env, c.Env, quietEnv)),
+		Prefix: c.Wrapper, Attr: c.Attr, Init: c.Init, Journal: c.Journal, Stdout: &live.stdout.clean, Stderr: &live.stderr.clean, Now: o.Now,
 	}
 }
 
-// bounded keeps the beginning and the end of a stream's text. If
+// truncateOutput keeps the beginning and the end of a stream's text. If
 // anything is missing, here or earlier, the last line says so.
-func bounded(text string, dropped bool) (string, bool) {
+func truncateOutput(text string, dropped bool) (string, bool) {
 	var runes []rune
 	if len(text) > maxChars {
 		runes = []rune(text)
@@ -391,11 +391,11 @@ func bounded(text string, dropped bool) (string, bool) {
 	if !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
-	return text + truncatedLine + "\n", true
+	return text + truncationNote + "\n", true
 }
 
-// shown returns the output for the user, who knows the command already.
-func shown(r tool.ShellResult) display.Block {
+// outputBlock returns the output for the user, who knows the command already.
+func outputBlock(r tool.ShellResult) display.Block {
 	text := r.Stdout
 	if r.Stderr != "" {
 		if text != "" && !strings.HasSuffix(text, "\n") {

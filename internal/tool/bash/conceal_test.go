@@ -28,7 +28,7 @@ func TestKeysAreNotSaved(t *testing.T) {
 		"in a JSON":           `seq 1 20000; echo '{"key":"` + key + `"}'`,
 		"in a very long line": "yes | tr -d '\\n' | head -c 400000; printf " + key + "; yes | tr -d '\\n' | head -c 400000",
 	} {
-		sh, dir := open(t, bash.Options{RunsDir: "runs", Conceals: secret.Conceal([]string{key})})
+		sh, dir := open(t, bash.Options{RunsDir: "runs", Concealer: secret.NewConcealer([]string{key})})
 		var live bytes.Buffer
 		o, _ := run(t, sh, command(line), &live)
 		log, err := os.ReadFile(filepath.Join(dir, o.LogPath))
@@ -41,7 +41,7 @@ func TestKeysAreNotSaved(t *testing.T) {
 				t.Errorf("%s: the %s shows it", name, what)
 			}
 		}
-		if !strings.Contains(printed, secret.Concealed) {
+		if !strings.Contains(printed, secret.KeyMask) {
 			t.Errorf("%s: the log does not say that a key was there", name)
 		}
 	}
@@ -49,7 +49,7 @@ func TestKeysAreNotSaved(t *testing.T) {
 
 func TestOutputWithoutKeysIsSavedAsItCame(t *testing.T) {
 	saved := func(c *secret.Concealer) []byte {
-		sh, dir := open(t, bash.Options{RunsDir: "runs", Conceals: c})
+		sh, dir := open(t, bash.Options{RunsDir: "runs", Concealer: c})
 		o, _ := run(t, sh, command("seq 1 20000; printf 'sk-012 \\351 sk-01234567'"), &bytes.Buffer{})
 		log, err := os.ReadFile(filepath.Join(dir, o.LogPath))
 		if err != nil {
@@ -57,14 +57,14 @@ func TestOutputWithoutKeysIsSavedAsItCame(t *testing.T) {
 		}
 		return log
 	}
-	if !bytes.Equal(saved(nil), saved(secret.Conceal([]string{"sk-0123456789-9876543210"}))) {
+	if !bytes.Equal(saved(nil), saved(secret.NewConcealer([]string{"sk-0123456789-9876543210"}))) {
 		t.Error("it is not the same")
 	}
 }
 
 func TestKeysAreNotSavedFromTheBackground(t *testing.T) {
 	const key = "sk-0123456789-9876543210"
-	set, jobs, dir := openAll(t, bash.Options{RunsDir: "runs", Conceals: secret.Conceal([]string{key})})
+	set, jobs, dir := openAll(t, bash.Options{RunsDir: "runs", Concealer: secret.NewConcealer([]string{key})})
 	s, err := use(t, set, "bash", obj{"command": "printf sk-01234; sleep 0.05; echo 56789-9876543210; echo done", "background": true})
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestKeysAreNotSavedFromTheBackground(t *testing.T) {
 	}
 	jobs.Close()
 	log, err := os.ReadFile(filepath.Join(dir, s.LogPath))
-	if err != nil || strings.Contains(string(log), key) || !strings.Contains(string(log), secret.Concealed+"\ndone\n") {
+	if err != nil || strings.Contains(string(log), key) || !strings.Contains(string(log), secret.KeyMask+"\ndone\n") {
 		t.Errorf("log %q, %v", log, err)
 	}
 	if strings.Contains(s.Output+read.Output, "sk-0123") {

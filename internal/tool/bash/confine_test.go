@@ -18,7 +18,7 @@ import (
 // through confines every command by running it through a program.
 func through(argv ...string) func(context.Context, tool.Line) (bash.Confinement, error) {
 	return func(context.Context, tool.Line) (bash.Confinement, error) {
-		return bash.Confinement{Through: argv, Words: "bounds"}, nil
+		return bash.Confinement{Wrapper: argv, Summary: "bounds"}, nil
 	}
 }
 
@@ -29,12 +29,12 @@ func TestACommandRunsWithinItsBoundsUnlessItWasLetOut(t *testing.T) {
 	}
 	defer ws.Close()
 	sh := runner(bash.Options{Workspace: ws, Env: []string{"PATH=/usr/bin:/bin"}, Confine: func(_ context.Context, line tool.Line) (bash.Confinement, error) {
-		if line.Written() == "never" {
+		if line.Original() == "never" {
 			return bash.Confinement{}, errors.New("no sandbox")
 		}
 		return bash.Confinement{
-			Through: []string{"/usr/bin/env", "BOUNDS=yes"}, Words: "writes only here",
-			Blocked: func(code int, stderr string) string {
+			Wrapper: []string{"/usr/bin/env", "BOUNDS=yes"}, Summary: "writes only here",
+			ExplainFailure: func(code int, stderr string) string {
 				if code == 3 && strings.Contains(stderr, "no") {
 					return "it tried"
 				}
@@ -78,8 +78,8 @@ func TestACommandRunsWithinItsBoundsUnlessItWasLetOut(t *testing.T) {
 // reading is a line that runs in another form than it was written.
 type reading struct{ written, runs string }
 
-func (r *reading) Written() string               { return r.written }
-func (r *reading) Runs() string                  { return r.runs }
+func (r *reading) Original() string              { return r.written }
+func (r *reading) ShellLine() string             { return r.runs }
 func (r *reading) Environ(env []string) []string { return append(env, "READ=yes") }
 
 func TestALineIsReadOnceAndThatReadingIsJudgedConfinedAndRun(t *testing.T) {
@@ -129,7 +129,7 @@ func TestACommandIsHeldWhileItRuns(t *testing.T) {
 	defer ws.Close()
 	held := 0
 	sh := runner(bash.Options{Workspace: ws, Env: []string{"PATH=/usr/bin:/bin"}, Confine: func(context.Context, tool.Line) (bash.Confinement, error) {
-		return bash.Confinement{Through: []string{"/usr/bin/env"}, Hold: func() ([]string, func()) {
+		return bash.Confinement{Wrapper: []string{"/usr/bin/env"}, TightenWrapper: func() ([]string, func()) {
 			held++
 			return []string{"/usr/bin/env", "HELD=yes"}, func() { held-- }
 		}}, nil

@@ -28,20 +28,20 @@ type HookRun struct {
 
 // HookCommand is one command on an event.
 type HookCommand struct {
-	Command string   `json:"command,omitempty"`
-	Args    []string `json:"args,omitempty"` // if set, Command is a program run without a shell
-	Seconds float64  `json:"timeout"`
-	Env     []string `json:"env,omitempty"` // in addition to every command's
-	// Foreign is set if it is not the user's own; see [Foreign].
+	Command        string   `json:"command,omitempty"`
+	Args           []string `json:"args,omitempty"` // if set, Command is a program run without a shell
+	TimeoutSeconds float64  `json:"timeout"`
+	Env            []string `json:"env,omitempty"` // in addition to every command's
+	// Foreign is set if it is not the user's own; see [ForeignLine].
 	Foreign bool     `json:"foreign,omitempty"`
 	Hide    []string `json:"hide,omitempty"`
 	// Callback, instead of Command, is the id of a function in the program that drives the session.
 	Callback string `json:"callback,omitempty"`
 }
 
-// Foreign is a line that runs by itself and was written by someone else. Nobody allowed it to read what
+// ForeignLine is a line that runs by itself and was written by someone else. Nobody allowed it to read what
 // it names: it sees no secrets, and nothing of Hide, or it does not run.
-type Foreign struct {
+type ForeignLine struct {
 	tool.Line
 	Hide []string // absolute
 }
@@ -57,7 +57,7 @@ const maxHookOutput = 64 << 10
 
 // Hook returns the tool that runs commands on events. It is not advertised to models. With it, these
 // commands are calls like others: confined, recorded and undone with the turn.
-func Hook(o Options) tool.Tool { return hook{o.filled()} }
+func Hook(o Options) tool.Tool { return hook{o.withDefaults()} }
 
 type hook struct{ Options }
 
@@ -77,17 +77,17 @@ func (h hook) Prepare(ctx context.Context, args json.RawMessage) (tool.Call, err
 			c.plan.Effects = append(c.plan.Effects, tool.Effect{Kind: tool.Note, Target: one.Callback})
 			continue
 		}
-		line := tool.Line(unread(one.line()))
+		line := tool.Line(rawLine(one.line()))
 		if h.Analyse != nil {
 			line = h.Analyse(one.line())
 		}
 		if one.Foreign {
-			line = Foreign{line, one.Hide}
+			line = ForeignLine{line, one.Hide}
 		}
 		c.lines = append(c.lines, line)
 		c.plan.Effects = append(c.plan.Effects, tool.Effect{Kind: tool.Exec, Target: one.line()})
-		if h.Holds != nil {
-			words, err := h.Holds(ctx, line)
+		if h.DescribeConfinement != nil {
+			words, err := h.DescribeConfinement(ctx, line)
 			if err != nil {
 				return nil, err
 			}
@@ -122,17 +122,17 @@ func (c hookCall) Run(ctx context.Context, _ io.Writer) (tool.Result, error) {
 	results := HookResults{OK: true, Hooks: make([]tool.ShellResult, len(c.run.Commands))}
 	var all sync.WaitGroup
 	for i := range c.run.Commands {
-		all.Go(func() { results.Hooks[i] = c.one(ctx, i) })
+		all.Go(func() { results.Hooks[i] = c.runCommand(ctx, i) })
 	}
 	all.Wait()
 	return tool.Result{Value: results}, ctx.Err()
 }
 
-// one runs one command. A command that cannot be started has exit code -1.
-func (c hookCall) one(ctx context.Context, i int) tool.ShellResult {
+// runCommand runs one command. A command that cannot be started has exit code -1.
+func (c hookCall) runCommand(ctx context.Context, i int) tool.ShellResult {
 	h, cmd, line := c.hook, c.run.Commands[i], c.lines[i]
 	if cmd.Callback != "" {
-		return c.callBack(ctx, cmd, tool.ShellResult{Command: cmd.Callback, ExitCode: -1})
+		return c.runCallback(ctx, cmd, tool.ShellResult{Command: cmd.Callback, ExitCode: -1})
 	}
 	failed := func(err error) tool.ShellResult {
 		return tool.ShellResult{Command: cmd.Command, ExitCode: -1, Error: err.Error()}
@@ -142,47 +142,47 @@ func (c hookCall) one(ctx context.Context, i int) tool.ShellResult {
 		return failed(err)
 	}
 	o, refused, err := bounds.run(ctx, shell.Spec{
-		Shell: h.Shell, Command: line.Runs(), Dir: h.Workspace.Root(), Env: line.Environ(slices.Concat(h.Env, quiet, cmd.Env)),
-		Timeout: time.Duration(cmd.Seconds * float64(time.Second)), Limit: maxHookOutput, Stdin: c.run.Input,
-		Through: bounds.Through, Attr: bounds.Attr, Init: bounds.Init, Journal: bounds.Journal, Now: h.Now,
+		Shell: h.Shell, Command: line.ShellLine(), Dir: h.Workspace.Root(), Env: line.Environ(slices.Concat(h.Env, quietEnv, cmd.Env)),
+		Timeout: time.Duration(cmd.TimeoutSeconds * float64(time.Second)), OutputLimit: maxHookOutput, Stdin: c.run.Input,
+		Prefix: bounds.Wrapper, Attr: bounds.Attr, Init: bounds.Init, Journal: bounds.Journal, Now: h.Now,
 	})
 	if err != nil && !errors.Is(err, ctx.Err()) {
 		return failed(err)
 	}
-	r := resultOf(cmd.Command, o, fmt.Sprintf("timed out after %g s", cmd.Seconds))
+	r := makeResult(cmd.Command, o, fmt.Sprintf("timed out after %g s", cmd.TimeoutSeconds))
 	r.OK = r.OK && err == nil
-	r.Stdout, r.Stderr, r.Truncated = h.Conceals.Value(o.Stdout.Text()), h.Conceals.Text(o.Stderr.Text()), o.Stdout.Dropped > 0
-	if bounds.Blocked != nil && !r.OK && !o.TimedOut {
-		if why := bounds.Blocked(o.ExitCode, o.Stderr.Text()); why != "" {
-			r.Sandbox = clip.Text(why, 200) + ": the sandbox may be the reason (" + bounds.Words + ")"
+	r.Stdout, r.Stderr, r.Truncated = h.Concealer.Value(o.Stdout.Text()), h.Concealer.Text(o.Stderr.Text()), o.Stdout.Dropped > 0
+	if bounds.ExplainFailure != nil && !r.OK && !o.TimedOut {
+		if why := bounds.ExplainFailure(o.ExitCode, o.Stderr.Text()); why != "" {
+			r.Sandbox = clip.Truncate(why, 200) + ": the sandbox may be the reason (" + bounds.Summary + ")"
 		}
 	}
-	if r.Note = refused; bounds.After != nil {
-		r.Note = tool.JoinNotes(r.Note, bounds.After(context.WithoutCancel(ctx)))
+	if r.Note = refused; bounds.CheckAfter != nil {
+		r.Note = tool.JoinNotes(r.Note, bounds.CheckAfter(context.WithoutCancel(ctx)))
 	}
 	return r
 }
 
-// callBack lets the program that drives the session run one of its functions.
-func (c hookCall) callBack(ctx context.Context, cmd HookCommand, r tool.ShellResult) tool.ShellResult {
+// runCallback lets the program that drives the session run one of its functions.
+func (c hookCall) runCallback(ctx context.Context, cmd HookCommand, r tool.ShellResult) tool.ShellResult {
 	if c.hook.Callback == nil {
 		r.Error = "the program that owns this hook no longer drives the session"
 		return r
 	}
-	own, cancel := context.WithTimeout(ctx, time.Duration(cmd.Seconds*float64(time.Second)))
+	own, cancel := context.WithTimeout(ctx, time.Duration(cmd.TimeoutSeconds*float64(time.Second)))
 	defer cancel()
 	began := c.hook.Now()
 	said, err := c.hook.Callback(own, cmd.Callback, c.run.Input)
 	r.DurationMS = c.hook.Now().Sub(began).Milliseconds()
 	switch {
 	case ctx.Err() == nil && own.Err() != nil:
-		r.TimedOut, r.Error = true, fmt.Sprintf("timed out after %g s", cmd.Seconds)
+		r.TimedOut, r.Error = true, fmt.Sprintf("timed out after %g s", cmd.TimeoutSeconds)
 	case errors.Is(err, ErrTooLarge): // a function that cannot see the event did not allow it
 		r.ExitCode, r.Stderr = 2, err.Error()
 	case err != nil:
-		r.Error = clip.Text(err.Error(), 500)
+		r.Error = clip.Truncate(err.Error(), 500)
 	default:
-		r.OK, r.ExitCode, r.Stdout = true, 0, c.hook.Conceals.Value(string(said))
+		r.OK, r.ExitCode, r.Stdout = true, 0, c.hook.Concealer.Value(string(said))
 	}
 	return r
 }

@@ -18,25 +18,25 @@ import (
 )
 
 const (
-	maxRunning = 16 // concurrent background jobs
-	maxJobs    = 64 // remembered jobs, including ended ones
-	maxUnread  = 64 << 10
-	maxLast    = 1 << 10 // bytes searched for the last line
-	// firstLook is how long a call that starts a job waits for its
+	maxRunningJobs  = 16 // concurrent background jobs
+	maxJobs         = 64 // remembered jobs, including ended ones
+	maxUnreadOutput = 64 << 10
+	maxLastLine     = 1 << 10 // bytes searched for the last line
+	// firstOutputWait is how long a call that starts a job waits for its
 	// first output, so that an immediate failure is noticed.
-	firstLook = 300 * time.Millisecond
-	maxWait   = time.Minute
+	firstOutputWait = 300 * time.Millisecond
+	maxWait         = time.Minute
 )
 
 // Jobs are a session's background jobs. They end with Close. It is safe for concurrent use.
 type Jobs struct {
-	o Options
+	options Options
 
-	mu     sync.Mutex // guards the fields below
-	jobs   []*job     // oldest first
-	begun  int
-	closed bool
-	ended  sync.WaitGroup
+	mu         sync.Mutex // guards the fields below
+	jobs       []*job     // oldest first
+	startCount int
+	closed     bool
+	running    sync.WaitGroup
 }
 
 // Close stops every job and waits for all to end. No job can be started afterwards.
@@ -47,7 +47,7 @@ func (j *Jobs) Close() error {
 		b.stop()
 	}
 	j.mu.Unlock()
-	j.ended.Wait()
+	j.running.Wait()
 	return nil
 }
 
@@ -64,24 +64,24 @@ func (j *Jobs) Stop(id string) bool {
 // job is one background job.
 type job struct {
 	id, command string
-	began       time.Time
+	startTime   time.Time
 	stop        context.CancelFunc
 	started     chan struct{} // closed when it is running
 	done        chan struct{} // closed when it has ended or failed to start
 
-	mu      sync.Mutex // guards the fields below
-	unread  []byte     // the latest unread output
-	missed  int        // dropped bytes of it
-	news    chan struct{}
-	log     *log
-	logPath string
-	outcome shell.Outcome
-	err     error
-	stopped bool
-	took    time.Duration
-	waits   int    // calls that wait for its end and report it
-	heard   bool   // its end was reported
-	last    []byte // the end of its output
+	mu       sync.Mutex // guards the fields below
+	unread   []byte     // the latest unread output
+	dropped  int        // dropped bytes of it
+	changed  chan struct{}
+	log      *outputLog
+	logPath  string
+	outcome  shell.Outcome
+	err      error
+	stopped  bool
+	duration time.Duration
+	waiters  int    // calls that wait for its end and report it
+	reported bool   // its end was reported
+	tail     []byte // the end of its output
 }
 
 // Write adds cleaned output as it comes.
@@ -90,14 +90,14 @@ func (b *job) Write(p []byte) (int, error) {
 	defer b.mu.Unlock()
 	_, _ = b.log.Write(p)
 	b.unread = append(b.unread, p...)
-	if over := len(b.unread) - maxUnread; over > 0 {
-		b.missed += over
+	if over := len(b.unread) - maxUnreadOutput; over > 0 {
+		b.dropped += over
 		b.unread = append(b.unread[:0:0], b.unread[over:]...)
 	}
-	b.last = append(b.last, p[max(0, len(p)-maxLast):]...)
-	b.last = b.last[max(0, len(b.last)-maxLast):]
+	b.tail = append(b.tail, p[max(0, len(p)-maxLastLine):]...)
+	b.tail = b.tail[max(0, len(b.tail)-maxLastLine):]
 	select {
-	case b.news <- struct{}{}:
+	case b.changed <- struct{}{}:
 	default:
 	}
 	return len(p), nil
@@ -108,22 +108,22 @@ func (j *Jobs) start(ctx context.Context, line tool.Line, c Confinement) (tool.R
 	if err := ctx.Err(); err != nil {
 		return tool.Result{}, err
 	}
-	b, err := j.begin(line, c)
+	b, err := j.launch(line, c)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	defer b.stopWaiting()
+	defer b.removeWaiter()
 	select {
 	case <-b.started:
-		b.await(ctx, firstLook)
+		b.await(ctx, firstOutputWait)
 	case <-b.done:
 	case <-ctx.Done():
 	}
 	return j.report(b), nil
 }
 
-// begin starts a job that runs until it ends, is stopped, or the jobs are closed.
-func (j *Jobs) begin(line tool.Line, c Confinement) (*job, error) {
+// launch starts a job that runs until it ends, is stopped, or the jobs are closed.
+func (j *Jobs) launch(line tool.Line, c Confinement) (*job, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	running := 0
@@ -135,17 +135,17 @@ func (j *Jobs) begin(line tool.Line, c Confinement) (*job, error) {
 	switch {
 	case j.closed:
 		return nil, errors.New("the session is ending; no new commands can start")
-	case running >= maxRunning:
+	case running >= maxRunningJobs:
 		return nil, fmt.Errorf("%d commands are already running in the background; stop one first", running)
 	}
 	ctx, stop := context.WithCancel(context.Background()) // it outlives the call, but not coder
-	j.begun++
-	command := line.Written()
-	b := &job{id: fmt.Sprintf("job-%d", j.begun), command: command, stop: stop, log: j.o.newLog(command)}
-	b.started, b.done, b.news = make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
-	b.logPath, b.waits = b.log.keep(), 1
-	if j.o.Now != nil {
-		b.began = j.o.Now()
+	j.startCount++
+	command := line.Original()
+	b := &job{id: fmt.Sprintf("job-%d", j.startCount), command: command, stop: stop, log: j.options.newLog(command)}
+	b.started, b.done, b.changed = make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
+	b.logPath, b.waiters = b.log.ensureFile(), 1
+	if j.options.Now != nil {
+		b.startTime = j.options.Now()
 	}
 	j.jobs = append(j.jobs, b)
 	for i := 0; i < len(j.jobs) && len(j.jobs) > maxJobs; { // drop the oldest ended jobs
@@ -155,17 +155,17 @@ func (j *Jobs) begin(line tool.Line, c Confinement) (*job, error) {
 			i++
 		}
 	}
-	j.ended.Go(func() {
-		defer j.announce(b)
+	j.running.Go(func() {
+		defer j.announceEnd(b)
 		defer close(b.done)
 		defer b.stop()
-		live := newLive(b, nil, j.o.Conceals)
-		spec := j.o.spec(line, c, live)
+		live := newLive(b, nil, j.options.Concealer)
+		spec := j.options.spec(line, c, live)
 		spec.Started = func() { close(b.started) }
 		out, said, err := c.run(ctx, spec)
-		live.end()
-		if c.After != nil {
-			said = tool.JoinNotes(said, c.After(context.WithoutCancel(ctx)))
+		live.flush()
+		if c.CheckAfter != nil {
+			said = tool.JoinNotes(said, c.CheckAfter(context.WithoutCancel(ctx)))
 		}
 		if said != "" {
 			_, _ = b.Write([]byte("[" + said + "]\n"))
@@ -174,53 +174,53 @@ func (j *Jobs) begin(line tool.Line, c Confinement) (*job, error) {
 		defer b.mu.Unlock()
 		b.log.close()
 		b.outcome, b.err, b.stopped = out, err, ctx.Err() != nil
-		if j.o.Now != nil {
-			b.took = j.o.Now().Sub(b.began)
+		if j.options.Now != nil {
+			b.duration = j.options.Now().Sub(b.startTime)
 		}
 	})
 	return b, nil
 }
 
-// announce reports the end of a job for which no call waits.
-func (j *Jobs) announce(b *job) {
+// announceEnd reports the end of a job for which no call waits.
+func (j *Jobs) announceEnd(b *job) {
 	j.mu.Lock()
 	closed := j.closed
 	j.mu.Unlock()
 	b.mu.Lock()
-	waits := b.waits > 0
+	waits := b.waiters > 0
 	end := b.end()
 	b.mu.Unlock()
-	if !closed && !waits && j.o.Ended != nil {
-		j.o.Ended(end)
+	if !closed && !waits && j.options.OnJobEnd != nil {
+		j.options.OnJobEnd(end)
 	}
 }
 
-// End is how a background job ended.
-type End struct {
+// JobEnd is how a background job ended.
+type JobEnd struct {
 	Job, Command string
-	How          string // such as exit 0
-	Last         string // its last line of output
-	Took         time.Duration
+	Outcome      string // such as exit 0
+	LastLine     string // its last line of output
+	Duration     time.Duration
 }
 
 // end returns how the job ended. The caller holds mu.
-func (b *job) end() End {
-	e := End{Job: b.id, Command: title(b.command), Took: b.took}
-	lines := strings.Split(strings.TrimSpace(string(b.last)), "\n")
-	e.Last = lines[len(lines)-1]
+func (b *job) end() JobEnd {
+	e := JobEnd{Job: b.id, Command: commandTitle(b.command), Duration: b.duration}
+	lines := strings.Split(strings.TrimSpace(string(b.tail)), "\n")
+	e.LastLine = lines[len(lines)-1]
 	switch s := b.status("", true); {
 	case s.ExitCode == nil:
-		e.How = string(s.State)
+		e.Outcome = string(s.State)
 	case s.Signal != "":
-		e.How = "signal " + s.Signal
+		e.Outcome = "signal " + s.Signal
 	default:
-		e.How = fmt.Sprintf("exit %d", *s.ExitCode)
+		e.Outcome = fmt.Sprintf("exit %d", *s.ExitCode)
 	}
 	return e
 }
 
-// Ended returns the unreported ends of jobs, each once.
-func (j *Jobs) Ended() (all []End) {
+// TakeEnds returns the unreported ends of jobs, each once.
+func (j *Jobs) TakeEnds() (all []JobEnd) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, b := range j.jobs {
@@ -228,8 +228,8 @@ func (j *Jobs) Ended() (all []End) {
 			continue
 		}
 		b.mu.Lock()
-		if !b.heard && b.waits == 0 {
-			b.heard = true
+		if !b.reported && b.waiters == 0 {
+			b.reported = true
 			all = append(all, b.end())
 		}
 		b.mu.Unlock()
@@ -237,17 +237,17 @@ func (j *Jobs) Ended() (all []End) {
 	return all
 }
 
-// waitFor records that a call waits for the job and reports its status.
-func (b *job) waitFor() {
+// addWaiter records that a call waits for the job and reports its status.
+func (b *job) addWaiter() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.waits++
+	b.waiters++
 }
 
-func (b *job) stopWaiting() {
+func (b *job) removeWaiter() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.waits--
+	b.waiters--
 }
 
 func (b *job) hasEnded() bool {
@@ -270,7 +270,7 @@ func (b *job) await(ctx context.Context, within time.Duration) {
 	late := time.NewTimer(within)
 	defer late.Stop()
 	select {
-	case <-b.news:
+	case <-b.changed:
 	case <-b.done:
 	case <-late.C:
 	case <-ctx.Done():
@@ -304,13 +304,13 @@ type jobResult struct {
 
 // jobStatus is the status of a job.
 type jobStatus struct {
-	ID       string `json:"id"`
-	Command  string `json:"command"`
-	State    state  `json:"state"`
-	Running  bool   `json:"running"`
-	ExitCode *int   `json:"exit_code,omitempty"`
-	Signal   string `json:"signal,omitzero"`
-	Error    string `json:"error,omitzero"`
+	ID       string   `json:"id"`
+	Command  string   `json:"command"`
+	State    runState `json:"state"`
+	Running  bool     `json:"running"`
+	ExitCode *int     `json:"exit_code,omitempty"`
+	Signal   string   `json:"signal,omitzero"`
+	Error    string   `json:"error,omitzero"`
 }
 
 // report returns a job's status and its output since the last report.
@@ -319,43 +319,43 @@ func (j *Jobs) report(b *job) tool.Result {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := jobResult{jobStatus: b.status(b.command, ended), LogPath: b.logPath}
-	r.OK = r.State != notStarted
-	b.heard = b.heard || ended
+	r.OK = r.State != stateNotStarted
+	b.reported = b.reported || ended
 	r.Output = strings.ToValidUTF8(string(b.unread), "\ufffd")
-	if b.missed > 0 {
-		r.Output = fmt.Sprintf("[%d bytes left out]\n%s", b.missed, r.Output)
+	if b.dropped > 0 {
+		r.Output = fmt.Sprintf("[%d bytes left out]\n%s", b.dropped, r.Output)
 	}
-	if text, cut := bounded(r.Output, false); cut {
+	if text, cut := truncateOutput(r.Output, false); cut {
 		r.Output = text
 	}
-	b.unread, b.missed = nil, 0
+	b.unread, b.dropped = nil, 0
 	summary := fmt.Sprintf("%s %s", b.id, r.State)
 	if r.ExitCode != nil {
 		summary += fmt.Sprintf(", exit %d", *r.ExitCode)
 	}
-	return tool.Result{Value: r, Failed: !r.OK, Summary: summary, Show: shown(tool.ShellResult{Stdout: r.Output, Stderr: r.Error})}
+	return tool.Result{Value: r, Failed: !r.OK, Summary: summary, Show: outputBlock(tool.ShellResult{Stdout: r.Output, Stderr: r.Error})}
 }
 
-// state is the state of a job in a word or two.
-type state string
+// runState is the state of a job in a word or two.
+type runState string
 
 const (
-	running    state = "running"
-	over       state = "ended"
-	wasStopped state = "stopped"
-	notStarted state = "not started"
+	stateRunning    runState = "running"
+	stateEnded      runState = "ended"
+	stateStopped    runState = "stopped"
+	stateNotStarted runState = "not started"
 )
 
 // status returns a job's status and how it ended. The caller holds mu.
 func (b *job) status(command string, ended bool) jobStatus {
-	s := jobStatus{ID: b.id, Command: command, State: over, Running: !ended}
+	s := jobStatus{ID: b.id, Command: command, State: stateEnded, Running: !ended}
 	switch {
 	case !ended:
-		s.State = running
+		s.State = stateRunning
 	case b.stopped:
-		s.State = wasStopped
+		s.State = stateStopped
 	case b.err != nil:
-		s.State, s.Error = notStarted, b.err.Error()
+		s.State, s.Error = stateNotStarted, b.err.Error()
 	default:
 		code := b.outcome.ExitCode
 		s.ExitCode, s.Signal = &code, b.outcome.Signal
@@ -372,8 +372,8 @@ var readDoc string
 //go:embed job_stop.md
 var stopDoc string
 
-// noting returns the plan of a call that affects only coder's own state.
-func noting(what, target string) tool.Plan {
+// statePlan returns the plan of a call that affects only coder's own state.
+func statePlan(what, target string) tool.Plan {
 	return tool.Plan{Title: target, Effects: []tool.Effect{{Kind: tool.Note, Target: target}}, Preview: display.Text(what + " " + target)}
 }
 
@@ -398,10 +398,10 @@ type Listing struct {
 func (j *Jobs) listTool() tool.Tool {
 	return tool.Func[noArgs]{
 		Name: "jobs_list", Doc: listDoc, Aliases: []tool.Alias{{Name: "list_jobs"}, {Name: "list_shells"}},
-		Plan: func(context.Context, noArgs) (tool.Plan, error) { return noting("list", "background jobs"), nil },
+		Plan: func(context.Context, noArgs) (tool.Plan, error) { return statePlan("list", "background jobs"), nil },
 		Do: func(context.Context, noArgs, io.Writer) (tool.Result, error) {
 			list := j.List()
-			return tool.Result{Value: listResult{OK: true, Jobs: list}, Summary: tool.Count(len(list), "job", "jobs")}, nil
+			return tool.Result{Value: listResult{OK: true, Jobs: list}, Summary: tool.FormatCount(len(list), "job", "jobs")}, nil
 		},
 	}
 }
@@ -412,7 +412,7 @@ func (j *Jobs) List() []Listing {
 	defer j.mu.Unlock()
 	list := []Listing{}
 	for _, b := range j.jobs {
-		list = append(list, b.listing(j.o.Now))
+		list = append(list, b.listing(j.options.Now))
 	}
 	return list
 }
@@ -421,12 +421,12 @@ func (b *job) listing(now func() time.Time) Listing {
 	ended := b.hasEnded()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	l := Listing{jobStatus: b.status(title(b.command), ended), HasOutput: len(b.unread) > 0, LogPath: b.logPath}
+	l := Listing{jobStatus: b.status(commandTitle(b.command), ended), HasOutput: len(b.unread) > 0, LogPath: b.logPath}
 	if now != nil {
-		l.Seconds = int64(now().Sub(b.began).Seconds())
+		l.Seconds = int64(now().Sub(b.startTime).Seconds())
 	}
 	if ended {
-		l.Seconds = int64(b.took.Seconds())
+		l.Seconds = int64(b.duration.Seconds())
 	}
 	return l
 }
@@ -439,7 +439,7 @@ type readArgs struct {
 func (j *Jobs) readTool() tool.Tool {
 	return tool.Func[readArgs]{
 		Name: "job_read", Doc: readDoc, Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "BashOutput"}, {Name: "read_job"}, {Name: "job_output"}, {Name: "get_output"}},
-		Work: func(_ context.Context, a readArgs) (tool.Plan, tool.Run, error) {
+		PlanRun: func(_ context.Context, a readArgs) (tool.Plan, tool.Run, error) {
 			if a.WaitMS < 0 {
 				return tool.Plan{}, nil, errors.New("wait_ms must not be negative")
 			}
@@ -447,9 +447,9 @@ func (j *Jobs) readTool() tool.Tool {
 			if err != nil {
 				return tool.Plan{}, nil, err
 			}
-			return noting("read the output of", b.id), func(ctx context.Context, _ io.Writer) (tool.Result, error) {
-				b.waitFor()
-				defer b.stopWaiting()
+			return statePlan("read the output of", b.id), func(ctx context.Context, _ io.Writer) (tool.Result, error) {
+				b.addWaiter()
+				defer b.removeWaiter()
 				b.await(ctx, min(time.Duration(min(a.WaitMS, 1<<31))*time.Millisecond, maxWait))
 				if err := ctx.Err(); err != nil {
 					return tool.Result{}, err
@@ -467,17 +467,17 @@ type stopArgs struct {
 func (j *Jobs) stopTool() tool.Tool {
 	return tool.Func[stopArgs]{
 		Name: "job_stop", Doc: stopDoc, Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "KillShell"}, {Name: "KillBash"}, {Name: "stop_job"}, {Name: "kill_job"}},
-		Work: func(_ context.Context, a stopArgs) (tool.Plan, tool.Run, error) {
+		PlanRun: func(_ context.Context, a stopArgs) (tool.Plan, tool.Run, error) {
 			b, err := j.find(a.ID)
 			if err != nil {
 				return tool.Plan{}, nil, err
 			}
-			return noting("stop "+title(b.command)+",", b.id), func(ctx context.Context, _ io.Writer) (tool.Result, error) {
+			return statePlan("stop "+commandTitle(b.command)+",", b.id), func(ctx context.Context, _ io.Writer) (tool.Result, error) {
 				if err := ctx.Err(); err != nil {
 					return tool.Result{}, err
 				}
-				b.waitFor()
-				defer b.stopWaiting()
+				b.addWaiter()
+				defer b.removeWaiter()
 				b.stop()
 				<-b.done
 				return j.report(b), nil

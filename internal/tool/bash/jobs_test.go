@@ -342,8 +342,8 @@ func TestJobStates(t *testing.T) {
 }
 
 func TestTheEndOfAJobIsReportedOnce(t *testing.T) {
-	ends := make(chan bash.End, 2)
-	set, jobs, _ := openAll(t, bash.Options{Ended: func(e bash.End) { ends <- e }})
+	ends := make(chan bash.JobEnd, 2)
+	set, jobs, _ := openAll(t, bash.Options{OnJobEnd: func(e bash.JobEnd) { ends <- e }})
 	if s, err := use(t, set, "bash", map[string]any{"command": "echo now; exit 4", "background": true}); err != nil {
 		t.Fatal(err)
 	} else {
@@ -357,19 +357,19 @@ func TestTheEndOfAJobIsReportedOnce(t *testing.T) {
 	if err != nil || !s.Running {
 		t.Fatal(s, err)
 	}
-	if list := jobs.Ended(); len(list) != 0 {
+	if list := jobs.TakeEnds(); len(list) != 0 {
 		t.Errorf("none has ended unseen: %+v", list)
 	}
 	if _, err := use(t, set, "bash", map[string]any{"command": "touch go-on"}); err != nil {
 		t.Fatal(err)
 	}
-	if e := <-ends; e.Job != s.ID || e.How != "exit 3" || e.Last != "last words" {
+	if e := <-ends; e.Job != s.ID || e.Outcome != "exit 3" || e.LastLine != "last words" {
 		t.Errorf("it ended as %+v", e)
 	}
-	if list := jobs.Ended(); len(list) != 1 || list[0].Job != s.ID {
+	if list := jobs.TakeEnds(); len(list) != 1 || list[0].Job != s.ID {
 		t.Errorf("ended: %+v", list)
 	}
-	if list := jobs.Ended(); len(list) != 0 {
+	if list := jobs.TakeEnds(); len(list) != 0 {
 		t.Errorf("reported twice: %+v", list)
 	}
 }

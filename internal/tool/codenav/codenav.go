@@ -31,38 +31,38 @@ func All(ws *workspace.Workspace, pool *lsp.Pool) tool.Group {
 }
 
 const (
-	maxFile  = 4 << 20  // bytes of a file to read
-	maxShown = 300      // characters of a source line to show
-	maxText  = 48 << 10 // bytes of all lines in a result
-	maxList  = 200      // places in a result
-	maxRead  = 100      // files read to show their lines
+	maxFile      = 4 << 20  // bytes of a file to read
+	maxLineChars = 300      // characters of a source line to show
+	maxText      = 48 << 10 // bytes of all lines in a result
+	maxLocations = 200      // places in a result
+	maxFiles     = 100      // files read to show their lines
 )
 
-// reading returns the plan of a call about a file.
-func reading(ws *workspace.Workspace, path, title string) (tool.Plan, error) {
+// readPlan returns the plan of a call about a file.
+func readPlan(ws *workspace.Workspace, path, title string) (tool.Plan, error) {
 	at, err := ws.Locate(path)
 	return tool.Plan{Title: title, Effects: []tool.Effect{{Kind: tool.Read, Target: at}}}, err
 }
 
-// sources reads lines of workspace files, each file once.
-type sources struct {
+// sourceReader reads lines of workspace files, each file once.
+type sourceReader struct {
 	ws    *workspace.Workspace
 	lines map[string][]string
 }
 
 // add adds the text of a file that was already read.
-func (s *sources) add(path string, text []byte) []string {
+func (s *sourceReader) add(path string, text []byte) []string {
 	if s.lines == nil {
 		s.lines = make(map[string][]string)
 	}
-	s.lines[path] = linesOf(text)
+	s.lines[path] = splitLines(text)
 	return s.lines[path]
 }
 
 // line returns line n of a file, from 0, or "" if it is unavailable.
-func (s *sources) line(path string, n int) string {
+func (s *sourceReader) line(path string, n int) string {
 	lines, ok := s.lines[path]
-	if !ok && len(s.lines) < maxRead {
+	if !ok && len(s.lines) < maxFiles {
 		text, _, _ := s.ws.ReadFile(path, maxFile) // refuses files outside
 		lines = s.add(path, text)
 	}
@@ -72,26 +72,26 @@ func (s *sources) line(path string, n int) string {
 	return lines[n]
 }
 
-// place formats a location as "path:line:column", counted from 1 and in characters.
-func (s *sources) place(l lsp.Location) string {
+// formatLocation formats a location as "path:line:column", counted from 1 and in characters.
+func (s *sourceReader) formatLocation(l lsp.Location) string {
 	at := l.Range.Start
 	column := at.Character
 	if line := s.line(l.Path, at.Line); line != "" {
-		column = lsp.RunesAt(line, at.Character)
+		column = lsp.RuneOffset(line, at.Character)
 	}
 	return fmt.Sprintf("%s:%d:%d", l.Path, at.Line+1, column+1)
 }
 
-// placeAndLine formats a location with its source line.
-func (s *sources) placeAndLine(l lsp.Location) string {
+// formatWithLine formats a location with its source line.
+func (s *sourceReader) formatWithLine(l lsp.Location) string {
 	if line := strings.TrimSpace(s.line(l.Path, l.Range.Start.Line)); line != "" {
-		return s.place(l) + ": " + cut(line)
+		return s.formatLocation(l) + ": " + truncateLine(line)
 	}
-	return s.place(l)
+	return s.formatLocation(l)
 }
 
-// linesOf splits a text at its line ends.
-func linesOf(text []byte) []string {
+// splitLines splits a text at its line ends.
+func splitLines(text []byte) []string {
 	lines := strings.Split(string(text), "\n")
 	for i, l := range lines {
 		lines[i] = strings.TrimSuffix(l, "\r")
@@ -99,21 +99,21 @@ func linesOf(text []byte) []string {
 	return lines
 }
 
-// cut shortens a long line, and makes it valid text.
-func cut(line string) string {
+// truncateLine shortens a long line, and makes it valid text.
+func truncateLine(line string) string {
 	line = strings.ToValidUTF8(line, "\ufffd")
-	if utf8.RuneCountInString(line) <= maxShown {
+	if utf8.RuneCountInString(line) <= maxLineChars {
 		return line
 	}
-	return string([]rune(line)[:maxShown]) + "…"
+	return string([]rune(line)[:maxLineChars]) + "…"
 }
 
-// bounded returns as many lines as fit in a result, and whether some are missing.
-func bounded(lines []string) (kept []string, truncated bool) {
+// limitLines returns as many lines as fit in a result, and whether some are missing.
+func limitLines(lines []string) (kept []string, truncated bool) {
 	kept = []string{}
 	size := 0
 	for _, l := range lines {
-		if size += len(l); len(kept) == maxList || size > maxText {
+		if size += len(l); len(kept) == maxLocations || size > maxText {
 			return kept, true
 		}
 		kept = append(kept, l)

@@ -73,7 +73,7 @@ func openWith(t testing.TB, patience time.Duration, o lsp.Options) house {
 	})
 	d := &codenav.Diagnoser{Workspace: h.ws, Pool: h.pool, Limit: patience}
 	list := []tool.Tool{codenav.All(h.ws, h.pool)}
-	for _, w := range files.With(h.ws, files.Options{}) {
+	for _, w := range files.All(h.ws, files.Options{}) {
 		list = append(list, codenav.WithDiagnostics(w, d))
 	}
 	if h.tools, err = tool.NewSet(list...); err != nil {
@@ -192,10 +192,10 @@ func TestNothingIsCalledFineThatIsNotKnownToBe(t *testing.T) {
 func TestServersWaitForTrust(t *testing.T) {
 	started := false
 	h := openWith(t, time.Minute, lsp.Options{
-		Env:     []string{"PATH=" + os.Getenv("PATH")},
-		May:     func() error { return errors.New("trust this folder first") },
-		Confine: func(*exec.Cmd) error { started = true; return errors.New("started") },
-		Servers: []lsp.Kind{{Name: "fakels", Language: "Fake", Command: []string{os.Args[0]}, Files: map[string]string{".fake": "fake"}}},
+		Env:          []string{"PATH=" + os.Getenv("PATH")},
+		CheckAllowed: func() error { return errors.New("trust this folder first") },
+		Confine:      func(*exec.Cmd) error { started = true; return errors.New("started") },
+		Servers:      []lsp.Kind{{Name: "fakels", Language: "Fake", Command: []string{os.Args[0]}, Files: map[string]string{".fake": "fake"}}},
 	})
 	h.put(t, "a.fake", "def one\n")
 	for name, args := range map[string]string{

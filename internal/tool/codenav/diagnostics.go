@@ -39,7 +39,7 @@ func Diagnostics(ws *workspace.Workspace, pool *lsp.Pool) tool.Tool {
 		Name: "lsp_diagnostics", Doc: diagnosticsDoc,
 		Aliases: []tool.Alias{{Name: "diagnostics"}, {Name: "get_diagnostics"}},
 		Plan: func(_ context.Context, a diagnosticsArgs) (tool.Plan, error) {
-			return reading(ws, cmp.Or(a.Path, "."), cmp.Or(a.Path, "."))
+			return readPlan(ws, cmp.Or(a.Path, "."), cmp.Or(a.Path, "."))
 		},
 		Do: func(ctx context.Context, a diagnosticsArgs, _ io.Writer) (tool.Result, error) {
 			name, err := ws.Locate(cmp.Or(a.Path, "."))
@@ -65,52 +65,52 @@ func Diagnostics(ws *workspace.Workspace, pool *lsp.Pool) tool.Tool {
 			if err != nil {
 				return tool.Result{}, err
 			}
-			return diagnosed(ws, r), nil
+			return diagnosticsReport(ws, r), nil
 		},
 	}
 }
 
-// diagnosed returns a report for the model: the worst first, without hints.
-func diagnosed(ws *workspace.Workspace, r lsp.Report) tool.Result {
+// diagnosticsReport returns a report for the model: the worst first, without hints.
+func diagnosticsReport(ws *workspace.Workspace, r lsp.Report) tool.Result {
 	list := slices.DeleteFunc(slices.Clone(r.Diagnostics), func(d lsp.Diagnostic) bool { return d.Severity == lsp.Hint })
 	slices.SortStableFunc(list, func(a, b lsp.Diagnostic) int { return cmp.Compare(a.Severity, b.Severity) })
-	src := &sources{ws: ws}
+	src := &sourceReader{ws: ws}
 	var lines []string
-	for _, d := range list[:min(len(list), maxList+1)] {
-		lines = append(lines, src.diagnostic(d))
+	for _, d := range list[:min(len(list), maxLocations+1)] {
+		lines = append(lines, src.formatDiagnostic(d))
 	}
 	v := diagnosticsResult{OK: true, Server: r.Server, Count: len(list), Pending: r.Pending, Note: r.Note}
-	v.Diagnostics, v.Truncated = bounded(lines)
+	v.Diagnostics, v.Truncated = limitLines(lines)
 	if r.Pending && len(list) == 0 {
-		v.Note = strings.TrimSuffix(notKnown+": "+r.Note, ": ")
+		v.Note = strings.TrimSuffix(unknownCount+": "+r.Note, ": ")
 	}
-	return tool.Result{Value: v, Summary: tally(list, r)}
+	return tool.Result{Value: v, Summary: countProblems(list, r)}
 }
 
-// notKnown replaces the number of problems when it is unknown.
-const notKnown = "not known yet: that nothing is listed does not mean that nothing is wrong"
+// unknownCount replaces the number of problems when it is unknown.
+const unknownCount = "not known yet: that nothing is listed does not mean that nothing is wrong"
 
 // maxMessage is how many characters of a message are shown.
 const maxMessage = 1000
 
-// diagnostic formats a diagnostic with its source line.
-func (s *sources) diagnostic(d lsp.Diagnostic) string {
+// formatDiagnostic formats a diagnostic with its source line.
+func (s *sourceReader) formatDiagnostic(d lsp.Diagnostic) string {
 	message := strings.TrimSpace(d.Message)
 	if r := []rune(message); len(r) > maxMessage {
 		message = string(r[:maxMessage]) + "…"
 	}
-	words := fmt.Sprintf("%s: %s: %s", s.place(d.Location), d.Severity, strings.ReplaceAll(message, "\n", "\n  "))
+	words := fmt.Sprintf("%s: %s: %s", s.formatLocation(d.Location), d.Severity, strings.ReplaceAll(message, "\n", "\n  "))
 	if from := strings.TrimSpace(d.Source + " " + d.Code); from != "" {
-		words += " (" + cut(from) + ")"
+		words += " (" + truncateLine(from) + ")"
 	}
 	if line := strings.TrimSpace(s.line(d.Path, d.Range.Start.Line)); line != "" {
-		words += "\n    " + cut(line)
+		words += "\n    " + truncateLine(line)
 	}
 	return words
 }
 
-// tally returns the number of problems by severity, and says that there are none only if that is certain.
-func tally(list []lsp.Diagnostic, r lsp.Report) string {
+// countProblems returns the number of problems by severity, and says that there are none only if that is certain.
+func countProblems(list []lsp.Diagnostic, r lsp.Report) string {
 	n := make(map[lsp.Severity]int)
 	for _, d := range list {
 		n[d.Severity]++
@@ -122,7 +122,7 @@ func tally(list []lsp.Diagnostic, r lsp.Report) string {
 		thing string
 	}{{errors, "error"}, {warnings, "warning"}, {len(list) - errors - warnings, "remark"}} {
 		if w.n > 0 {
-			words = append(words, tool.Count(w.n, w.thing, w.thing+"s"))
+			words = append(words, tool.FormatCount(w.n, w.thing, w.thing+"s"))
 		}
 	}
 	switch {

@@ -20,13 +20,13 @@ import (
 	"coder/internal/tool"
 )
 
-// defaultLimit is how long an edit waits to find out what it broke.
-const defaultLimit = 2 * time.Second
+// defaultWait is how long an edit waits to find out what it broke.
+const defaultWait = 2 * time.Second
 
 // These limits apply to the report about an edit.
 const (
-	maxWritten = 8  // checked files
-	maxNew     = 20 // reported problems
+	maxChecked  = 8  // checked files
+	maxProblems = 20 // reported problems
 )
 
 // Diagnoser reports what an edit broke. It reports nothing if a server is slow, starting, broken or missing.
@@ -38,55 +38,55 @@ type Diagnoser struct {
 
 // Edit is the state of files before they are written.
 type Edit struct {
-	by    *Diagnoser
-	files []*before
+	diagnoser *Diagnoser
+	files     []*fileState
 }
 
-// before is the earlier state of a file.
-type before struct {
-	path  string
-	text  []byte
-	known bool
-	wrong map[string]int // count of each problem, by message
+// fileState is the earlier state of a file.
+type fileState struct {
+	path          string
+	text          []byte
+	known         bool
+	problemCounts map[string]int // count of each problem, by message
 }
 
-func (d *Diagnoser) limit() time.Duration { return cmp.Or(d.Limit, defaultLimit) }
+func (d *Diagnoser) limit() time.Duration { return cmp.Or(d.Limit, defaultWait) }
 
-// Before records the state of files that are about to be written.
-func (d *Diagnoser) Before(ctx context.Context, paths ...string) *Edit {
+// Snapshot records the state of files that are about to be written.
+func (d *Diagnoser) Snapshot(ctx context.Context, paths ...string) *Edit {
 	ctx, cancel := context.WithTimeout(ctx, d.limit()/4)
 	defer cancel()
-	e := &Edit{by: d}
-	for _, path := range paths[:min(len(paths), maxWritten)] {
+	e := &Edit{diagnoser: d}
+	for _, path := range paths[:min(len(paths), maxChecked)] {
 		text, _, err := d.Workspace.ReadFile(path, maxFile)
-		b := &before{path: path, text: text}
+		b := &fileState{path: path, text: text}
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			b.known = true // a new file has no old problems
 		case err != nil:
 			continue
-		case d.Pool.Running(path):
-			d.learn(ctx, b)
+		case d.Pool.IsRunning(path):
+			d.loadProblems(ctx, b)
 		}
 		e.files = append(e.files, b)
 	}
 	return e
 }
 
-// learn asks for the problems of a file.
-func (d *Diagnoser) learn(ctx context.Context, b *before) {
+// loadProblems asks for the problems of a file.
+func (d *Diagnoser) loadProblems(ctx context.Context, b *fileState) {
 	r, err := d.Pool.Diagnose(ctx, b.path, b.text)
 	if err != nil || r.Pending {
 		return
 	}
-	b.known, b.wrong = true, make(map[string]int)
+	b.known, b.problemCounts = true, make(map[string]int)
 	for _, p := range r.Diagnostics {
-		b.wrong[saying(p)]++
+		b.problemCounts[messageKey(p)]++
 	}
 }
 
-// saying returns a diagnostic's message without positions: an edit moves lines, and messages mention them.
-func saying(d lsp.Diagnostic) string {
+// messageKey returns a diagnostic's message without positions: an edit moves lines, and messages mention them.
+func messageKey(d lsp.Diagnostic) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %s %s ", d.Severity, d.Source, d.Code)
 	for _, r := range d.Message {
@@ -97,33 +97,33 @@ func saying(d lsp.Diagnostic) string {
 	return b.String()
 }
 
-// New describes the problems that did not exist before the files were written, and returns their
+// NewProblems describes the problems that did not exist before the files were written, and returns their
 // number. It returns nothing if the answer does not come in time.
-func (e *Edit) New(ctx context.Context) (problems []string, n int) {
-	ctx, cancel := context.WithTimeout(ctx, e.by.limit()/4*3)
+func (e *Edit) NewProblems(ctx context.Context) (problems []string, n int) {
+	ctx, cancel := context.WithTimeout(ctx, e.diagnoser.limit()/4*3)
 	defer cancel()
-	src := &sources{ws: e.by.Workspace}
+	src := &sourceReader{ws: e.diagnoser.Workspace}
 	for _, b := range e.files {
-		for _, d := range e.by.after(ctx, b, src) {
-			if n++; n <= maxNew {
-				problems = append(problems, src.diagnostic(d))
+		for _, d := range e.diagnoser.findNew(ctx, b, src) {
+			if n++; n <= maxProblems {
+				problems = append(problems, src.formatDiagnostic(d))
 			}
 		}
 	}
-	if n > maxNew {
-		problems = append(problems, fmt.Sprintf("… and %d more", n-maxNew))
+	if n > maxProblems {
+		problems = append(problems, fmt.Sprintf("… and %d more", n-maxProblems))
 	}
 	return problems, n
 }
 
-// after returns the problems of a file that are new.
-func (d *Diagnoser) after(ctx context.Context, b *before, src *sources) (list []lsp.Diagnostic) {
+// findNew returns the problems of a file that are new.
+func (d *Diagnoser) findNew(ctx context.Context, b *fileState, src *sourceReader) (list []lsp.Diagnostic) {
 	text, _, err := d.Workspace.ReadFile(b.path, maxFile)
 	if err != nil || bytes.Equal(text, b.text) {
 		return nil
 	}
 	if !b.known {
-		if d.learn(ctx, b); !b.known {
+		if d.loadProblems(ctx, b); !b.known {
 			return nil
 		}
 	}
@@ -134,8 +134,8 @@ func (d *Diagnoser) after(ctx context.Context, b *before, src *sources) (list []
 	src.add(b.path, text)
 	seen := make(map[string]int)
 	for _, p := range r.Diagnostics {
-		said := saying(p)
-		if seen[said]++; seen[said] > b.wrong[said] && p.Severity <= lsp.Warning {
+		said := messageKey(p)
+		if seen[said]++; seen[said] > b.problemCounts[said] && p.Severity <= lsp.Warning {
 			list = append(list, p)
 		}
 	}
@@ -148,26 +148,26 @@ func WithDiagnostics(t tool.Tool, d *Diagnoser) tool.Tool {
 	if d == nil || d.Pool == nil {
 		return t
 	}
-	return diagnosing{t, d}
+	return diagnosingTool{t, d}
 }
 
-type diagnosing struct {
+type diagnosingTool struct {
 	tool.Tool
-	d *Diagnoser
+	diagnoser *Diagnoser
 }
 
 // Prepare prepares the tool's call.
-func (t diagnosing) Prepare(ctx context.Context, args json.RawMessage) (tool.Call, error) {
+func (t diagnosingTool) Prepare(ctx context.Context, args json.RawMessage) (tool.Call, error) {
 	c, err := t.Tool.Prepare(ctx, args)
 	if err != nil {
 		return nil, err
 	}
-	return diagnosingCall{c, t.d}, nil
+	return diagnosingCall{c, t.diagnoser}, nil
 }
 
 type diagnosingCall struct {
 	tool.Call
-	d *Diagnoser
+	diagnoser *Diagnoser
 }
 
 // Run runs the call and checks what it wrote.
@@ -178,30 +178,30 @@ func (c diagnosingCall) Run(ctx context.Context, out io.Writer) (tool.Result, er
 			paths = append(paths, e.Target)
 		}
 	}
-	edit := c.d.Before(ctx, paths...)
+	edit := c.diagnoser.Snapshot(ctx, paths...)
 	r, err := c.Call.Run(ctx, out)
 	if err != nil || r.Failed {
 		return r, err
 	}
-	if problems, n := edit.New(ctx); n > 0 {
-		r.Value = withProblems{r.Value, problems}
-		r.Summary += ", " + tool.Count(n, "new problem", "new problems")
+	if problems, n := edit.NewProblems(ctx); n > 0 {
+		r.Value = diagnosedResult{r.Value, problems}
+		r.Summary += ", " + tool.FormatCount(n, "new problem", "new problems")
 	}
 	return r, nil
 }
 
-// withProblems marshals like its value, with diagnostics added.
-type withProblems struct {
+// diagnosedResult marshals like its value, with diagnostics added.
+type diagnosedResult struct {
 	value    any
 	problems []string
 }
 
-func (v withProblems) MarshalJSON() ([]byte, error) {
-	b, err := jsonx.JSON(v.value)
+func (v diagnosedResult) MarshalJSON() ([]byte, error) {
+	b, err := jsonx.Marshal(v.value)
 	if err != nil || len(b) < 2 || b[0] != '{' {
 		return b, err
 	}
-	more, err := jsonx.JSON(struct {
+	more, err := jsonx.Marshal(struct {
 		Diagnostics []string `json:"diagnostics"`
 	}{v.problems})
 	if err != nil || len(b) == 2 {

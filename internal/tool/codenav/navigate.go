@@ -40,15 +40,15 @@ type definitionResult struct {
 
 // Definition returns the tool that finds where a symbol is defined.
 func Definition(ws *workspace.Workspace, pool *lsp.Pool) tool.Tool {
-	return aboutPlace(ws, "lsp_definition", definitionDoc, []string{"goto_definition", "go_to_definition"},
+	return placeTool(ws, "lsp_definition", definitionDoc, []string{"goto_definition", "go_to_definition"},
 		func(ctx context.Context, a placeArgs) (tool.Result, error) {
-			f, err := find(ctx, ws, a, pool.Definition)
+			f, err := findLocations(ctx, ws, a, pool.Definition)
 			if err != nil {
 				return tool.Result{}, err
 			}
 			return tool.Result{
 				Value:   definitionResult{OK: true, At: f.at, Definitions: f.lines, Truncated: f.truncated},
-				Summary: tool.Count(f.count, "definition", "definitions"),
+				Summary: tool.FormatCount(f.count, "definition", "definitions"),
 			}, nil
 		})
 }
@@ -63,15 +63,15 @@ type referencesResult struct {
 
 // References returns the tool that finds the uses of a symbol.
 func References(ws *workspace.Workspace, pool *lsp.Pool) tool.Tool {
-	return aboutPlace(ws, "lsp_references", referencesDoc, []string{"find_references"},
+	return placeTool(ws, "lsp_references", referencesDoc, []string{"find_references"},
 		func(ctx context.Context, a placeArgs) (tool.Result, error) {
-			f, err := find(ctx, ws, a, pool.References)
+			f, err := findLocations(ctx, ws, a, pool.References)
 			if err != nil {
 				return tool.Result{}, err
 			}
 			return tool.Result{
 				Value:   referencesResult{OK: true, At: f.at, References: f.lines, Count: f.count, Truncated: f.truncated},
-				Summary: tool.Count(f.count, "reference", "references"),
+				Summary: tool.FormatCount(f.count, "reference", "references"),
 			}, nil
 		})
 }
@@ -84,15 +84,15 @@ type hoverResult struct {
 	Note      string `json:"note,omitzero"`
 }
 
-// nothingThere is the answer if a server has none.
-const nothingThere = "no symbol at this place, or none the language server knows"
+// noResult is the answer if a server has none.
+const noResult = "no symbol at this place, or none the language server knows"
 
 // Hover returns the tool that describes a symbol.
 func Hover(ws *workspace.Workspace, pool *lsp.Pool) tool.Tool {
-	return aboutPlace(ws, "lsp_hover", hoverDoc, nil,
+	return placeTool(ws, "lsp_hover", hoverDoc, nil,
 		func(ctx context.Context, a placeArgs) (tool.Result, error) {
 			var text string
-			at, err := try(ctx, ws, a, func(ctx context.Context, name string, content []byte, at lsp.Position) (bool, error) {
+			at, err := tryCandidates(ctx, ws, a, func(ctx context.Context, name string, content []byte, at lsp.Position) (bool, error) {
 				var err error
 				text, err = pool.Hover(ctx, name, content, at)
 				return text != "", err
@@ -103,11 +103,11 @@ func Hover(ws *workspace.Workspace, pool *lsp.Pool) tool.Tool {
 			short := strings.ToValidUTF8(text[:min(len(text), maxHover)], "")
 			note, summary := "", "nothing"
 			if strings.TrimSpace(short) == "" {
-				note = nothingThere
+				note = noResult
 			}
 			for line := range strings.Lines(short) { // the first meaningful line of the Markdown
 				if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "```") {
-					summary = cut(line)
+					summary = truncateLine(line)
 					break
 				}
 			}
@@ -118,8 +118,8 @@ func Hover(ws *workspace.Workspace, pool *lsp.Pool) tool.Tool {
 		})
 }
 
-// aboutPlace returns a tool that describes a place in a file.
-func aboutPlace(ws *workspace.Workspace, name, doc string, others []string, do func(context.Context, placeArgs) (tool.Result, error)) tool.Tool {
+// placeTool returns a tool that describes a place in a file.
+func placeTool(ws *workspace.Workspace, name, doc string, others []string, do func(context.Context, placeArgs) (tool.Result, error)) tool.Tool {
 	var aliases []tool.Alias
 	for _, other := range others {
 		aliases = append(aliases, tool.Alias{Name: other})
@@ -130,54 +130,54 @@ func aboutPlace(ws *workspace.Workspace, name, doc string, others []string, do f
 			if err := a.check(); err != nil {
 				return tool.Plan{}, err
 			}
-			return reading(ws, a.Path, a.title())
+			return readPlan(ws, a.Path, a.title())
 		},
 		Do: func(ctx context.Context, a placeArgs, _ io.Writer) (tool.Result, error) { return do(ctx, a) },
 	}
 }
 
-// found has the places from a server, as lines of a result.
-type found struct {
+// findResult has the places from a server, as lines of a result.
+type findResult struct {
 	at        string
 	lines     []string
 	count     int
 	truncated bool
 }
 
-// find asks about the place that the arguments mean, and sorts the answer.
-func find(ctx context.Context, ws *workspace.Workspace, a placeArgs, ask finder) (found, error) {
+// findLocations asks about the place that the arguments mean, and sorts the answer.
+func findLocations(ctx context.Context, ws *workspace.Workspace, a placeArgs, ask finder) (findResult, error) {
 	var list []lsp.Location
-	at, err := try(ctx, ws, a, func(ctx context.Context, name string, text []byte, at lsp.Position) (bool, error) {
+	at, err := tryCandidates(ctx, ws, a, func(ctx context.Context, name string, text []byte, at lsp.Position) (bool, error) {
 		var err error
 		list, err = ask(ctx, name, text, at)
 		return len(list) > 0, err
 	})
 	if err != nil {
-		return found{}, err
+		return findResult{}, err
 	}
-	slices.SortFunc(list, byPlace)
-	list = slices.CompactFunc(list, func(a, b lsp.Location) bool { return byPlace(a, b) == 0 })
-	src := &sources{ws: ws}
+	slices.SortFunc(list, compareLocations)
+	list = slices.CompactFunc(list, func(a, b lsp.Location) bool { return compareLocations(a, b) == 0 })
+	src := &sourceReader{ws: ws}
 	var lines []string
-	for _, l := range list[:min(len(list), maxList+1)] {
-		lines = append(lines, src.placeAndLine(l))
+	for _, l := range list[:min(len(list), maxLocations+1)] {
+		lines = append(lines, src.formatWithLine(l))
 	}
-	f := found{at: at, count: len(list)}
-	f.lines, f.truncated = bounded(lines)
+	f := findResult{at: at, count: len(list)}
+	f.lines, f.truncated = limitLines(lines)
 	return f, nil
 }
 
-func byPlace(a, b lsp.Location) int {
+func compareLocations(a, b lsp.Location) int {
 	return cmp.Or(
 		cmp.Compare(a.Path, b.Path), cmp.Compare(a.Range.Start.Line, b.Range.Start.Line),
 		cmp.Compare(a.Range.Start.Character, b.Range.Start.Character),
 	)
 }
 
-// try asks about the places that the arguments may mean until there is an answer. It returns the
+// tryCandidates asks about the places that the arguments may mean until there is an answer. It returns the
 // answered place, or the likeliest one. If a server refuses one place, try asks about the next: some
 // servers refuse if a place has no symbol.
-func try(ctx context.Context, ws *workspace.Workspace, a placeArgs, ask func(context.Context, string, []byte, lsp.Position) (bool, error)) (string, error) {
+func tryCandidates(ctx context.Context, ws *workspace.Workspace, a placeArgs, ask func(context.Context, string, []byte, lsp.Position) (bool, error)) (string, error) {
 	name, err := ws.Locate(a.Path)
 	if err != nil {
 		return "", err
@@ -186,13 +186,13 @@ func try(ctx context.Context, ws *workspace.Workspace, a placeArgs, ask func(con
 	if err != nil {
 		return "", err
 	}
-	src := &sources{ws: ws}
+	src := &sourceReader{ws: ws}
 	places, err := a.candidates(src.add(name, text))
 	if err != nil {
 		return "", err
 	}
 	shown := func(at lsp.Position) string {
-		return src.placeAndLine(lsp.Location{Path: name, Range: lsp.Range{Start: at}})
+		return src.formatWithLine(lsp.Location{Path: name, Range: lsp.Range{Start: at}})
 	}
 	for _, at := range places {
 		var ok bool

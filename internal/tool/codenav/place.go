@@ -24,9 +24,9 @@ type placeArgs struct {
 }
 
 const (
-	maxSymbol = 200 // bytes
-	nearby    = 5   // lines that a model may be off
-	maxTries  = 8   // places tried for one symbol
+	maxSymbol     = 200 // bytes
+	lineTolerance = 5   // lines that a model may be off
+	maxTries      = 8   // places tried for one symbol
 )
 
 // check returns an error for arguments that name no place.
@@ -60,18 +60,18 @@ func (a placeArgs) title() string {
 func (a placeArgs) candidates(lines []string) ([]lsp.Position, error) {
 	if a.Symbol == "" {
 		if a.Line > len(lines) {
-			return nil, fmt.Errorf("%s has only %s", a.Path, tool.Count(len(lines), "line", "lines"))
+			return nil, fmt.Errorf("%s has only %s", a.Path, tool.FormatCount(len(lines), "line", "lines"))
 		}
 		line := lines[a.Line-1]
 		if n := utf8.RuneCountInString(line); a.Column > n+1 {
-			return nil, fmt.Errorf("line %d of %s has only %s", a.Line, a.Path, tool.Count(n, "character", "characters"))
+			return nil, fmt.Errorf("line %d of %s has only %s", a.Line, a.Path, tool.FormatCount(n, "character", "characters"))
 		}
-		return []lsp.Position{{Line: a.Line - 1, Character: lsp.UnitsAt(line, a.Column-1)}}, nil
+		return []lsp.Position{{Line: a.Line - 1, Character: lsp.UTF16Offset(line, a.Column-1)}}, nil
 	}
 	symbol := strings.TrimSpace(a.Symbol)
-	found := a.nearest(occurrences(lines, symbol))
-	if last := lastPart(symbol); len(found) == 0 && last != symbol {
-		found = a.nearest(occurrences(lines, last))
+	found := a.sortByDistance(findSymbol(lines, symbol))
+	if last := baseSymbol(symbol); len(found) == 0 && last != symbol {
+		found = a.sortByDistance(findSymbol(lines, last))
 	}
 	if len(found) == 0 {
 		if a.Line > 0 {
@@ -81,28 +81,28 @@ func (a placeArgs) candidates(lines []string) ([]lsp.Position, error) {
 	}
 	list := make([]lsp.Position, 0, maxTries)
 	for _, f := range found[:min(len(found), maxTries)] {
-		list = append(list, lsp.Position{Line: f.line, Character: lsp.UnitsAt(lines[f.line], f.column)})
+		list = append(list, lsp.Position{Line: f.line, Character: lsp.UTF16Offset(lines[f.line], f.column)})
 	}
 	return list, nil
 }
 
-// spot is a place counted from 0 and in characters.
-type spot struct{ line, column int }
+// position is a place counted from 0 and in characters.
+type position struct{ line, column int }
 
-// nearest keeps the places near the given line, if there is one, and sorts them by distance.
-func (a placeArgs) nearest(found []spot) []spot {
+// sortByDistance keeps the places near the given line, if there is one, and sorts them by distance.
+func (a placeArgs) sortByDistance(found []position) []position {
 	if a.Line == 0 {
 		return found
 	}
-	far := func(s spot) int { return abs(s.line - (a.Line - 1)) }
-	off := func(s spot) int { // from the column, if there is one
+	far := func(s position) int { return abs(s.line - (a.Line - 1)) }
+	off := func(s position) int { // from the column, if there is one
 		if a.Column == 0 {
 			return 0
 		}
 		return abs(s.column - (a.Column - 1))
 	}
-	found = slices.DeleteFunc(found, func(s spot) bool { return far(s) > nearby })
-	slices.SortStableFunc(found, func(x, y spot) int {
+	found = slices.DeleteFunc(found, func(s position) bool { return far(s) > lineTolerance })
+	slices.SortStableFunc(found, func(x, y position) int {
 		return cmp.Or(cmp.Compare(far(x), far(y)), cmp.Compare(off(x), off(y)))
 	})
 	return found
@@ -110,9 +110,9 @@ func (a placeArgs) nearest(found []spot) []spot {
 
 func abs(n int) int { return max(n, -n) }
 
-// occurrences finds a symbol as a whole word. A place is the start of its last part, where servers expect it.
-func occurrences(lines []string, symbol string) (list []spot) {
-	offset := len(symbol) - len(lastPart(symbol))
+// findSymbol finds a symbol as a whole word. A place is the start of its last part, where servers expect it.
+func findSymbol(lines []string, symbol string) (list []position) {
+	offset := len(symbol) - len(baseSymbol(symbol))
 	for n, line := range lines {
 		for from := 0; ; {
 			i := strings.Index(line[from:], symbol)
@@ -120,8 +120,8 @@ func occurrences(lines []string, symbol string) (list []spot) {
 				break
 			}
 			at := from + i
-			if wholeWord(line, at, at+len(symbol)) {
-				list = append(list, spot{n, utf8.RuneCountInString(line[:at+offset])})
+			if isWholeWord(line, at, at+len(symbol)) {
+				list = append(list, position{n, utf8.RuneCountInString(line[:at+offset])})
 			}
 			from = at + len(symbol)
 		}
@@ -129,8 +129,8 @@ func occurrences(lines []string, symbol string) (list []spot) {
 	return list
 }
 
-// lastPart returns the part of a qualified name after the last separator.
-func lastPart(symbol string) string {
+// baseSymbol returns the part of a qualified name after the last separator.
+func baseSymbol(symbol string) string {
 	for _, sep := range []string{"::", "->", ".", "#"} {
 		if i := strings.LastIndex(symbol, sep); i >= 0 && i+len(sep) < len(symbol) {
 			symbol = symbol[i+len(sep):]
@@ -139,15 +139,15 @@ func lastPart(symbol string) string {
 	return symbol
 }
 
-// wholeWord reports whether line[from:to] is not part of a longer name.
-func wholeWord(line string, from, to int) bool {
+// isWholeWord reports whether line[from:to] is not part of a longer name.
+func isWholeWord(line string, from, to int) bool {
 	first, _ := utf8.DecodeRuneInString(line[from:])
 	before, _ := utf8.DecodeLastRuneInString(line[:from])
 	last, _ := utf8.DecodeLastRuneInString(line[:to])
 	behind, _ := utf8.DecodeRuneInString(line[to:])
-	return !(inName(before) && inName(first)) && !(inName(last) && inName(behind))
+	return !(isNameRune(before) && isNameRune(first)) && !(isNameRune(last) && isNameRune(behind))
 }
 
-func inName(r rune) bool {
+func isNameRune(r rune) bool {
 	return r == '_' || r == '$' || unicode.IsLetter(r) || unicode.IsDigit(r)
 }

@@ -24,7 +24,7 @@ func FuzzCandidates(f *testing.F) {
 		if a.check() != nil {
 			return
 		}
-		lines := linesOf([]byte(text))
+		lines := splitLines([]byte(text))
 		places, err := a.candidates(lines)
 		if err != nil {
 			return
@@ -33,16 +33,16 @@ func FuzzCandidates(f *testing.F) {
 			t.Fatalf("%d places", len(places))
 		}
 		for _, p := range places {
-			if p.Line < 0 || p.Line >= len(lines) || symbol != "" && line > 0 && abs(p.Line-(line-1)) > nearby {
+			if p.Line < 0 || p.Line >= len(lines) || symbol != "" && line > 0 && abs(p.Line-(line-1)) > lineTolerance {
 				t.Fatalf("place %+v of %q", p, lines)
 			}
-			n := lsp.RunesAt(lines[p.Line], p.Character)
+			n := lsp.RuneOffset(lines[p.Line], p.Character)
 			at := 0
 			for range n {
 				_, size := utf8.DecodeRuneInString(lines[p.Line][at:])
 				at += size
 			}
-			if symbol != "" && !strings.HasPrefix(lines[p.Line][at:], lastPart(strings.TrimSpace(symbol))) && utf8.ValidString(symbol) {
+			if symbol != "" && !strings.HasPrefix(lines[p.Line][at:], baseSymbol(strings.TrimSpace(symbol))) && utf8.ValidString(symbol) {
 				t.Fatalf("%q is not at %+v of %q", symbol, p, lines)
 			}
 			if symbol == "" && (p.Line != line-1 || n != column-1) {
@@ -56,7 +56,7 @@ func TestLastPart(t *testing.T) {
 	for symbol, want := range map[string]string{
 		"a": "a", "a.b": "b", "a.b.c": "c", "A::b": "b", "x->y": "y", "a#b": "b", ".": ".", "a.": "a.", "a::b.c": "c", "ns::T->f": "f",
 	} {
-		if got := lastPart(symbol); got != want {
+		if got := baseSymbol(symbol); got != want {
 			t.Errorf("lastPart(%q) = %q, want %q", symbol, got, want)
 		}
 	}

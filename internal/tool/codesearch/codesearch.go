@@ -38,15 +38,15 @@ type searchArgs struct {
 }
 
 type searchResult struct {
-	OK      bool    `json:"ok"`
-	Results []place `json:"results"`
-	Count   int     `json:"count"`
-	Files   int     `json:"indexed_files"`
-	Partial bool    `json:"partial_index,omitzero"`
-	Hint    string  `json:"hint,omitzero"`
+	OK      bool        `json:"ok"`
+	Results []codeMatch `json:"results"`
+	Count   int         `json:"count"`
+	Files   int         `json:"indexed_files"`
+	Partial bool        `json:"partial_index,omitzero"`
+	Hint    string      `json:"hint,omitzero"`
 }
 
-type place struct {
+type codeMatch struct {
 	Path    string         `json:"path"`
 	Line    int            `json:"line"`
 	EndLine int            `json:"end_line"`
@@ -88,31 +88,31 @@ func SearchCode(ws *workspace.Workspace, index *codeindex.Index, hide func(path 
 			if _, err := ws.Stat(at); err != nil {
 				return tool.Result{}, err
 			}
-			answer, err := index.Search(ctx, codeindex.Query{Text: a.Query, Under: at, Limit: min(cmp.Or(a.Limit, defaultResults), maxResults)})
+			answer, err := index.Search(ctx, codeindex.Query{Text: a.Query, PathPrefix: at, Limit: min(cmp.Or(a.Limit, defaultResults), maxResults)})
 			if err != nil {
 				return tool.Result{}, err
 			}
 			if hide != nil {
 				answer.Hits = slices.DeleteFunc(answer.Hits, func(h codeindex.Hit) bool { return hide(h.Path) })
 			}
-			r := searchResult{OK: true, Results: []place{}, Count: len(answer.Hits), Files: answer.Files, Partial: answer.Cut}
-			t := display.Table{Head: display.Words("place", "symbol")}
+			r := searchResult{OK: true, Results: []codeMatch{}, Count: len(answer.Hits), Files: answer.Files, Partial: answer.Truncated}
+			t := display.Table{Header: display.TextCells("place", "symbol")}
 			room, in := maxText, make(map[string]bool)
 			for _, h := range answer.Hits {
 				in[h.Path] = true
-				p := place{Path: h.Path, Line: h.Line, EndLine: h.EndLine, Symbol: h.Symbol, Kind: h.Kind}
+				p := codeMatch{Path: h.Path, Line: h.Line, EndLine: h.EndLine, Symbol: h.Symbol, Kind: h.Kind}
 				if room -= len(h.Snippet); room >= 0 {
 					p.Snippet = h.Snippet
 				}
 				r.Results = append(r.Results, p)
-				t.Rows = append(t.Rows, display.Data(fmt.Sprintf("%s:%d", p.Path, p.Line), p.Symbol))
+				t.Rows = append(t.Rows, display.DataCells(fmt.Sprintf("%s:%d", p.Path, p.Line), p.Symbol))
 			}
 			var show display.Block = t
 			if r.Count == 0 {
 				show = nil
 				r.Hint = "nothing is about these words; try others, or grep for an exact text"
 			}
-			return tool.Result{Value: r, Summary: tool.Count(r.Count, "result", "results") + " in " + tool.Count(len(in), "file", "files"), Show: show}, nil
+			return tool.Result{Value: r, Summary: tool.FormatCount(r.Count, "result", "results") + " in " + tool.FormatCount(len(in), "file", "files"), Show: show}, nil
 		},
 	}
 }

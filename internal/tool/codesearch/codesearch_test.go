@@ -164,7 +164,7 @@ func TestSearchCodeHasItsNames(t *testing.T) {
 			t.Errorf("not known as %s", name)
 		}
 	}
-	for spec := range set.In(tool.CoAuthor).Specs() {
+	for spec := range set.InDialect(tool.CoAuthor).Specs() {
 		if spec.Name != "searchCode" {
 			t.Errorf("advertised as %s", spec.Name)
 		}

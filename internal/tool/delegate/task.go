@@ -28,12 +28,12 @@ const (
 	maxTitle     = 200
 )
 
-// Choice is an agent that can get a task.
-type Choice struct {
-	Name, About string
-	Short       string // the name without its plugin; empty if it has none
-	ReadOnly    bool   // it only reads
-	Own         bool   // a user wrote it
+// Agent is an agent that can get a task.
+type Agent struct {
+	Name, Description string
+	ShortName         string // the name without its plugin; empty if it has none
+	ReadOnly          bool   // it only reads
+	UserDefined       bool   // a user wrote it
 }
 
 // Job is a task for an agent.
@@ -41,17 +41,17 @@ type Job struct{ Agent, Title, Objective string }
 
 // Report is the result of a job.
 type Report struct {
-	Task    string // its id in the record
-	Summary string // its answer, or what it had when it failed
-	In, Out int    // tokens
-	Wrote   []string
-	Err     error // why it failed, or nil
+	TaskID                    string // its id in the record
+	Summary                   string // its answer, or what it had when it failed
+	InputTokens, OutputTokens int    // tokens
+	WrittenFiles              []string
+	Err                       error // why it failed, or nil
 }
 
 // Options configures the tool.
 type Options struct {
-	// Choices are the available agents. The one named Default gets tasks without an agent.
-	Choices []Choice
+	// Agents are the available agents. The one named Default gets tasks without an agent.
+	Agents  []Agent
 	Default string
 	// Spawn runs a job. An agent's failure is part of the report. An error, with a partial report, is for
 	// what affects the caller too: an interruption, or a pending question.
@@ -68,10 +68,10 @@ type taskArgs struct {
 func Task(o Options) tool.Tool {
 	var b strings.Builder
 	b.WriteString(strings.TrimSpace(taskDoc) + "\n\nThe agents:\n")
-	for _, c := range o.Choices {
+	for _, c := range o.Agents {
 		b.WriteString("- " + c.Name)
-		if c.About != "" {
-			b.WriteString(": " + c.About)
+		if c.Description != "" {
+			b.WriteString(": " + c.Description)
 		}
 		b.WriteString("\n")
 	}
@@ -89,7 +89,7 @@ func Task(o Options) tool.Tool {
 			if strings.TrimSpace(a.Agent) == "" {
 				return p, nil
 			}
-			c, err := o.find(a.Agent)
+			c, err := o.findAgent(a.Agent)
 			if err != nil {
 				return tool.Plan{}, err
 			}
@@ -100,17 +100,17 @@ func Task(o Options) tool.Tool {
 			return p, nil
 		},
 		Do: func(ctx context.Context, a taskArgs, _ io.Writer) (tool.Result, error) {
-			c, err := o.choose(ctx, a)
+			c, err := o.chooseAgent(ctx, a)
 			if err != nil {
 				return tool.Result{}, err
 			}
 			r, err := o.Spawn(ctx, Job{Agent: c.Name, Title: a.title(), Objective: a.Objective})
-			if err != nil && r.Task == "" {
+			if err != nil && r.TaskID == "" {
 				return tool.Result{}, err
 			}
-			v := result{OK: r.Err == nil, Agent: c.Name, Summary: clip.Text(r.Summary, maxSummary), Task: r.Task, Tokens: tokens{r.In, r.Out}}
+			v := result{OK: r.Err == nil, Agent: c.Name, Summary: clip.Truncate(r.Summary, maxSummary), Task: r.TaskID, Tokens: tokens{r.InputTokens, r.OutputTokens}}
 			res := tool.Result{Failed: r.Err != nil}
-			if n := r.In + r.Out; n > 0 {
+			if n := r.InputTokens + r.OutputTokens; n > 0 {
 				res.Summary = fmt.Sprintf("%d tokens", n)
 			}
 			if r.Err != nil {
@@ -118,9 +118,9 @@ func Task(o Options) tool.Tool {
 				res.Summary = v.Error
 			}
 			if v.Summary != "" {
-				res.Show = display.Code{Lang: display.Markdown, Source: v.Summary}
+				res.Show = display.Code{Lang: display.LangMarkdown, Source: v.Summary}
 			}
-			for _, path := range r.Wrote {
+			for _, path := range r.WrittenFiles {
 				res.Effects = append(res.Effects, tool.Effect{Kind: tool.Write, Target: path})
 			}
 			res.Value = v
@@ -129,68 +129,68 @@ func Task(o Options) tool.Tool {
 	}
 }
 
-// find returns the choice with a name. Other programs call the default agent general-purpose.
-func (o Options) find(name string) (Choice, error) {
+// findAgent returns the choice with a name. Other programs call the default agent general-purpose.
+func (o Options) findAgent(name string) (Agent, error) {
 	name = strings.TrimSpace(name)
-	i := slices.IndexFunc(o.Choices, func(c Choice) bool { return strings.EqualFold(c.Name, name) })
+	i := slices.IndexFunc(o.Agents, func(c Agent) bool { return strings.EqualFold(c.Name, name) })
 	if i < 0 && name != "" { // by short name, if it is unique
-		in := func(c Choice) bool { return strings.EqualFold(c.Short, name) }
-		if i = slices.IndexFunc(o.Choices, in); i >= 0 && slices.ContainsFunc(o.Choices[i+1:], in) {
+		in := func(c Agent) bool { return strings.EqualFold(c.ShortName, name) }
+		if i = slices.IndexFunc(o.Agents, in); i >= 0 && slices.ContainsFunc(o.Agents[i+1:], in) {
 			i = -1
 		}
 	}
 	if i < 0 && strings.EqualFold(name, "general-purpose") {
-		i = slices.IndexFunc(o.Choices, func(c Choice) bool { return c.Name == o.Default })
+		i = slices.IndexFunc(o.Agents, func(c Agent) bool { return c.Name == o.Default })
 	}
 	if i < 0 {
 		var names []string
-		for _, c := range o.Choices {
+		for _, c := range o.Agents {
 			names = append(names, c.Name)
 		}
-		return Choice{}, fmt.Errorf("unknown agent %q; use one of %s", name, strings.Join(names, ", "))
+		return Agent{}, fmt.Errorf("unknown agent %q; use one of %s", name, strings.Join(names, ", "))
 	}
-	return o.Choices[i], nil
+	return o.Agents[i], nil
 }
 
 // title returns the task in one line.
 func (a taskArgs) title() string {
 	line, _, _ := strings.Cut(strings.TrimSpace(cmp.Or(strings.TrimSpace(a.Description), a.Objective)), "\n")
-	return clip.Text(strings.TrimSpace(line), maxTitle)
+	return clip.Truncate(strings.TrimSpace(line), maxTitle)
 }
 
-// choose returns the agent that the model named, or else the one that the user selects if several fit.
-func (o Options) choose(ctx context.Context, a taskArgs) (Choice, error) {
+// chooseAgent returns the agent that the model named, or else the one that the user selects if several fit.
+func (o Options) chooseAgent(ctx context.Context, a taskArgs) (Agent, error) {
 	own := 0 // agents written by users: several may fit
 	q := uip.Request{
-		Kind: uip.Select, Purpose: uip.AssignSubtask,
+		Kind: uip.KindSelect, Purpose: uip.PurposeAssignSubtask,
 		Display: uip.Display{Title: "Which agent should do this?", Description: a.title(), Content: display.Text(a.Objective)},
 	}
-	for _, c := range o.Choices {
-		if c.Own {
+	for _, c := range o.Agents {
+		if c.UserDefined {
 			own++
 		}
 		label := c.Name
-		if c.About != "" {
-			label += " — " + c.About
+		if c.Description != "" {
+			label += " — " + c.Description
 		}
 		q.Options = append(q.Options, uip.Option{ID: c.Name, Label: label, Default: c.Name == o.Default})
 	}
 	switch {
 	case strings.TrimSpace(a.Agent) != "":
-		return o.find(a.Agent)
+		return o.findAgent(a.Agent)
 	case own < 2:
-		return o.find(o.Default)
+		return o.findAgent(o.Default)
 	}
-	answer, err := uip.From(ctx).Ask(ctx, q)
+	answer, err := uip.InteractorFrom(ctx).Ask(ctx, q)
 	switch {
 	case err != nil:
-		return Choice{}, err
-	case answer.Unanswered():
-		return o.find(o.Default)
+		return Agent{}, err
+	case answer.IsUnanswered():
+		return o.findAgent(o.Default)
 	case answer.Dismissed || answer.Option == "" && strings.TrimSpace(answer.Input) == "":
-		return Choice{}, errors.New("the user chose no agent for this; do it yourself, or ask what the user wants")
+		return Agent{}, errors.New("the user chose no agent for this; do it yourself, or ask what the user wants")
 	}
-	return o.find(cmp.Or(answer.Option, answer.Input))
+	return o.findAgent(cmp.Or(answer.Option, answer.Input))
 }
 
 type result struct {
@@ -203,6 +203,6 @@ type result struct {
 }
 
 type tokens struct {
-	In  int `json:"input"`
-	Out int `json:"output"`
+	Input  int `json:"input"`
+	Output int `json:"output"`
 }

@@ -16,7 +16,7 @@ import (
 	"coder/testkit/tooltest"
 )
 
-var builtIn = []delegate.Choice{{Name: "general", About: "any work"}, {Name: "explore", About: "only looks", ReadOnly: true}}
+var builtIn = []delegate.Agent{{Name: "general", Description: "any work"}, {Name: "explore", Description: "only looks", ReadOnly: true}}
 
 // done is a way to have jobs done at once.
 func done(jobs *[]delegate.Job) func(context.Context, delegate.Job) (delegate.Report, error) {
@@ -24,14 +24,14 @@ func done(jobs *[]delegate.Job) func(context.Context, delegate.Job) (delegate.Re
 		if jobs != nil {
 			*jobs = append(*jobs, j)
 		}
-		return delegate.Report{Task: "task_1", Summary: "did " + j.Objective, In: 7, Out: 3, Wrote: []string{"a"}}, ctx.Err()
+		return delegate.Report{TaskID: "task_1", Summary: "did " + j.Objective, InputTokens: 7, OutputTokens: 3, WrittenFiles: []string{"a"}}, ctx.Err()
 	}
 }
 
 func TestTool(t *testing.T) {
 	tooltest.TestTool(t, func(t *testing.T) tooltest.Fixture {
 		return tooltest.Fixture{
-			Tool: delegate.Task(delegate.Options{Choices: builtIn, Default: "general", Spawn: done(nil)}), Dir: t.TempDir(),
+			Tool: delegate.Task(delegate.Options{Agents: builtIn, Default: "general", Spawn: done(nil)}), Dir: t.TempDir(),
 			Good: []string{`{"objective":"x"}`, `{"agent":"EXPLORE","prompt":"x"}`, `{"subagent_type":"general-purpose","prompt":"x","description":"y"}`},
 			Bad:  []string{`{"objective":" "}`, `{"agent":"nobody","objective":"x"}`, `{"objective":"` + strings.Repeat("x", 65<<10) + `"}`},
 		}
@@ -48,7 +48,7 @@ func prepare(t *testing.T, o delegate.Options, args string) tool.Call {
 }
 
 func TestOnlyAgentsThatLookAreReadOnly(t *testing.T) {
-	o := delegate.Options{Choices: append(builtIn, delegate.Choice{Name: "mine", Own: true}), Default: "general", Spawn: done(nil)}
+	o := delegate.Options{Agents: append(builtIn, delegate.Agent{Name: "mine", UserDefined: true}), Default: "general", Spawn: done(nil)}
 	for args, want := range map[string]struct {
 		title    string
 		readOnly bool
@@ -70,12 +70,12 @@ func TestOnlyAgentsThatLookAreReadOnly(t *testing.T) {
 
 func value(t *testing.T, r tool.Result) string {
 	t.Helper()
-	return string(jsonx.Must(r.Value))
+	return string(jsonx.MustMarshal(r.Value))
 }
 
 func TestWhatBecameOfIt(t *testing.T) {
 	var jobs []delegate.Job
-	o := delegate.Options{Choices: builtIn, Default: "general", Spawn: done(&jobs)}
+	o := delegate.Options{Agents: builtIn, Default: "general", Spawn: done(&jobs)}
 	r, err := prepare(t, o, `{"agent":"Explore","objective":"find f","description":"look"}`).Run(t.Context(), io.Discard)
 	if err != nil || value(t, r) != `{"ok":true,"agent":"explore","summary":"did find f","task_id":"task_1","tokens":{"input":7,"output":3}}` {
 		t.Errorf("%s, %v", value(t, r), err)
@@ -89,8 +89,8 @@ func TestWhatBecameOfIt(t *testing.T) {
 }
 
 func TestAnAgentThatFailsTellsWhatItHad(t *testing.T) {
-	o := delegate.Options{Choices: builtIn, Default: "general", Spawn: func(context.Context, delegate.Job) (delegate.Report, error) {
-		return delegate.Report{Task: "t", Summary: strings.Repeat("x", 60<<10), Err: errors.New("step limit reached (50)")}, nil
+	o := delegate.Options{Agents: builtIn, Default: "general", Spawn: func(context.Context, delegate.Job) (delegate.Report, error) {
+		return delegate.Report{TaskID: "t", Summary: strings.Repeat("x", 60<<10), Err: errors.New("step limit reached (50)")}, nil
 	}}
 	r, err := prepare(t, o, `{"objective":"x"}`).Run(t.Context(), io.Discard)
 	if err != nil || !r.Failed || r.Summary != "the agent general did not finish: step limit reached (50)" {
@@ -104,8 +104,8 @@ func TestAnAgentThatFailsTellsWhatItHad(t *testing.T) {
 // TestAnInterruptedAgentTellsWhatItHad and what never began has nothing to tell.
 func TestAnInterruptedAgentTellsWhatItHad(t *testing.T) {
 	for task, want := range map[string]bool{"t": true, "": false} {
-		o := delegate.Options{Choices: builtIn, Default: "general", Spawn: func(context.Context, delegate.Job) (delegate.Report, error) {
-			return delegate.Report{Task: task, Summary: "half"}, context.Canceled
+		o := delegate.Options{Agents: builtIn, Default: "general", Spawn: func(context.Context, delegate.Job) (delegate.Report, error) {
+			return delegate.Report{TaskID: task, Summary: "half"}, context.Canceled
 		}}
 		r, err := prepare(t, o, `{"objective":"x"}`).Run(t.Context(), io.Discard)
 		if !errors.Is(err, context.Canceled) || (r.Value != nil) != want {
@@ -115,26 +115,26 @@ func TestAnInterruptedAgentTellsWhatItHad(t *testing.T) {
 }
 
 func TestThePersonChoosesWhereSeveralFit(t *testing.T) {
-	own := func(names ...string) (all []delegate.Choice) {
+	own := func(names ...string) (all []delegate.Agent) {
 		for _, n := range names {
-			all = append(all, delegate.Choice{Name: n, About: "does " + n, Own: true})
+			all = append(all, delegate.Agent{Name: n, Description: "does " + n, UserDefined: true})
 		}
 		return append(all, builtIn...)
 	}
 	answer := func(a uip.Response, err error) uip.Interactor {
-		return uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
-			if q.Kind != uip.Select || q.Purpose != uip.AssignSubtask || len(q.Options) != 4 || q.Options[0].ID != "a" || q.Options[0].Label != "a — does a" || !q.Options[2].Default {
+		return uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
+			if q.Kind != uip.KindSelect || q.Purpose != uip.PurposeAssignSubtask || len(q.Options) != 4 || q.Options[0].ID != "a" || q.Options[0].Label != "a — does a" || !q.Options[2].Default {
 				t.Errorf("asked %+v", q)
 			}
 			return a, err
 		})
 	}
-	never := uip.Func(func(context.Context, uip.Request) (uip.Response, error) {
+	never := uip.InteractorFunc(func(context.Context, uip.Request) (uip.Response, error) {
 		t.Error("asked where there was nothing to choose")
 		return uip.Response{}, nil
 	})
 	tests := map[string]struct {
-		choices []delegate.Choice
+		choices []delegate.Agent
 		args    string
 		person  uip.Interactor
 		want    string // the agent, or the beginning of the error
@@ -142,10 +142,10 @@ func TestThePersonChoosesWhereSeveralFit(t *testing.T) {
 		"picked":            {own("a", "b"), `{"objective":"x"}`, answer(uip.Response{Option: "b", Author: "user"}, nil), "b"},
 		"typed":             {own("a", "b"), `{"objective":"x"}`, answer(uip.Response{Input: " Explore ", Author: "user"}, nil), "explore"},
 		"typed nonsense":    {own("a", "b"), `{"objective":"x"}`, answer(uip.Response{Input: "zz", Author: "user"}, nil), "unknown agent"},
-		"nobody there":      {own("a", "b"), `{"objective":"x"}`, uip.Nobody, "general"},
+		"nobody there":      {own("a", "b"), `{"objective":"x"}`, uip.NoInteractor, "general"},
 		"no answer":         {own("a", "b"), `{"objective":"x"}`, answer(uip.Response{Author: "nobody"}, nil), "general"},
 		"dismissed":         {own("a", "b"), `{"objective":"x"}`, answer(uip.Response{Dismissed: true, Author: "user"}, nil), "the user chose no agent"},
-		"answer comes late": {own("a", "b"), `{"objective":"x"}`, answer(uip.Response{}, uip.ErrParked), "waiting for an answer"},
+		"answer comes late": {own("a", "b"), `{"objective":"x"}`, answer(uip.Response{}, uip.ErrAnswerPending), "waiting for an answer"},
 		"the model chose":   {own("a", "b"), `{"agent":"a","objective":"x"}`, never, "a"},
 		"one of their own":  {own("a"), `{"objective":"x"}`, never, "general"},
 		"none":              {builtIn, `{"objective":"x"}`, never, "general"},
@@ -153,8 +153,8 @@ func TestThePersonChoosesWhereSeveralFit(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			var jobs []delegate.Job
-			o := delegate.Options{Choices: tt.choices, Default: "general", Spawn: done(&jobs)}
-			_, err := prepare(t, o, tt.args).Run(uip.With(t.Context(), tt.person), io.Discard)
+			o := delegate.Options{Agents: tt.choices, Default: "general", Spawn: done(&jobs)}
+			_, err := prepare(t, o, tt.args).Run(uip.WithInteractor(t.Context(), tt.person), io.Discard)
 			got := ""
 			if len(jobs) == 1 {
 				got = jobs[0].Agent

@@ -11,37 +11,37 @@ import (
 	"coder/internal/core/lazy"
 )
 
-// writing is one of coder's calls under construction.
-type writing struct {
-	given  map[string]json.RawMessage
-	args   map[string]any
-	dir    string // where the command runs
-	until  int    // the last wanted line, or 0
-	except string // globs of excluded files
-	quoted bool   // the pattern is literal
-	notes  []string
+// callBuilder is one of coder's calls under construction.
+type callBuilder struct {
+	foreignArgs  map[string]json.RawMessage
+	args         map[string]any
+	dir          string // where the command runs
+	lastLine     int    // the last wanted line, or 0
+	excludeGlobs string // globs of excluded files
+	literal      bool   // the pattern is literal
+	notes        []string
 }
 
-// put converts one foreign argument.
-func (w *writing) put(a arg, raw json.RawMessage) error {
-	if a.by == "" {
-		if before, twice := w.args[a.ours]; twice {
+// convertArg converts one foreign argument.
+func (w *callBuilder) convertArg(a arg, raw json.RawMessage) error {
+	if a.conversion == "" {
+		if before, twice := w.args[a.name]; twice {
 			if b, _ := json.Marshal(before); string(b) != string(raw) {
-				return fmt.Errorf("%s is given twice", a.ours)
+				return fmt.Errorf("%s is given twice", a.name)
 			}
 		}
-		w.args[a.ours] = raw
+		w.args[a.name] = raw
 		return nil
 	}
-	convert, ok := conversions()[a.by]
+	convert, ok := conversions()[a.conversion]
 	if !ok {
-		return fmt.Errorf("no conversion %q", a.by)
+		return fmt.Errorf("no conversion %q", a.conversion)
 	}
-	return convert(w, a.ours, raw)
+	return convert(w, a.name, raw)
 }
 
-// text returns one of coder's arguments as a string, or "".
-func (w *writing) text(ours string) (s string) {
+// stringArg returns one of coder's arguments as a string, or "".
+func (w *callBuilder) stringArg(ours string) (s string) {
 	switch v := w.args[ours].(type) {
 	case string:
 		s = v
@@ -51,10 +51,10 @@ func (w *writing) text(ours string) (s string) {
 	return s
 }
 
-// of returns a conversion for values of one type. If a value has another
+// convertTyped returns a conversion for values of one type. If a value has another
 // type, or put returns false, the error says what it must be.
-func of[T any](must string, put func(w *writing, ours string, v T) bool) func(*writing, string, json.RawMessage) error {
-	return func(w *writing, ours string, raw json.RawMessage) error {
+func convertTyped[T any](must string, put func(w *callBuilder, ours string, v T) bool) func(*callBuilder, string, json.RawMessage) error {
+	return func(w *callBuilder, ours string, raw json.RawMessage) error {
 		var v T
 		if json.Unmarshal(raw, &v) != nil || !put(w, ours, v) {
 			return errors.New(must)
@@ -64,10 +64,10 @@ func of[T any](must string, put func(w *writing, ours string, v T) bool) func(*w
 }
 
 // conversions are the conversions of a foreign value into one of coder's.
-var conversions = sync.OnceValue(func() map[string]func(w *writing, ours string, raw json.RawMessage) error {
-	return map[string]func(w *writing, ours string, raw json.RawMessage) error{
+var conversions = sync.OnceValue(func() map[string]func(w *callBuilder, ours string, raw json.RawMessage) error {
+	return map[string]func(w *callBuilder, ours string, raw json.RawMessage) error{
 		// A command as a list of words, or the line itself.
-		"argv": func(w *writing, ours string, raw json.RawMessage) error {
+		"argv": func(w *callBuilder, ours string, raw json.RawMessage) error {
 			var line string
 			if json.Unmarshal(raw, &line) == nil {
 				w.args[ours] = line
@@ -82,24 +82,24 @@ var conversions = sync.OnceValue(func() map[string]func(w *writing, ours string,
 				return nil
 			}
 			for i := range words {
-				words[i] = quote(words[i])
+				words[i] = shellQuote(words[i])
 			}
 			w.args[ours] = strings.Join(words, " ")
 			return nil
 		},
-		"cd": func(w *writing, _ string, raw json.RawMessage) error { return json.Unmarshal(raw, &w.dir) },
-		"seconds": of("must be a number of seconds", func(w *writing, ours string, s float64) bool {
+		"cd": func(w *callBuilder, _ string, raw json.RawMessage) error { return json.Unmarshal(raw, &w.dir) },
+		"seconds": convertTyped("must be a number of seconds", func(w *callBuilder, ours string, s float64) bool {
 			w.args[ours] = int(s * 1000)
 			return true
 		}),
 		// The largest of several numbers.
-		"most": of("must be a number", func(w *writing, ours string, n int) bool {
+		"most": convertTyped("must be a number", func(w *callBuilder, ours string, n int) bool {
 			before, _ := w.args[ours].(int)
 			w.args[ours] = max(before, n)
 			return true
 		}),
 		// Texts that belong together.
-		"add": of("must be text", func(w *writing, ours string, s string) bool {
+		"add": convertTyped("must be text", func(w *callBuilder, ours string, s string) bool {
 			if before, _ := w.args[ours].(string); before != "" && before != s {
 				s = before + "\n\n" + s
 			}
@@ -107,7 +107,7 @@ var conversions = sync.OnceValue(func() map[string]func(w *writing, ours string,
 			return true
 		}),
 		// A list of exactly one item, or the fields of that item.
-		"one": func(w *writing, ours string, raw json.RawMessage) error {
+		"one": func(w *callBuilder, ours string, raw json.RawMessage) error {
 			var list []json.RawMessage
 			if json.Unmarshal(raw, &list) != nil {
 				list = []json.RawMessage{raw}
@@ -128,20 +128,20 @@ var conversions = sync.OnceValue(func() map[string]func(w *writing, ours string,
 			}
 			return nil
 		},
-		"next": of("must be a number", func(w *writing, ours string, n int) bool { // lines counted from 0
+		"next": convertTyped("must be a number", func(w *callBuilder, ours string, n int) bool { // lines counted from 0
 			w.args[ours] = n + 1
 			w.notes = append(w.notes, "lines are counted from 1 here")
 			return true
 		}),
-		"until": of("must be a number", func(w *writing, _ string, n int) bool {
-			w.until = n
+		"until": convertTyped("must be a number", func(w *callBuilder, _ string, n int) bool {
+			w.lastLine = n
 			return true
 		}),
-		"untilnext": of("must be a number", func(w *writing, _ string, n int) bool { // a line counted from 0
-			w.until = n + 1
+		"untilnext": convertTyped("must be a number", func(w *callBuilder, _ string, n int) bool { // a line counted from 0
+			w.lastLine = n + 1
 			return true
 		}),
-		"range": of("must be the first and the last line", func(w *writing, ours string, lines []int) bool {
+		"range": convertTyped("must be the first and the last line", func(w *callBuilder, ours string, lines []int) bool {
 			if len(lines) != 2 {
 				return false
 			}
@@ -151,71 +151,71 @@ var conversions = sync.OnceValue(func() map[string]func(w *writing, ours string,
 			}
 			return true
 		}),
-		"not": of("must be true or false", func(w *writing, ours string, yes bool) bool {
+		"not": convertTyped("must be true or false", func(w *callBuilder, ours string, yes bool) bool {
 			w.args[ours] = !yes
 			return true
 		}),
-		"literal": func(w *writing, _ string, raw json.RawMessage) error { return json.Unmarshal(raw, &w.quoted) },
-		"regexp": func(w *writing, _ string, raw json.RawMessage) error {
+		"literal": func(w *callBuilder, _ string, raw json.RawMessage) error { return json.Unmarshal(raw, &w.literal) },
+		"regexp": func(w *callBuilder, _ string, raw json.RawMessage) error {
 			var yes bool
 			err := json.Unmarshal(raw, &yes)
-			w.quoted = !yes
+			w.literal = !yes
 			return err
 		},
-		"names": of("must be true or false", func(w *writing, ours string, yes bool) bool {
+		"names": convertTyped("must be true or false", func(w *callBuilder, ours string, yes bool) bool {
 			if yes {
 				w.args[ours] = "files"
 			}
 			return true
 		}),
-		"mode": of("must be text", func(w *writing, ours string, mode string) bool {
+		"mode": convertTyped("must be text", func(w *callBuilder, ours string, mode string) bool {
 			if mode == "files_with_matches" {
 				mode = "files"
 			}
 			w.args[ours] = mode
 			return true
 		}),
-		"deep": func(w *writing, ours string, raw json.RawMessage) error {
+		"deep": func(w *callBuilder, ours string, raw json.RawMessage) error {
 			if strings.Trim(string(raw), `"`) == "true" {
 				w.args[ours] = 5
 			}
 			return nil
 		},
-		"like": of("must be a part of a path", func(w *writing, ours string, part string) bool {
+		"like": convertTyped("must be a part of a path", func(w *callBuilder, ours string, part string) bool {
 			if w.args[ours] = part; !strings.ContainsAny(part, "*?[{") {
 				w.args[ours] = "**/*" + part + "*"
 			}
 			return part != ""
 		}),
-		"url": func(w *writing, ours string, raw json.RawMessage) error { // the only address in a text
+		"url": func(w *callBuilder, ours string, raw json.RawMessage) error { // the only address in a text
 			var text string
 			if err := json.Unmarshal(raw, &text); err != nil {
 				return errors.New("must be text")
 			}
-			found := address().FindAllString(text, -1)
+			found := urlPattern().FindAllString(text, -1)
 			if len(found) != 1 {
 				return fmt.Errorf("has %d addresses; call fetch with the url", len(found))
 			}
 			w.args[ours] = strings.TrimRight(found[0], ".,;:!?)")
 			return nil
 		},
-		"delete": of("must be a path", func(w *writing, ours string, path string) bool {
+		"delete": convertTyped("must be a path", func(w *callBuilder, ours string, path string) bool {
 			w.args[ours] = "*** Begin Patch\n*** Delete File: " + path + "\n*** End Patch"
 			return path != "" && !strings.ContainsAny(path, "\r\n")
 		}),
-		"mkdir": of("must be a path", func(w *writing, ours string, path string) bool {
-			w.args[ours] = "mkdir -p -- " + quote(path)
+		"mkdir": convertTyped("must be a path", func(w *callBuilder, ours string, path string) bool {
+			w.args[ours] = "mkdir -p -- " + shellQuote(path)
 			return path != ""
 		}),
-		"download": func(w *writing, ours string, raw json.RawMessage) error {
+		"download": func(w *callBuilder, ours string, raw json.RawMessage) error {
 			var url, to string
-			if json.Unmarshal(raw, &url) != nil || json.Unmarshal(w.given["file_path"], &to) != nil || to == "" {
+			if json.Unmarshal(raw, &url) != nil || json.Unmarshal(w.foreignArgs["file_path"], &to) != nil || to == "" {
 				return errors.New("url and file_path must be given")
 			}
-			w.args[ours] = "curl -fsSL -o " + quote(to) + " -- " + quote(url)
+			w.args[ours] = "curl -fsSL -o " + shellQuote(to) + " -- " + shellQuote(url)
 			return nil
 		},
-		"labels": func(w *writing, ours string, raw json.RawMessage) error { // answers to choose from
+		"labels": func(w *callBuilder, ours string, raw json.RawMessage) error { // answers to choose from
 			var list []json.RawMessage
 			var text string
 			if json.Unmarshal(raw, &text) == nil {
@@ -246,50 +246,50 @@ var conversions = sync.OnceValue(func() map[string]func(w *writing, ours string,
 			w.args[ours] = out
 			return nil
 		},
-		"todos":  todos,
-		"edits":  edits,
-		"after":  inserted(0),
-		"before": inserted(-1),
-		"used":   func(*writing, string, json.RawMessage) error { return nil }, // used by another conversion
+		"todos":  convertTodos,
+		"edits":  convertEdits,
+		"after":  convertInsert(0),
+		"before": convertInsert(-1),
+		"used":   func(*callBuilder, string, json.RawMessage) error { return nil }, // used by another conversion
 		// An unsupported argument, accepted only if it has no effect.
-		"none": func(_ *writing, _ string, raw json.RawMessage) error {
+		"none": func(_ *callBuilder, _ string, raw json.RawMessage) error {
 			switch strings.Trim(string(raw), `" `) {
 			case "false", "False", "0", "", "[]", "{}":
 				return nil
 			}
 			return fmt.Errorf("%s is not supported here; omit it", raw)
 		},
-		"literally": func(_ *writing, _ string, raw json.RawMessage) error {
+		"literally": func(_ *callBuilder, _ string, raw json.RawMessage) error {
 			if strings.Trim(string(raw), `"`) == "true" {
 				return errors.New("text is replaced literally; give the exact text, or use sed with bash")
 			}
 			return nil
 		},
-		"multiline": func(w *writing, _ string, raw json.RawMessage) error {
-			if strings.Trim(string(raw), `"`) == "true" && acrossLines().MatchString(strings.ReplaceAll(string(w.given["pattern"]), `\\`, `\`)) {
+		"multiline": func(w *callBuilder, _ string, raw json.RawMessage) error {
+			if strings.Trim(string(raw), `"`) == "true" && multilinePattern().MatchString(strings.ReplaceAll(string(w.foreignArgs["pattern"]), `\\`, `\`)) {
 				return errors.New("search works line by line here; search for one of the lines, with context for the others")
 			}
 			return nil
 		},
-		"globs": func(w *writing, ours string, raw json.RawMessage) error { // one glob, or a list
-			list, err := texts(raw)
+		"globs": func(w *callBuilder, ours string, raw json.RawMessage) error { // one glob, or a list
+			list, err := stringList(raw)
 			if len(list) > 0 {
 				w.args[ours] = strings.Join(list, ",")
 			}
 			return err
 		},
-		"except": func(w *writing, _ string, raw json.RawMessage) error {
-			list, err := texts(raw)
+		"except": func(w *callBuilder, _ string, raw json.RawMessage) error {
+			list, err := stringList(raw)
 			for _, glob := range list {
 				for part := range strings.SplitSeq(glob, ",") {
-					w.except += ",!" + strings.TrimPrefix(strings.TrimSpace(part), "!")
+					w.excludeGlobs += ",!" + strings.TrimPrefix(strings.TrimSpace(part), "!")
 				}
 			}
-			w.except = strings.TrimPrefix(w.except, ",")
+			w.excludeGlobs = strings.TrimPrefix(w.excludeGlobs, ",")
 			return err
 		},
-		"only": func(w *writing, ours string, raw json.RawMessage) error { // the only folder of a list
-			list, err := texts(raw)
+		"only": func(w *callBuilder, ours string, raw json.RawMessage) error { // the only folder of a list
+			list, err := stringList(raw)
 			switch len(list) {
 			case 0:
 			case 1:
@@ -299,8 +299,8 @@ var conversions = sync.OnceValue(func() map[string]func(w *writing, ours string,
 			}
 			return err
 		},
-		"file": func(w *writing, ours string, raw json.RawMessage) error { // the only file of a list, no glob
-			list, err := texts(raw)
+		"file": func(w *callBuilder, ours string, raw json.RawMessage) error { // the only file of a list, no glob
+			list, err := stringList(raw)
 			switch {
 			case err != nil || len(list) == 0:
 				return err
@@ -312,22 +312,22 @@ var conversions = sync.OnceValue(func() map[string]func(w *writing, ours string,
 			w.args[ours] = list[0]
 			return nil
 		},
-		"definitions": func(w *writing, ours string, raw json.RawMessage) error { // definitions in a file or folder
+		"definitions": func(w *callBuilder, ours string, raw json.RawMessage) error { // definitions in a file or folder
 			w.args[ours] = raw
 			w.args["pattern"] = `^\s*((export|default|public|private|protected|internal|static|abstract|final|async|pub(\([a-z]+\))?|unsafe|open|override)\s+)*(func|fn|def|class|interface|type|struct|enum|trait|impl|mod|module|namespace|function|object|record|protocol|extension)\s+[\w(<]`
 			return nil
 		},
-		"gone": func(w *writing, ours string, raw json.RawMessage) error { // a text to delete
+		"gone": func(w *callBuilder, ours string, raw json.RawMessage) error { // a text to delete
 			w.args[ours], w.args["new_string"] = raw, ""
 			return nil
 		},
-		"tail": of("must be a number of lines", func(w *writing, ours string, n int) bool { // at the end
+		"tail": convertTyped("must be a number of lines", func(w *callBuilder, ours string, n int) bool { // at the end
 			w.args[ours] = -n
 			return n >= 1
 		}),
-		"move": func(w *writing, ours string, raw json.RawMessage) error {
+		"move": func(w *callBuilder, ours string, raw json.RawMessage) error {
 			var from, to string
-			if json.Unmarshal(raw, &from) != nil || json.Unmarshal(w.given["destination"], &to) != nil || from == "" || to == "" || strings.ContainsAny(from+to, "\r\n") {
+			if json.Unmarshal(raw, &from) != nil || json.Unmarshal(w.foreignArgs["destination"], &to) != nil || from == "" || to == "" || strings.ContainsAny(from+to, "\r\n") {
 				return errors.New("source and destination must be paths")
 			}
 			w.args[ours] = "*** Begin Patch\n*** Update File: " + from + "\n*** Move to: " + to + "\n*** End Patch"
@@ -336,5 +336,5 @@ var conversions = sync.OnceValue(func() map[string]func(w *writing, ours string,
 	}
 })
 
-// acrossLines matches patterns that can match more than one line where a dot also matches line ends.
-var acrossLines = lazy.Regexp(`\\[nrsSWDR]|\[\^|\(\?[a-zA-Z]*s|(?:^|[^\\])\.`)
+// multilinePattern matches patterns that can match more than one line where a dot also matches line ends.
+var multilinePattern = lazy.Regexp(`\\[nrsSWDR]|\[\^|\(\?[a-zA-Z]*s|(?:^|[^\\])\.`)

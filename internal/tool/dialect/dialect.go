@@ -18,7 +18,7 @@ import (
 )
 
 //go:embed calls.txt
-var table string
+var tableSource string
 
 // Call is a call of one of coder's tools.
 type Call struct {
@@ -27,33 +27,33 @@ type Call struct {
 	Note string // the conversions made, for the model
 }
 
-// Refused is the error of a known call without an equivalent in coder.
-type Refused struct{ Tool, Instead string }
+// UnsupportedError is the error of a known call without an equivalent in coder.
+type UnsupportedError struct{ Tool, Instead string }
 
-func (r *Refused) Error() string { return fmt.Sprintf("%s: %s", r.Tool, r.Instead) }
+func (r *UnsupportedError) Error() string { return fmt.Sprintf("%s: %s", r.Tool, r.Instead) }
 
-// Read converts a call. It returns false if the table does not have the call, or not with these arguments.
-func Read(tool string, args json.RawMessage) (Call, bool, error) {
+// Convert converts a call. It returns false if the table does not have the call, or not with these arguments.
+func Convert(tool string, args json.RawMessage) (Call, bool, error) {
 	given := make(map[string]json.RawMessage)
 	if len(args) > 0 && json.Unmarshal(args, &given) != nil {
 		return Call{}, false, nil
 	}
 	var refused error
-	all := rows().of[fold(tool)]
+	all := loadTable().rows[fold(tool)]
 	for _, also := range []bool{false, true} { // the row itself, then other rows of the same tool
 		for _, r := range all {
 			if also {
-				r.others = rows().common[r.ours]
+				r.commonArgs = loadTable().commonArgs[r.target]
 			}
-			if r.ours == "" || !r.applies(given) {
+			if r.target == "" || !r.applies(given) {
 				continue
 			}
-			c, err := r.read(tool, given)
+			c, err := r.convert(tool, given)
 			if err == nil {
 				return c, true, nil
 			}
 			if refused == nil {
-				refused = &Refused{tool, err.Error()}
+				refused = &UnsupportedError{tool, err.Error()}
 			}
 		}
 	}
@@ -64,22 +64,22 @@ func Read(tool string, args json.RawMessage) (Call, bool, error) {
 	var when string
 	var may []string
 	for _, r := range all {
-		if r.ours == "" && r.applies(given) {
-			return Call{}, true, &Refused{tool, r.instead}
+		if r.target == "" && r.applies(given) {
+			return Call{}, true, &UnsupportedError{tool, r.instead}
 		}
-		if r.when != "" && !slices.Contains(may, r.is) {
-			when, may = r.when, append(may, r.is)
+		if r.whenArg != "" && !slices.Contains(may, r.whenValue) {
+			when, may = r.whenArg, append(may, r.whenValue)
 		}
 	}
-	if when == "" || slices.Contains(may, plain(given[when])) {
+	if when == "" || slices.Contains(may, stringValue(given[when])) {
 		return Call{}, false, nil
 	}
-	return Call{}, true, &Refused{tool, fmt.Sprintf("argument %q must be one of %s", when, strings.Join(may, ", "))}
+	return Call{}, true, &UnsupportedError{tool, fmt.Sprintf("argument %q must be one of %s", when, strings.Join(may, ", "))}
 }
 
-// Bare returns the name of a tool without the additions of some models, such as functions.read,
+// BareName returns the name of a tool without the additions of some models, such as functions.read,
 // default_api:read or ReadTool; "" if nothing was added.
-func Bare(tool string) string {
+func BareName(tool string) string {
 	bare := tool
 	for _, around := range []string{"functions", "default_api", "tools", "tool", "developer"} {
 		for _, sep := range []string{".", ":", "__", "/"} {
@@ -95,14 +95,14 @@ func Bare(tool string) string {
 	return bare
 }
 
-// Knows reports whether the table has a tool with this name.
-func Knows(tool string) bool { return len(rows().of[fold(tool)]) > 0 }
+// IsKnown reports whether the table has a tool with this name.
+func IsKnown(tool string) bool { return len(loadTable().rows[fold(tool)]) > 0 }
 
-// Ours returns coder's tools that a foreign tool corresponds to.
-func Ours(tool string) (names []string) {
-	for _, r := range rows().of[fold(tool)] {
-		if r.ours != "" {
-			names = append(names, r.ours)
+// Equivalents returns coder's tools that a foreign tool corresponds to.
+func Equivalents(tool string) (names []string) {
+	for _, r := range loadTable().rows[fold(tool)] {
+		if r.target != "" {
+			names = append(names, r.target)
 		}
 	}
 	return names
@@ -110,58 +110,58 @@ func Ours(tool string) (names []string) {
 
 // row is one line of the table.
 type row struct {
-	ours, instead string
-	when, is      string // the argument required to have a value, and the value
-	args, others  map[string]arg
+	target, instead    string
+	whenArg, whenValue string // the argument required to have a value, and the value
+	args, commonArgs   map[string]arg
 }
 
-// arg returns the conversion of an argument, if it is known.
-func (r row) arg(theirs string) (a arg, known bool) {
+// findArg returns the conversion of an argument, if it is known.
+func (r row) findArg(theirs string) (a arg, known bool) {
 	if a, known = r.args[fold(theirs)]; !known {
-		a, known = r.others[fold(theirs)]
+		a, known = r.commonArgs[fold(theirs)]
 	}
 	return a, known
 }
 
-// known is the content of the table.
-type known struct {
-	of     map[string][]row          // by the folded name of the foreign tool
-	common map[string]map[string]arg // by coder's tool, arguments with the same meaning everywhere
+// conversionTable is the content of the table.
+type conversionTable struct {
+	rows       map[string][]row          // by the folded name of the foreign tool
+	commonArgs map[string]map[string]arg // by coder's tool, arguments with the same meaning everywhere
 }
 
-func (k known) add(name string, r row) {
-	k.of[name] = append(k.of[name], r)
-	all := k.common[r.ours]
+func (k conversionTable) addRow(name string, r row) {
+	k.rows[name] = append(k.rows[name], r)
+	all := k.commonArgs[r.target]
 	if all == nil {
 		all = make(map[string]arg)
-		k.common[r.ours] = all
+		k.commonArgs[r.target] = all
 	}
 	for theirs, a := range r.args {
-		if !slices.Contains(lendable, a.by) {
+		if !slices.Contains(sharedConversions, a.conversion) {
 			continue
 		}
-		a.needed = false
+		a.required = false
 		if before, there := all[theirs]; there && before != a {
-			a = arg{contested: true}
+			a = arg{ambiguous: true}
 		}
 		all[theirs] = a
 	}
 }
 
-// lendable are the conversions with the same meaning in any call; the others are specific to a call.
-var lendable = []string{"", "cd", "except", "globs", "literal", "literally", "mode", "most", "multiline", "names", "none", "not", "regexp", "seconds"}
+// sharedConversions are the conversions with the same meaning in any call; the others are specific to a call.
+var sharedConversions = []string{"", "cd", "except", "globs", "literal", "literally", "mode", "most", "multiline", "names", "none", "not", "regexp", "seconds"}
 
 // arg is the conversion of an argument.
 type arg struct {
-	ours, by  string
-	ignored   bool
-	needed    bool
-	contested bool // its meaning differs between calls
+	name, conversion string
+	ignored          bool
+	required         bool
+	ambiguous        bool // its meaning differs between calls
 }
 
-var rows = sync.OnceValue(func() known {
-	all := known{make(map[string][]row), make(map[string]map[string]arg)}
-	for line := range strings.Lines(table) {
+var loadTable = sync.OnceValue(func() conversionTable {
+	all := conversionTable{make(map[string][]row), make(map[string]map[string]arg)}
+	for line := range strings.Lines(tableSource) {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
@@ -171,10 +171,10 @@ var rows = sync.OnceValue(func() known {
 			cell[i] = strings.TrimSpace(cell[i])
 		}
 		name, condition, _ := strings.Cut(strings.TrimSuffix(cell[1], "]"), "[")
-		r := row{ours: cell[2], args: make(map[string]arg)}
-		r.when, r.is, _ = strings.Cut(condition, "=")
-		if r.ours == "-" {
-			r.ours, r.instead = "", cell[3]
+		r := row{target: cell[2], args: make(map[string]arg)}
+		r.whenArg, r.whenValue, _ = strings.Cut(condition, "=")
+		if r.target == "-" {
+			r.target, r.instead = "", cell[3]
 		} else {
 			for word := range strings.FieldsSeq(cell[3]) {
 				if name, ok := strings.CutSuffix(word, "!"); ok {
@@ -182,19 +182,19 @@ var rows = sync.OnceValue(func() known {
 					continue
 				}
 				var a arg
-				word, a.needed = strings.CutSuffix(word, "*")
+				word, a.required = strings.CutSuffix(word, "*")
 				theirs, ours, renamed := strings.Cut(word, "=")
 				if !renamed {
 					ours = theirs
 				}
-				a.ours, a.by, _ = strings.Cut(ours, "/")
+				a.name, a.conversion, _ = strings.Cut(ours, "/")
 				r.args[fold(theirs)] = a
 			}
 		}
-		all.add(fold(name), r)
+		all.addRow(fold(name), r)
 	}
-	for _, args := range all.common { // drop arguments with different meanings
-		maps.DeleteFunc(args, func(_ string, a arg) bool { return a.contested })
+	for _, args := range all.commonArgs { // drop arguments with different meanings
+		maps.DeleteFunc(args, func(_ string, a arg) bool { return a.ambiguous })
 	}
 	return all
 })
@@ -204,59 +204,59 @@ func fold(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "
 
 // applies reports whether the row is for a call with these arguments.
 func (r row) applies(given map[string]json.RawMessage) bool {
-	if r.when != "" {
-		if is := given[r.when]; plain(is) != r.is && string(is) != r.is {
+	if r.whenArg != "" {
+		if is := given[r.whenArg]; stringValue(is) != r.whenValue && string(is) != r.whenValue {
 			return false
 		}
 	}
-	if r.ours == "" {
+	if r.target == "" {
 		return true
 	}
 	there := make(map[string]bool)
 	for name, v := range given {
 		there[fold(name)] = true
-		if _, known := r.arg(name); !known && name != r.when && string(v) != "null" {
+		if _, known := r.findArg(name); !known && name != r.whenArg && string(v) != "null" {
 			return false
 		}
 	}
 	for name, a := range r.args {
-		if a.needed && !there[name] {
+		if a.required && !there[name] {
 			return false
 		}
 	}
 	return true
 }
 
-// read converts foreign arguments into a call.
-func (r row) read(tool string, given map[string]json.RawMessage) (Call, error) {
-	w := writing{args: make(map[string]any), given: given}
+// convert converts foreign arguments into a call.
+func (r row) convert(tool string, given map[string]json.RawMessage) (Call, error) {
+	w := callBuilder{args: make(map[string]any), foreignArgs: given}
 	var renamed, ignored []string
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		value := given[name]
-		a, _ := r.arg(name)
+		a, _ := r.findArg(name)
 		switch {
-		case name == r.when || string(value) == "null":
+		case name == r.whenArg || string(value) == "null":
 			continue
 		case a.ignored:
 			ignored = append(ignored, name)
 			continue
 		}
-		if err := w.put(a, value); err != nil {
+		if err := w.convertArg(a, value); err != nil {
 			return Call{}, fmt.Errorf("%s: %w", name, err)
 		}
-		if a.ours != "" && fold(a.ours) != fold(name) && a.by == "" {
-			renamed = append(renamed, name+" as "+a.ours)
+		if a.name != "" && fold(a.name) != fold(name) && a.conversion == "" {
+			renamed = append(renamed, name+" as "+a.name)
 		}
 	}
 	if w.dir != "" && w.dir != "." {
-		command := w.text("command")
+		command := w.stringArg("command")
 		if strings.ContainsAny(command, "\n;&|<>#(){}`") { // do not run at all if cd fails
 			command = "{\n" + command + "\n}"
 		}
-		w.args["command"] = "cd " + quote(w.dir) + " && " + command
+		w.args["command"] = "cd " + shellQuote(w.dir) + " && " + command
 		w.notes = append(w.notes, "there is no argument for the folder; the command begins with cd")
 	}
-	if w.until > 0 {
+	if w.lastLine > 0 {
 		first := 1
 		switch from := w.args["offset"].(type) {
 		case int:
@@ -265,20 +265,20 @@ func (r row) read(tool string, given map[string]json.RawMessage) (Call, error) {
 			_ = json.Unmarshal(from, &first) // the tool rejects anything but a number
 			first = max(first, 1)
 		}
-		w.args["limit"] = max(w.until-first+1, 1)
+		w.args["limit"] = max(w.lastLine-first+1, 1)
 	}
-	if w.except != "" {
-		w.args["include"] = strings.TrimPrefix(w.text("include")+","+w.except, ",")
+	if w.excludeGlobs != "" {
+		w.args["include"] = strings.TrimPrefix(w.stringArg("include")+","+w.excludeGlobs, ",")
 	}
-	if w.quoted {
-		w.args["pattern"] = regexp.QuoteMeta(w.text("pattern"))
+	if w.literal {
+		w.args["pattern"] = regexp.QuoteMeta(w.stringArg("pattern"))
 	}
 	args, err := json.Marshal(w.args)
 	if err != nil {
 		return Call{}, err
 	}
-	if fold(tool) != fold(r.ours) {
-		renamed = slices.Insert(renamed, 0, tool+" as "+r.ours)
+	if fold(tool) != fold(r.target) {
+		renamed = slices.Insert(renamed, 0, tool+" as "+r.target)
 	}
 	var notes []string
 	if len(renamed) > 0 {
@@ -287,14 +287,14 @@ func (r row) read(tool string, given map[string]json.RawMessage) (Call, error) {
 	if len(ignored) > 0 {
 		notes = append(notes, "ignored: "+strings.Join(ignored, ", "))
 	}
-	return Call{Tool: r.ours, Args: args, Note: strings.Join(append(notes, w.notes...), "; ")}, nil
+	return Call{Tool: r.target, Args: args, Note: strings.Join(append(notes, w.notes...), "; ")}, nil
 }
 
-var applyPatch = lazy.Regexp(`^\s*(?:apply_patch|applypatch)\b`)
+var patchCommandPattern = lazy.Regexp(`^\s*(?:apply_patch|applypatch)\b`)
 
-// Command converts a command line that invokes what is a tool here: a patch for apply_patch. Combined
+// ConvertCommand converts a command line that invokes what is a tool here: a patch for apply_patch. Combined
 // with other commands, or in another folder, it is rejected.
-func Command(args json.RawMessage) (Call, bool, error) {
+func ConvertCommand(args json.RawMessage) (Call, bool, error) {
 	var given map[string]json.RawMessage
 	if json.Unmarshal(args, &given) != nil {
 		return Call{}, false, nil
@@ -303,27 +303,27 @@ func Command(args json.RawMessage) (Call, bool, error) {
 	for name, v := range given {
 		switch fold(name) {
 		case "command", "cmd":
-			line = lineOf(v)
+			line = commandLine(v)
 		case "workdir", "cwd", "workingdir", "workingdirectory", "directory", "dirpath":
-			elsewhere = elsewhere || !slices.Contains([]string{"", "."}, plain(v))
+			elsewhere = elsewhere || !slices.Contains([]string{"", "."}, stringValue(v))
 		}
 	}
 	begin, end := strings.Index(line, "*** Begin Patch"), strings.LastIndex(line, "*** End Patch")
 	if begin < 0 || !strings.Contains(line[:begin], "apply_patch") && !strings.Contains(line[:begin], "applypatch") {
 		return Call{}, false, nil
 	}
-	if !applyPatch().MatchString(line) || elsewhere || end < begin || len(strings.Fields(line[end+len("*** End Patch"):])) > 1 {
-		return Call{}, true, &Refused{"apply_patch", "not a command here; call the tool patch with only the text from *** Begin Patch to *** End Patch, and paths relative to the workspace"}
+	if !patchCommandPattern().MatchString(line) || elsewhere || end < begin || len(strings.Fields(line[end+len("*** End Patch"):])) > 1 {
+		return Call{}, true, &UnsupportedError{"apply_patch", "not a command here; call the tool patch with only the text from *** Begin Patch to *** End Patch, and paths relative to the workspace"}
 	}
 	text, err := json.Marshal(map[string]string{"patch": line[begin:end] + "*** End Patch"})
 	return Call{Tool: "patch", Args: text, Note: "taken: apply_patch as the tool patch"}, true, err
 }
 
-// lineOf returns a command line that may be a list of words. Quotes do not matter for what is searched in it.
-func lineOf(raw json.RawMessage) string {
+// commandLine returns a command line that may be a list of words. Quotes do not matter for what is searched in it.
+func commandLine(raw json.RawMessage) string {
 	var words []string
 	if json.Unmarshal(raw, &words) != nil {
-		return plain(raw)
+		return stringValue(raw)
 	}
 	if len(words) == 3 && isShell(words[0]) {
 		return words[2]

@@ -6,4 +6,4 @@ import (
 )
 
 // Tools lists every name the table knows a tool by.
-func Tools() []string { return slices.Sorted(maps.Keys(rows().of)) }
+func Tools() []string { return slices.Sorted(maps.Keys(loadTable().rows)) }

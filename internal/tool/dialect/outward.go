@@ -8,17 +8,17 @@ import (
 	"coder/internal/core/jsonx"
 )
 
-// outward is a tool as known to external programs written for another agent: hooks, rules and drivers.
-type outward struct {
+// externalTool is a tool as known to external programs written for another agent: hooks, rules and drivers.
+type externalTool struct {
 	name string
 	args map[string]string // ours → theirs; others keep their names
 }
 
-// places are the arguments that external programs expect as full paths.
-var places = map[string]bool{"file_path": true, "path": true, "notebook_path": true}
+// pathArgs are the arguments that external programs expect as full paths.
+var pathArgs = map[string]bool{"file_path": true, "path": true, "notebook_path": true}
 
-var outwards = sync.OnceValue(func() map[string]outward {
-	return map[string]outward{
+var externalTools = sync.OnceValue(func() map[string]externalTool {
+	return map[string]externalTool{
 		"bash":              {"Bash", map[string]string{"background": "run_in_background"}},
 		"read":              {"Read", map[string]string{"path": "file_path"}},
 		"write":             {"Write", map[string]string{"path": "file_path"}},
@@ -37,10 +37,10 @@ var outwards = sync.OnceValue(func() map[string]outward {
 	}
 })
 
-// Outward returns a call of one of coder's tools in the form of programs written for another agent;
+// ToExternal returns a call of one of coder's tools in the form of programs written for another agent;
 // unknown names stay the same. Paths are full, from root.
-func Outward(tool string, args json.RawMessage, root string) (name string, theirs json.RawMessage) {
-	o, known := outwards()[tool]
+func ToExternal(tool string, args json.RawMessage, root string) (name string, theirs json.RawMessage) {
+	o, known := externalTools()[tool]
 	var given map[string]json.RawMessage
 	if !known || json.Unmarshal(args, &given) != nil {
 		return tool, args
@@ -51,22 +51,22 @@ func Outward(tool string, args json.RawMessage, root string) (name string, their
 			name = theirs
 		}
 		var path string
-		if places[name] && json.Unmarshal(value, &path) == nil && path != "" && !filepath.IsAbs(path) {
-			value = jsonx.Must(filepath.Join(root, path))
+		if pathArgs[name] && json.Unmarshal(value, &path) == nil && path != "" && !filepath.IsAbs(path) {
+			value = jsonx.MustMarshal(filepath.Join(root, path))
 		}
 		out[name] = value
 	}
-	return o.name, jsonx.Must(out)
+	return o.name, jsonx.MustMarshal(out)
 }
 
-// Inward returns coder's tools for a name in programs written for another agent; nil if there is none,
+// FromExternal returns coder's tools for a name in programs written for another agent; nil if there is none,
 // or if the name is coder's. All file-editing tools are one tool to those programs.
-func Inward(theirs string) (ours []string) {
+func FromExternal(theirs string) (ours []string) {
 	switch theirs {
 	case "Edit", "MultiEdit":
 		return []string{"edit", "patch", "notebook_edit"}
 	}
-	for name, o := range outwards() {
+	for name, o := range externalTools() {
 		if o.name == theirs {
 			return []string{name}
 		}

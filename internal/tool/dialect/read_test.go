@@ -24,7 +24,7 @@ func TestArgumentsBecomeOurs(t *testing.T) {
 		{"execute_command", `{"command":"ls","security_risk":"LOW","dir_path":"d"}`, `{"command":"cd d \u0026\u0026 ls"}`},
 		{"view", `{"file_path":"a","task_progress":"x"}`, `{"path":"a"}`},
 	} {
-		got, ok, err := dialect.Read(c.tool, json.RawMessage(c.args))
+		got, ok, err := dialect.Convert(c.tool, json.RawMessage(c.args))
 		if !ok || err != nil || string(got.Args) != c.want {
 			t.Errorf("%s %s\n\tis %s, %v\n\twant %s", c.tool, c.args, got.Args, err, c.want)
 		}
@@ -39,7 +39,7 @@ func TestContestedArgumentsAreNotBorrowed(t *testing.T) {
 		"execute_command":  `{"command":"ls","path":"a"}`,               // which another row makes
 		"view":             `{"file_path":"a","paths":["b"],"top":"1"}`, // which nobody knows
 	} {
-		if c, ok, err := dialect.Read(tool, json.RawMessage(args)); ok {
+		if c, ok, err := dialect.Convert(tool, json.RawMessage(args)); ok {
 			t.Errorf("%s %s is %s, %v", tool, args, c.Args, err)
 		}
 	}
@@ -50,7 +50,7 @@ func TestNamesAreTakenBare(t *testing.T) {
 		"functions.read": "read", "default_api:read_file": "read_file", "tools/grep": "grep", "developer__shell": "shell",
 		"ReadTool": "Read", "bash_tool": "bash", "read": "", "tool": "", "mcp__files__read": "", "Tool": "",
 	} {
-		if got := dialect.Bare(name); got != want {
+		if got := dialect.BareName(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}

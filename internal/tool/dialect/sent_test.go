@@ -53,18 +53,18 @@ func toolkit(t *testing.T) tool.Set {
 	commands, jobs := bash.All(bash.Options{Workspace: ws, Now: time.Now})
 	t.Cleanup(func() { _ = jobs.Close() })
 	all := commands
-	all = append(all, files.With(ws, files.Options{})...)
-	all = append(all, search.With(ws, search.Options{})...)
+	all = append(all, files.All(ws, files.Options{})...)
+	all = append(all, search.All(ws, search.Options{})...)
 	all = append(all, codesearch.SearchCode(ws, codeindex.New(ws, codeindex.Options{Now: time.Now}), nil))
 	all = append(all, web.Fetch(web.Options{}), plan.ExitPlan(plan.ExitOptions{}))
 	all = append(all, plan.Question())
-	all = append(all, plan.All(todos{})...)
+	all = append(all, plan.All(convertTodos{})...)
 	servers := lsp.New(lsp.Options{Root: dir})
 	t.Cleanup(func() { servers.Close() })
 	all = append(all, codenav.All(ws, servers))
 	all = append(all, git.All(git.Options{Workspace: ws})...)
 	all = append(all, skill.Skill(skills.New()))
-	all = append(all, delegate.Task(delegate.Options{Choices: []delegate.Choice{{Name: "general"}, {Name: "explore"}}, Default: "general"}))
+	all = append(all, delegate.Task(delegate.Options{Agents: []delegate.Agent{{Name: "general"}, {Name: "explore"}}, Default: "general"}))
 	set, err := tool.NewSet(all...)
 	if err != nil {
 		t.Fatal(err)
@@ -72,10 +72,10 @@ func toolkit(t *testing.T) tool.Set {
 	return set
 }
 
-// todos is an empty list.
-type todos struct{}
+// convertTodos is an empty list.
+type convertTodos struct{}
 
-func (todos) List() []event.Todo { return nil }
+func (convertTodos) List() []event.Todo { return nil }
 
 // judge remembers what it is asked about and lets nothing run.
 type judge struct{ seen string }
@@ -114,7 +114,7 @@ func TestWhatModelsSend(t *testing.T) {
 		var told string
 		r := toolrun.Runner{Policy: &j, NewID: func() string { return "q" }, Now: time.Now}
 		err := r.Run(t.Context(), toolrun.Round{
-			Task: "t", Actor: "main", Set: set, Calls: []chat.ToolCall{call}, Sink: nowhere{},
+			Task: "t", Actor: "main", Tools: set, Calls: []chat.ToolCall{call}, Sink: nowhere{},
 			Deliver: func(_ context.Context, o toolrun.Outcome) error { told = o.Result.Text; return nil },
 		})
 		if err != nil {
@@ -136,7 +136,7 @@ func TestWhatModelsSend(t *testing.T) {
 func TestTheTableNamesToolsThatExist(t *testing.T) {
 	set := toolkit(t)
 	for _, name := range dialect.Tools() {
-		for _, ours := range dialect.Ours(name) {
+		for _, ours := range dialect.Equivalents(name) {
 			if _, ok := set.Lookup(ours); !ok {
 				t.Errorf("%s is said to be %s, which is no tool", name, ours)
 			}

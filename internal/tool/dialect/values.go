@@ -11,8 +11,8 @@ import (
 	"coder/internal/core/lazy"
 )
 
-// texts returns a list of strings, or one string as a list.
-func texts(raw json.RawMessage) (list []string, err error) {
+// stringList returns a list of strings, or one string as a list.
+func stringList(raw json.RawMessage) (list []string, err error) {
 	var one string
 	if json.Unmarshal(raw, &list) != nil {
 		if json.Unmarshal(raw, &one) != nil {
@@ -25,8 +25,8 @@ func texts(raw json.RawMessage) (list []string, err error) {
 	return slices.DeleteFunc(list, func(s string) bool { return strings.TrimSpace(s) == "" }), nil
 }
 
-// edits converts several edits of one file.
-func edits(w *writing, _ string, raw json.RawMessage) error {
+// convertEdits converts several edits of one file.
+func convertEdits(w *callBuilder, _ string, raw json.RawMessage) error {
 	var list []map[string]json.RawMessage
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
@@ -43,7 +43,7 @@ func edits(w *writing, _ string, raw json.RawMessage) error {
 			switch {
 			case !known:
 				return fmt.Errorf("entry %d: %q is unknown; each entry has old_string and new_string", i+1, name)
-			case ours == "path" && w.args["path"] != nil && w.text("path") != plain(v):
+			case ours == "path" && w.args["path"] != nil && w.stringArg("path") != stringValue(v):
 				return errors.New("the edits are in several files; call edit for each file")
 			case ours == "path":
 				w.args["path"] = v
@@ -75,22 +75,22 @@ var editNames = sync.OnceValue(func() map[string]string {
 	}
 })
 
-func plain(raw json.RawMessage) (s string) {
+func stringValue(raw json.RawMessage) (s string) {
 	_ = json.Unmarshal(raw, &s) // the tool rejects anything but a string
 	return s
 }
 
-// inserted converts text to insert after line number plus shift.
-func inserted(shift int) func(w *writing, ours string, raw json.RawMessage) error {
-	return func(w *writing, ours string, raw json.RawMessage) error {
+// convertInsert converts text to insert after line number plus shift.
+func convertInsert(shift int) func(w *callBuilder, ours string, raw json.RawMessage) error {
+	return func(w *callBuilder, ours string, raw json.RawMessage) error {
 		var line int
 		var text string
 		if json.Unmarshal(raw, &line) != nil {
 			return errors.New("must be a number")
 		}
-		for name, v := range w.given {
+		for name, v := range w.foreignArgs {
 			if slices.Contains([]string{"newstr", "inserttext", "content", "newstring"}, fold(name)) {
-				text = plain(v)
+				text = stringValue(v)
 			}
 		}
 		line += shift
@@ -103,10 +103,10 @@ func inserted(shift int) func(w *writing, ours string, raw json.RawMessage) erro
 	}
 }
 
-var address = lazy.Regexp(`https?://[^\s<>"'` + "`" + `]+`)
+var urlPattern = lazy.Regexp(`https?://[^\s<>"'` + "`" + `]+`)
 
-// todos converts a todo list of objects or in Markdown.
-func todos(w *writing, ours string, raw json.RawMessage) error {
+// convertTodos converts a todo list of objects or in Markdown.
+func convertTodos(w *callBuilder, ours string, raw json.RawMessage) error {
 	var text string
 	var list []map[string]any
 	isText := json.Unmarshal(raw, &text) == nil
@@ -114,7 +114,7 @@ func todos(w *writing, ours string, raw json.RawMessage) error {
 		isText = false
 	} else if isText {
 		for line := range strings.Lines(text) {
-			if m := checkbox().FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+			if m := checkboxPattern().FindStringSubmatch(strings.TrimSpace(line)); m != nil {
 				list = append(list, map[string]any{"content": m[2], "status": map[string]string{"x": "completed", "X": "completed", "-": "in_progress", "~": "in_progress"}[m[1]]})
 			}
 		}
@@ -142,7 +142,7 @@ func todos(w *writing, ours string, raw json.RawMessage) error {
 					todo["content"] = s
 				}
 			case "status", "state":
-				todo["status"] = status(s)
+				todo["status"] = todoStatus(s)
 			case "id":
 				todo["id"] = s
 			case "priority":
@@ -161,9 +161,9 @@ func todos(w *writing, ours string, raw json.RawMessage) error {
 	return nil
 }
 
-var checkbox = lazy.Regexp(`^(?:[-*]\s+)?\[([ xX~-])\]\s+(.+)$`)
+var checkboxPattern = lazy.Regexp(`^(?:[-*]\s+)?\[([ xX~-])\]\s+(.+)$`)
 
-func status(s string) string {
+func todoStatus(s string) string {
 	switch fold(strings.ReplaceAll(s, "-", "")) {
 	case "inprogress", "active", "doing", "started":
 		return "in_progress"
@@ -184,8 +184,8 @@ func isShell(word string) bool {
 	return false
 }
 
-// quote quotes a word for a shell.
-func quote(word string) string {
+// shellQuote quotes a word for a shell.
+func shellQuote(word string) string {
 	if word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=@,+%") == "" {
 		return word
 	}

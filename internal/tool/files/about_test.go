@@ -22,7 +22,7 @@ func TestWhatCannotBePlannedNamesItsFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ws.Close()
-	edit, write, patch := files.Edit(ws, &files.Seen{}), files.Write(ws, &files.Seen{}), files.Patch(ws, &files.Seen{})
+	edit, write, patch := files.Edit(ws, &files.SeenFiles{}), files.Write(ws, &files.SeenFiles{}), files.Patch(ws, &files.SeenFiles{})
 	for _, tt := range []struct {
 		of         tool.Tool
 		args, want string
@@ -35,8 +35,8 @@ func TestWhatCannotBePlannedNamesItsFile(t *testing.T) {
 		{patch, `{"patch":"no patch"}`, ""},
 		{edit, `{"path":7}`, ""},
 	} {
-		if _, err := tt.of.Prepare(t.Context(), json.RawMessage(tt.args)); err == nil || tool.About(err) != tt.want {
-			t.Errorf("%s: about %q, want %q (%v)", tt.args, tool.About(err), tt.want, err)
+		if _, err := tt.of.Prepare(t.Context(), json.RawMessage(tt.args)); err == nil || tool.ErrorTitle(err) != tt.want {
+			t.Errorf("%s: about %q, want %q (%v)", tt.args, tool.ErrorTitle(err), tt.want, err)
 		}
 	}
 }

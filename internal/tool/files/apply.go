@@ -22,33 +22,33 @@ func (s *changeSet) apply(ctx context.Context, _ io.Writer) (tool.Result, error)
 	if err := ctx.Err(); err != nil {
 		return tool.Result{}, err
 	}
-	if !s.dry {
-		if err := s.still(); err != nil {
+	if !s.dryRun {
+		if err := s.checkUnchanged(); err != nil {
 			return tool.Result{}, err
 		}
-		if err := s.write(); err != nil {
+		if err := s.applyChanges(); err != nil {
 			return tool.Result{}, err
 		}
 	}
-	diff, cut := patch.Cut(s.diff.String(), patch.MaxLines, patch.MaxChars)
-	r := patchResult{OK: true, Applied: !s.dry, Files: s.files, Additions: s.added, Deletions: s.deleted, Diff: diff, DiffTruncated: cut}
+	diff, cut := patch.Truncate(s.diff.String(), patch.MaxLines, patch.MaxChars)
+	r := patchResult{OK: true, Applied: !s.dryRun, Files: s.files, Additions: s.added, Deletions: s.deleted, Diff: diff, DiffTruncated: cut}
 	if r.Files == nil {
 		r.Files = []patchedFile{}
 	}
 	done := "patched"
-	if s.dry {
+	if s.dryRun {
 		done = "would patch"
 	}
-	summary := fmt.Sprintf("%s %s, +%d -%d", done, tool.Count(len(s.files), "file", "files"), s.added, s.deleted)
-	if s.part != "" {
-		summary += ", " + s.part
+	summary := fmt.Sprintf("%s %s, +%d -%d", done, tool.FormatCount(len(s.files), "file", "files"), s.added, s.deleted)
+	if s.hunkText != "" {
+		summary += ", " + s.hunkText
 	}
-	return tool.Result{Value: r, Summary: summary, Show: preview(s.diff.String(), s.added, s.deleted), Saw: s.saw}, nil
+	return tool.Result{Value: r, Summary: summary, Show: diffPreview(s.diff.String(), s.added, s.deleted), SeenFiles: s.writtenHashes}, nil
 }
 
-// still checks that every file is unchanged since the plan. A name
+// checkUnchanged checks that every file is unchanged since the plan. A name
 // that is changed twice is checked once, in its first state.
-func (s *changeSet) still() error {
+func (s *changeSet) checkUnchanged() error {
 	looked := make(map[string]bool)
 	for _, c := range s.changes {
 		was := map[string][]byte{c.Path: c.Old}
@@ -60,7 +60,7 @@ func (s *changeSet) still() error {
 				continue
 			}
 			looked[name] = true
-			at, _, err := unfollowed(s.ws, name)
+			at, _, err := resolveFolder(s.ws, name)
 			if err != nil {
 				return err
 			}
@@ -70,18 +70,18 @@ func (s *changeSet) still() error {
 			}
 			sameKind := info == nil || info.Mode().Type() == s.modes[name].Type()
 			if at != name || (now == nil) != (then == nil) || !bytes.Equal(now, then) || !sameKind {
-				return changedSincePlanned(name, then, now)
+				return staleError(name, then, now)
 			}
 		}
 	}
 	return nil
 }
 
-// write makes the changes in order. If one fails, it undoes those before.
-func (s *changeSet) write() error {
+// applyChanges makes the changes in order. If one fails, it undoes those before.
+func (s *changeSet) applyChanges() error {
 	var undo []func() error
 	for _, c := range s.changes {
-		back, err := s.one(c)
+		back, err := s.applyChange(c)
 		undo = append(undo, back...)
 		if err == nil {
 			continue
@@ -93,51 +93,51 @@ func (s *changeSet) write() error {
 		}
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
-	s.saw = make(map[string]string)
+	s.writtenHashes = make(map[string]string)
 	for _, c := range s.changes {
 		if c.New != nil {
-			maps.Copy(s.saw, s.seen.note(c.Path, hashOf(bytes.NewReader(c.New)), c.New))
+			maps.Copy(s.writtenHashes, s.seen.remember(c.Path, hashContent(bytes.NewReader(c.New)), c.New))
 		}
 	}
 	return nil
 }
 
-// one makes one change and returns functions to undo it.
-func (s *changeSet) one(c patch.Change) (undo []func() error, err error) {
-	left := workspace.Accept(workspace.Nothing)
+// applyChange makes one change and returns functions to undo it.
+func (s *changeSet) applyChange(c patch.Change) (undo []func() error, err error) {
+	left := workspace.Accept(workspace.AcceptNothing)
 	switch {
 	case c.New == nil:
-		err = s.ws.Remove(c.Path, workspace.Holding(c.Old))
+		err = s.ws.Remove(c.Path, workspace.AcceptContent(c.Old))
 	case c.Old != nil && c.From == "":
-		left = workspace.Holding(c.New)
+		left = workspace.AcceptContent(c.New)
 		err = s.ws.Swap(c.Path, c.Old, c.New)
 	default:
-		return s.make(c)
+		return s.createFile(c)
 	}
 	if err != nil {
-		return nil, s.refused(c.Path, c.Old, err) // the file is unchanged
+		return nil, s.explainFailure(c.Path, c.Old, err) // the file is unchanged
 	}
-	back := []func() error{func() error { return s.put(c.Path, c.Old, left) }}
+	back := []func() error{func() error { return s.restoreContent(c.Path, c.Old, left) }}
 	return back, s.setMode(c)
 }
 
 // setMode sets a changed file's mode from the patch.
 func (s *changeSet) setMode(c patch.Change) error {
-	if c.New == nil || c.Mode == patch.AsItIs {
+	if c.New == nil || c.Mode == patch.ModeUnspecified {
 		return nil
 	}
 	info, err := s.ws.Stat(c.Path)
 	if err != nil {
 		return err
 	}
-	if perm := executable(info.Mode().Perm(), c.Mode); perm != info.Mode().Perm() {
+	if perm := withExecute(info.Mode().Perm(), c.Mode); perm != info.Mode().Perm() {
 		return s.ws.Chmod(c.Path, perm)
 	}
 	return nil
 }
 
-// make creates a file under a new name, from another file if it moves.
-func (s *changeSet) make(c patch.Change) (undo []func() error, err error) {
+// createFile creates a file under a new name, from another file if it moves.
+func (s *changeSet) createFile(c patch.Change) (undo []func() error, err error) {
 	for dir := path.Dir(c.Path); dir != "." && dir != "/"; dir = path.Dir(dir) { // create missing folders, which undo removes again
 		if _, err := s.ws.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
 			break
@@ -152,34 +152,34 @@ func (s *changeSet) make(c patch.Change) (undo []func() error, err error) {
 	if c.From == "" {
 		err = s.ws.Swap(c.Path, nil, c.New)
 	} else {
-		err = s.ws.PutFile(c.Path, c.New, s.modes[c.From], workspace.Nothing)
+		err = s.ws.WriteFileMode(c.Path, c.New, s.modes[c.From], workspace.AcceptNothing)
 	}
 	if err != nil {
-		return undo, s.refused(c.Path, nil, err)
+		return undo, s.explainFailure(c.Path, nil, err)
 	}
-	undo = append(undo, func() error { return s.ws.Remove(c.Path, workspace.Holding(c.New)) })
+	undo = append(undo, func() error { return s.ws.Remove(c.Path, workspace.AcceptContent(c.New)) })
 	if err := s.setMode(c); err != nil || c.From == "" {
 		return undo, err
 	}
-	if err := s.ws.Remove(c.From, workspace.Holding(c.Old)); err != nil {
-		return undo, s.refused(c.From, c.Old, err)
+	if err := s.ws.Remove(c.From, workspace.AcceptContent(c.Old)); err != nil {
+		return undo, s.explainFailure(c.From, c.Old, err)
 	}
-	return append(undo, func() error { return s.put(c.From, c.Old, workspace.Nothing) }), nil
+	return append(undo, func() error { return s.restoreContent(c.From, c.Old, workspace.AcceptNothing) }), nil
 }
 
-// put restores a file's content.
-func (s *changeSet) put(name string, b []byte, accept workspace.Accept) error {
+// restoreContent restores a file's content.
+func (s *changeSet) restoreContent(name string, b []byte, accept workspace.Accept) error {
 	if s.modes[name]&fs.ModeSymlink != 0 {
 		return s.ws.RestoreLink(name, string(b), accept)
 	}
-	return s.ws.PutFile(name, b, s.modes[name], accept)
+	return s.ws.WriteFileMode(name, b, s.modes[name], accept)
 }
 
-// refused explains why a change was not made.
-func (s *changeSet) refused(name string, then []byte, err error) error {
+// explainFailure explains why a change was not made.
+func (s *changeSet) explainFailure(name string, then []byte, err error) error {
 	if errors.Is(err, workspace.ErrChanged) {
 		now, _, _ := loadOrLink(s.ws, name) // only needed for the explanation
-		return changedSincePlanned(name, then, now)
+		return staleError(name, then, now)
 	}
 	return err
 }

@@ -22,7 +22,7 @@ const maxAttached = 16 << 20
 func Attach(o Options) tool.Tool {
 	return tool.Func[readArgs]{
 		Name: AttachTool, Doc: "reads a file that a message names",
-		Work: func(_ context.Context, a readArgs) (tool.Plan, tool.Run, error) {
+		PlanRun: func(_ context.Context, a readArgs) (tool.Plan, tool.Run, error) {
 			if !filepath.IsAbs(a.Path) {
 				return tool.Plan{}, nil, fmt.Errorf("%s is not an absolute path", a.Path)
 			}
@@ -38,17 +38,17 @@ func Attach(o Options) tool.Tool {
 
 // attach reads the file at real, the link target of its name.
 func attach(ctx context.Context, o Options, a readArgs, real string) (tool.Result, error) {
-	data, err := repofile.Own(real, maxAttached)
+	data, err := repofile.ReadOwn(real, maxAttached)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	s := source{name: a.Path, file: bytes.NewReader(data), size: int64(len(data))}
-	if shown, err := s.shown(o); shown.Value != nil || err != nil {
+	if shown, err := s.mediaResult(o); shown.Value != nil || err != nil {
 		return shown, err
 	}
-	text, err := s.text(ctx, o.PDF)
+	text, err := s.openText(ctx, o.PDF)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return s.page(ctx, text, a, nil)
+	return s.readPage(ctx, text, a, nil)
 }

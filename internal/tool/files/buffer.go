@@ -15,8 +15,8 @@ import (
 // its full path, or false if the editor does not report it.
 type Buffer func(ctx context.Context, path string) (text string, ok bool)
 
-// of returns the text of a file in the editor, if it differs from the disk.
-func (b Buffer) of(ctx context.Context, ws *workspace.Workspace, name string, disk []byte) (text string, unsaved bool) {
+// unsavedText returns the text of a file in the editor, if it differs from the disk.
+func (b Buffer) unsavedText(ctx context.Context, ws *workspace.Workspace, name string, disk []byte) (text string, unsaved bool) {
 	if b == nil || disk == nil {
 		return "", false
 	}
@@ -27,52 +27,52 @@ func (b Buffer) of(ctx context.Context, ws *workspace.Workspace, name string, di
 	return text, ok && text != string(disk)
 }
 
-// Saved makes t refuse to change files with unsaved changes in the
+// RefuseUnsaved makes t refuse to change files with unsaved changes in the
 // user's editor: they would be lost, or overwrite what t wrote.
-func Saved(t tool.Tool, ws *workspace.Workspace, b Buffer) tool.Tool {
+func RefuseUnsaved(t tool.Tool, ws *workspace.Workspace, b Buffer) tool.Tool {
 	if b == nil {
 		return t
 	}
-	return saved{t, ws, b}
+	return unsavedGuard{t, ws, b}
 }
 
-type saved struct {
+type unsavedGuard struct {
 	tool.Tool
 	ws     *workspace.Workspace
 	buffer Buffer
 }
 
 // Prepare prepares the tool's call.
-func (s saved) Prepare(ctx context.Context, args json.RawMessage) (tool.Call, error) {
+func (s unsavedGuard) Prepare(ctx context.Context, args json.RawMessage) (tool.Call, error) {
 	c, err := s.Tool.Prepare(ctx, args)
 	if err != nil {
 		return nil, err
 	}
-	return savedCall{c, s}, nil
+	return guardedCall{c, s}, nil
 }
 
-type savedCall struct {
+type guardedCall struct {
 	tool.Call
-	saved saved
+	guard unsavedGuard
 }
 
 // Run runs the call if no file that it would write is unsaved.
-func (c savedCall) Run(ctx context.Context, out io.Writer) (tool.Result, error) {
+func (c guardedCall) Run(ctx context.Context, out io.Writer) (tool.Result, error) {
 	for _, e := range c.Plan().Effects {
 		if e.Kind != tool.Write {
 			continue
 		}
-		name, at, err := locate(c.saved.ws, e.Target)
+		name, at, err := locate(c.guard.ws, e.Target)
 		if err != nil {
 			continue // the call reports the error
 		}
-		f, info, err := c.saved.ws.Open(at)
-		if err != nil || info.Size() > maxKept {
+		f, info, err := c.guard.ws.Open(at)
+		if err != nil || info.Size() > maxContent {
 			continue // no file yet, or none that an editor would have
 		}
-		disk, err := io.ReadAll(io.LimitReader(f, maxKept))
+		disk, err := io.ReadAll(io.LimitReader(f, maxContent))
 		_ = f.Close() // opened only for reading
-		if _, unsaved := c.saved.buffer.of(ctx, c.saved.ws, name, disk); err == nil && unsaved {
+		if _, unsaved := c.guard.buffer.unsavedText(ctx, c.guard.ws, name, disk); err == nil && unsaved {
 			return tool.Result{}, fmt.Errorf("%s has unsaved changes in the user's editor; ask the user to save it, then re-read it", name)
 		}
 	}

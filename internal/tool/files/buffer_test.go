@@ -43,7 +43,7 @@ func TestWhatIsNotSavedInTheEditorIsReadAndNotWrittenOver(t *testing.T) {
 		text, _ := json.Marshal(r.Value)
 		return string(text), err
 	}
-	seen := &files.Seen{}
+	seen := &files.SeenFiles{}
 	read := files.Read(ws, seen, files.Options{Buffer: buffer})
 	for name, want := range map[string]string{"open.txt": `"content":"typed\n"`, "same.txt": `"content":"disk\n"`, "closed.txt": `"content":"disk\n"`} {
 		text, err := run(read, `{"path":"`+name+`"}`)
@@ -51,14 +51,14 @@ func TestWhatIsNotSavedInTheEditorIsReadAndNotWrittenOver(t *testing.T) {
 			t.Errorf("%s: %s, %v", name, text, err)
 		}
 	}
-	edit := files.Saved(files.Edit(ws, seen), ws, buffer)
+	edit := files.RefuseUnsaved(files.Edit(ws, seen), ws, buffer)
 	for name, ok := range map[string]bool{"open.txt": false, "same.txt": true, "closed.txt": true} {
 		text, err := run(edit, `{"path":"`+name+`","old_string":"disk","new_string":"new"}`)
 		if (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "unsaved") {
 			t.Errorf("%s: %s, %v", name, text, err)
 		}
 	}
-	if _, err := run(files.Saved(files.Write(ws, seen), ws, buffer), `{"path":"fresh.txt","content":"x"}`); err != nil {
+	if _, err := run(files.RefuseUnsaved(files.Write(ws, seen), ws, buffer), `{"path":"fresh.txt","content":"x"}`); err != nil {
 		t.Errorf("a new file: %v", err)
 	}
 }

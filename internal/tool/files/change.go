@@ -16,12 +16,12 @@ import (
 	"coder/internal/tool"
 )
 
-// outcome is the new content of a file and a note about it.
-type outcome struct {
+// newContent is the new content of a file and a note about it.
+type newContent struct {
 	content      []byte
 	replacements int // number of replacements, for tools that replace
 	note         string
-	part         *part // what the diff shows; nil: the whole file
+	hunkText     *part // what the diff shows; nil: the whole file
 }
 
 // part is a piece of a file whose change reads better than that of the file, such as a notebook's cell.
@@ -30,18 +30,18 @@ type part struct {
 	where         string // follows the path in the title
 }
 
-// changing turns f into a tool that gives one file new content, or applies some hunks of that change.
+// changeTool turns f into a tool that gives one file new content, or applies some hunks of that change.
 // next computes the new content from the old, which is nil if the file does not exist.
-func changing[In any](f tool.Func[In], ws *workspace.Workspace, seen *Seen, which func(In) (path string, only hunks), next func(in In, old []byte) (outcome, error)) tool.Tool {
-	f.Work = func(ctx context.Context, in In) (tool.Plan, tool.Run, error) {
+func changeTool[In any](f tool.Func[In], ws *workspace.Workspace, seen *SeenFiles, which func(In) (path string, only hunkSelection), next func(in In, old []byte) (newContent, error)) tool.Tool {
+	f.PlanRun = func(ctx context.Context, in In) (tool.Plan, tool.Run, error) {
 		path, only := which(in)
 		ch := &change{ws: ws, seen: seen}
-		if err := ch.workOut(path, only, func(old []byte) (outcome, error) { return next(in, old) }); err != nil {
-			return tool.Plan{Title: path}, nil, ws.Meant(ctx, path, err)
+		if err := ch.compute(path, only, func(old []byte) (newContent, error) { return next(in, old) }); err != nil {
+			return tool.Plan{Title: path}, nil, ws.AddSuggestion(ctx, path, err)
 		}
 		return tool.Plan{
 			Title:   ch.title,
-			Effects: []tool.Effect{{Kind: tool.Write, Target: ch.at}},
+			Effects: []tool.Effect{{Kind: tool.Write, Target: ch.realPath}},
 			Preview: display.Diff{Unified: ch.diff, Added: ch.added, Deleted: ch.deleted},
 			Hunks:   ch.hunks,
 		}, ch.apply, nil
@@ -51,69 +51,69 @@ func changing[In any](f tool.Func[In], ws *workspace.Workspace, seen *Seen, whic
 
 // change is a planned change of a file's content.
 type change struct {
-	ws       *workspace.Workspace
-	seen     *Seen
-	path, at string // as the model named it, and the real path
-	title    string
-	old      []byte
-	outcome
+	ws             *workspace.Workspace
+	seen           *SeenFiles
+	path, realPath string // as the model named it, and the real path
+	title          string
+	old            []byte
+	newContent
 	diff           string
 	added, deleted int
 	hunks          int    // number of separable hunks
 	chosen         string // which hunks are applied; empty if all are
 }
 
-// workOut computes what a call would do to the file in its current state.
-func (c *change) workOut(name string, only hunks, next func(old []byte) (outcome, error)) (err error) {
-	if c.path, c.at, err = locate(c.ws, name); err != nil {
+// compute computes what a call would do to the file in its current state.
+func (c *change) compute(name string, only hunkSelection, next func(old []byte) (newContent, error)) (err error) {
+	if c.path, c.realPath, err = locate(c.ws, name); err != nil {
 		return err
 	}
-	old, info, err := load(c.ws, c.at)
+	old, info, err := loadFile(c.ws, c.realPath)
 	if err != nil {
 		return err
 	}
-	if err := c.seen.check(c.at, info, old); err != nil {
+	if err := c.seen.checkUnchanged(c.realPath, info, old); err != nil {
 		return err
 	}
-	if c.outcome, err = next(old); err != nil {
+	if c.newContent, err = next(old); err != nil {
 		return err
 	}
 	if c.old = old; old == nil {
-		c.note = tool.JoinNotes(c.note, besides(c.ws, c.at))
+		c.note = tool.JoinNotes(c.note, caseNote(c.ws, c.realPath))
 	}
-	c.hunks = patch.Hunks(old, c.content)
+	c.hunks = patch.CountHunks(old, c.content)
 	if only != nil {
 		if err := only.check(c.hunks); err != nil {
 			return err
 		}
-		c.chosen, c.replacements = only.of(c.hunks), 0
+		c.chosen, c.replacements = only.describe(c.hunks), 0
 		if old != nil {
-			c.content = patch.Some(old, c.content, only.take)
+			c.content = patch.ApplyHunks(old, c.content, only.includes)
 		}
 		c.hunks = 0
 	}
 	c.title = c.path
-	if p := c.part; p != nil {
+	if p := c.hunkText; p != nil {
 		c.title, c.hunks = c.path+p.where, 0
-		c.diff, c.added, c.deleted = patch.Unified(c.at, p.before, p.after)
+		c.diff, c.added, c.deleted = patch.Unified(c.realPath, p.before, p.after)
 		return nil
 	}
-	c.diff, c.added, c.deleted = patch.Unified(c.at, old, c.content)
+	c.diff, c.added, c.deleted = patch.Unified(c.realPath, old, c.content)
 	return nil
 }
 
-// hunks are the hunks of a change to apply, counted from 1; nil for all.
-type hunks []int
+// hunkSelection are the hunks of a change to apply, counted from 1; nil for all.
+type hunkSelection []int
 
-func (h hunks) take(n int) bool { return slices.Contains(h, n) }
+func (h hunkSelection) includes(n int) bool { return slices.Contains(h, n) }
 
-// of describes how many hunks are applied.
-func (h hunks) of(n int) string { return fmt.Sprintf("%d/%d hunks", len(h), n) }
+// describe describes how many hunks are applied.
+func (h hunkSelection) describe(n int) string { return fmt.Sprintf("%d/%d hunks", len(h), n) }
 
 // check checks that the hunks exist.
-func (h hunks) check(n int) error {
+func (h hunkSelection) check(n int) error {
 	for i, one := range h {
-		if one < 1 || one > n || h[:i].take(one) {
+		if one < 1 || one > n || h[:i].includes(one) {
 			return fmt.Errorf("%s: use hunks 1 to %d, each once", tool.OnlyHunks, n)
 		}
 	}
@@ -129,13 +129,13 @@ const (
 	previewChars = 40_000
 )
 
-func preview(diff string, added, deleted int) display.Diff {
-	text, _ := patch.Cut(diff, previewLines, previewChars)
-	return display.Diff{Unified: text, Added: added, Deleted: deleted, More: strings.Count(diff[len(text):], "\n")}
+func diffPreview(diff string, added, deleted int) display.Diff {
+	text, _ := patch.Truncate(diff, previewLines, previewChars)
+	return display.Diff{Unified: text, Added: added, Deleted: deleted, OmittedLines: strings.Count(diff[len(text):], "\n")}
 }
 
-// changed is the result of a change for the model.
-type changed struct {
+// changeResult is the result of a change for the model.
+type changeResult struct {
 	OK            bool   `json:"ok"`
 	Path          string `json:"path"`
 	Operation     string `json:"operation"`
@@ -167,12 +167,12 @@ func (c *change) apply(ctx context.Context, _ io.Writer) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	now, _, err := load(c.ws, c.at)
+	now, _, err := loadFile(c.ws, c.realPath)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	if at != c.at || (now == nil) != (c.old == nil) || !bytes.Equal(now, c.old) {
-		return tool.Result{}, changedSincePlanned(c.path, c.old, now)
+	if at != c.realPath || (now == nil) != (c.old == nil) || !bytes.Equal(now, c.old) {
+		return tool.Result{}, staleError(c.path, c.old, now)
 	}
 	op := c.operation()
 	summary := "unchanged"
@@ -181,42 +181,42 @@ func (c *change) apply(ctx context.Context, _ io.Writer) (tool.Result, error) {
 		if c.chosen != "" {
 			summary += ", " + c.chosen
 		}
-		if err := c.ws.Swap(c.at, c.old, c.content); errors.Is(err, workspace.ErrChanged) {
-			now, _, _ := load(c.ws, c.at) // only needed for the explanation
-			return tool.Result{}, changedSincePlanned(c.path, c.old, now)
+		if err := c.ws.Swap(c.realPath, c.old, c.content); errors.Is(err, workspace.ErrChanged) {
+			now, _, _ := loadFile(c.ws, c.realPath) // only needed for the explanation
+			return tool.Result{}, staleError(c.path, c.old, now)
 		} else if err != nil {
 			return tool.Result{}, fmt.Errorf("the file could not be written: %w", err)
 		}
 	}
-	diff, cut := patch.Cut(strings.ToValidUTF8(c.diff, "\ufffd"), patch.MaxLines, patch.MaxChars)
+	diff, cut := patch.Truncate(strings.ToValidUTF8(c.diff, "\ufffd"), patch.MaxLines, patch.MaxChars)
 	return tool.Result{
-		Value: changed{
+		Value: changeResult{
 			OK: true, Path: c.path, Operation: op, Replacements: c.replacements, Size: len(c.content),
 			Additions: c.added, Deletions: c.deleted, Diff: diff, DiffTruncated: cut, Note: c.note,
 		},
-		Summary: summary,
-		Show:    preview(c.diff, c.added, c.deleted),
-		Saw:     c.seen.note(c.at, hashOf(bytes.NewReader(c.content)), c.content),
+		Summary:   summary,
+		Show:      diffPreview(c.diff, c.added, c.deleted),
+		SeenFiles: c.seen.remember(c.realPath, hashContent(bytes.NewReader(c.content)), c.content),
 	}, nil
 }
 
-func changedSincePlanned(path string, then, now []byte) error {
-	return fmt.Errorf("%s changed on disk since the change was planned; re-read it%s", path, whatChanged(path, then, now))
+func staleError(path string, then, now []byte) error {
+	return fmt.Errorf("%s changed on disk since the change was planned; re-read it%s", path, describeChange(path, then, now))
 }
 
 //go:embed write.md
 var writeDoc string
 
 type writeArgs struct {
-	Path    string `json:"path" also:"file_path file filename target_file"`
-	Content string `json:"content" also:"contents text data file_text"`
-	Only    hunks  `json:"only_hunks,omitzero" hidden:"yes"`
+	Path    string        `json:"path" also:"file_path file filename target_file"`
+	Content string        `json:"content" also:"contents text data file_text"`
+	Only    hunkSelection `json:"only_hunks,omitzero" hidden:"yes"`
 }
 
 // Write returns the tool that creates a file or replaces its content.
-func Write(ws *workspace.Workspace, seen *Seen) tool.Tool {
-	f := tool.Func[writeArgs]{Name: "write", Doc: writeDoc, Aliases: aliases("Write", "writeFile", "create_file", "create")}
-	return changing(f, ws, seen, func(a writeArgs) (string, hunks) { return a.Path, a.Only }, func(a writeArgs, old []byte) (o outcome, err error) {
+func Write(ws *workspace.Workspace, seen *SeenFiles) tool.Tool {
+	f := tool.Func[writeArgs]{Name: "write", Doc: writeDoc, Aliases: toolAliases("Write", "writeFile", "create_file", "create")}
+	return changeTool(f, ws, seen, func(a writeArgs) (string, hunkSelection) { return a.Path, a.Only }, func(a writeArgs, old []byte) (o newContent, err error) {
 		o.content, err = rewrite(a.Path, old, a.Content)
 		return o, err
 	})
@@ -228,14 +228,14 @@ func rewrite(path string, old []byte, content string) ([]byte, error) {
 	if strings.ContainsRune(content, 0) {
 		return nil, errors.New("content contains a NUL byte; this tool writes text")
 	}
-	if err := textOnly(path, old); err != nil {
+	if err := checkText(path, old); err != nil {
 		return nil, err
 	}
 	if bytes.HasPrefix(old, []byte(bom)) && !strings.HasPrefix(content, bom) {
 		content = bom + content
 	}
-	if ends := endingOf(string(old)); bytes.ContainsAny(old, "\r\n") && ends != mixed {
-		content = ends.write(ends.given(content))
+	if ends := detectEnding(string(old)); bytes.ContainsAny(old, "\r\n") && ends != mixedEnds {
+		content = ends.convert(ends.normalize(content))
 	}
 	return append([]byte{}, content...), nil
 }

@@ -25,39 +25,39 @@ type editArgs struct {
 
 	// These members occur in calls for other agents' tools.
 	Expected int        `json:"expected_replacements,omitzero" hidden:"yes"` // required number, if set
-	Then     []editThen `json:"then,omitzero" hidden:"yes"`                  // further edits, all or none
+	Then     []nextEdit `json:"then,omitzero" hidden:"yes"`                  // further edits, all or none
 
-	Only hunks `json:"only_hunks,omitzero" hidden:"yes"`
+	Only hunkSelection `json:"only_hunks,omitzero" hidden:"yes"`
 }
 
-// editThen is an edit applied to the result of the one before.
-type editThen struct {
+// nextEdit is an edit applied to the result of the one before.
+type nextEdit struct {
 	Old        string `json:"old_string"`
 	New        string `json:"new_string"`
 	ReplaceAll bool   `json:"replace_all,omitzero"`
 }
 
 // Edit returns the tool that replaces text in a file.
-func Edit(ws *workspace.Workspace, seen *Seen) tool.Tool {
-	f := tool.Func[editArgs]{Name: "edit", Doc: editDoc, Aliases: aliases("Edit", "editFile", "str_replace", "edit_file", "replace")}
-	return changing(f, ws, seen, func(a editArgs) (string, hunks) { return a.Path, a.Only }, edited)
+func Edit(ws *workspace.Workspace, seen *SeenFiles) tool.Tool {
+	f := tool.Func[editArgs]{Name: "edit", Doc: editDoc, Aliases: toolAliases("Edit", "editFile", "str_replace", "edit_file", "replace")}
+	return changeTool(f, ws, seen, func(a editArgs) (string, hunkSelection) { return a.Path, a.Only }, applyEdits)
 }
 
-// edited returns the file's content after the edit and its further edits.
-func edited(a editArgs, old []byte) (outcome, error) {
-	o, err := editedOnce(a, old)
+// applyEdits returns the file's content after the edit and its further edits.
+func applyEdits(a editArgs, old []byte) (newContent, error) {
+	o, err := applyEdit(a, old)
 	for i := 0; err == nil && i < len(a.Then); i++ {
-		next, failed := editedOnce(editArgs{Path: a.Path, Old: a.Then[i].Old, New: a.Then[i].New, ReplaceAll: a.Then[i].ReplaceAll}, o.content)
+		next, failed := applyEdit(editArgs{Path: a.Path, Old: a.Then[i].Old, New: a.Then[i].New, ReplaceAll: a.Then[i].ReplaceAll}, o.content)
 		if failed != nil {
 			err = fmt.Errorf("edit %d of %d, after the earlier edits: %w; no edit was made", i+2, len(a.Then)+1, failed)
 		}
-		o = outcome{content: next.content, replacements: o.replacements + next.replacements, note: tool.JoinNotes(o.note, next.note)}
+		o = newContent{content: next.content, replacements: o.replacements + next.replacements, note: tool.JoinNotes(o.note, next.note)}
 	}
 	return o, err
 }
 
-// editedOnce returns the file's content after one edit.
-func editedOnce(a editArgs, old []byte) (o outcome, err error) {
+// applyEdit returns the file's content after one edit.
+func applyEdit(a editArgs, old []byte) (o newContent, err error) {
 	if a.Old == "" {
 		if len(old) > 0 && string(old) != bom {
 			return o, fmt.Errorf("%s already exists; give the text to replace in old_string", a.Path)
@@ -65,9 +65,9 @@ func editedOnce(a editArgs, old []byte) (o outcome, err error) {
 		o.content, err = rewrite(a.Path, old, a.New)
 		return o, err
 	}
-	switch err := textOnly(a.Path, old); {
+	switch err := checkText(a.Path, old); {
 	case old == nil:
-		return o, absentFile(a.Path)
+		return o, missingFileError(a.Path)
 	case strings.ContainsRune(a.New, 0):
 		return o, errors.New("new_string contains a NUL byte; this tool writes text")
 	// In a file with an unknown encoding, ASCII can still be replaced by ASCII.
@@ -76,66 +76,66 @@ func editedOnce(a editArgs, old []byte) (o outcome, err error) {
 		return o, err
 	}
 	a.ReplaceAll = a.ReplaceAll || a.Expected > 1
-	ends := endingOf(string(old))
+	ends := detectEnding(string(old))
 	text := string(old)
-	if ends == windows || ends == oldMac {
+	if ends == windowsEnds || ends == oldMacEnds {
 		text = strings.ReplaceAll(text, string(ends), "\n")
 	}
-	l, err := replaced(text, a, ends)
+	l, err := replaceText(text, a, ends)
 	if err != nil {
 		return o, fmt.Errorf("%s: %w", a.Path, err)
 	}
-	if a.Expected > 0 && l.n != a.Expected {
-		return o, fmt.Errorf("%s: old_string is in the file %s, not %d; nothing was replaced", a.Path, tool.Count(l.n, "time", "times"), a.Expected)
+	if a.Expected > 0 && l.count != a.Expected {
+		return o, fmt.Errorf("%s: old_string is in the file %s, not %d; nothing was replaced", a.Path, tool.FormatCount(l.count, "time", "times"), a.Expected)
 	}
-	o = outcome{content: []byte(ends.write(l.text)), replacements: l.n}
-	if l.how != "" {
-		o.note = "old_string was matched although " + l.how
+	o = newContent{content: []byte(ends.convert(l.text)), replacements: l.count}
+	if l.difference != "" {
+		o.note = "old_string was matched although " + l.difference
 	}
-	if ends == unix && strings.Contains(a.Old+a.New, "\r\n") {
+	if ends == unixEnds && strings.Contains(a.Old+a.New, "\r\n") {
 		o.note = tool.JoinNotes(o.note, "the lines of this file end with \\n, and so does what was written")
 	}
 	return o, nil
 }
 
-// replaced returns text, with plain line ends, after the edit: of the
+// replaceText returns text, with plain line ends, after the edit: of the
 // exact old text or, if it does not occur, of a close enough match.
-func replaced(text string, a editArgs, ends ending) (loose, error) {
+func replaceText(text string, a editArgs, ends lineEnding) (looseMatch, error) {
 	old, new := a.Old, a.New
-	if ends != mixed {
-		old, new = ends.given(a.Old), ends.given(a.New)
+	if ends != mixedEnds {
+		old, new = ends.normalize(a.Old), ends.normalize(a.New)
 		if old == new && a.Old != a.New {
-			return loose{}, errors.New("old_string and new_string differ only in line endings; this tool keeps the file's line endings: use a command to convert them")
+			return looseMatch{}, errors.New("old_string and new_string differ only in line endings; this tool keeps the file's line endings: use a command to convert them")
 		}
 	}
 	got, n, err := substitute(text, old, new, a.ReplaceAll)
 	if err == nil {
-		return loose{text: got, n: n}, nil
+		return looseMatch{text: got, count: n}, nil
 	}
-	var missing absent
+	var missing textNotFoundError
 	if errors.As(err, &missing) && utf8.ValidString(text) {
-		l, also := substituteLoosely(text, ends.given(old), ends.given(new), a.ReplaceAll)
-		if l.n > 0 || also != nil {
+		l, also := substituteLoosely(text, ends.normalize(old), ends.normalize(new), a.ReplaceAll)
+		if l.count > 0 || also != nil {
 			return l, also
 		}
 	}
-	return loose{}, err
+	return looseMatch{}, err
 }
 
-// absentFile is the path of a missing file in an edit.
-type absentFile string
+// missingFileError is the path of a missing file in an edit.
+type missingFileError string
 
-func (p absentFile) Error() string {
+func (p missingFileError) Error() string {
 	return string(p) + " does not exist; an empty old_string creates it"
 }
 
 // Is makes it match [fs.ErrNotExist].
-func (p absentFile) Is(target error) bool { return target == fs.ErrNotExist }
+func (p missingFileError) Is(target error) bool { return target == fs.ErrNotExist }
 
 // splitsRune reports whether s follows a non-ASCII byte somewhere in text: in some encodings it might
 // then begin with the second half of a character.
 func splitsRune(text, s string) bool {
-	for i := range occurrences(text, s, len(s)) {
+	for i := range findAll(text, s, len(s)) {
 		if i > 0 && text[i-1] >= utf8.RuneSelf {
 			return true
 		}
@@ -156,7 +156,7 @@ func substitute(text, old, new string, all bool) (string, int, error) {
 	if !strings.Contains(old, "\r") && strings.Contains(text, "\r\n") {
 		return substituteLines(text, old, strings.ReplaceAll(new, "\r\n", "\n"), all)
 	}
-	spots, err := spotsOf(text, old, all)
+	spots, err := findReplacements(text, old, all)
 	if err != nil {
 		return "", 0, err
 	}
@@ -172,17 +172,17 @@ func substitute(text, old, new string, all bool) (string, int, error) {
 	return b.String(), len(spots), nil
 }
 
-// maxSpots limits how many occurrences are counted if there should be one.
-const maxSpots = 1000
+// maxOccurrences limits how many occurrences are counted if there should be one.
+const maxOccurrences = 1000
 
-// spotsOf returns where to replace old: everywhere, or at its only occurrence.
-func spotsOf(text, old string, all bool) (spots []int, err error) {
+// findReplacements returns where to replace old: everywhere, or at its only occurrence.
+func findReplacements(text, old string, all bool) (spots []int, err error) {
 	step := 1 // overlapping occurrences are ambiguous, too
 	if all {
 		step = len(old)
 	}
-	for at := range occurrences(text, old, step) {
-		if spots = append(spots, at); !all && len(spots) == maxSpots {
+	for at := range findAll(text, old, step) {
+		if spots = append(spots, at); !all && len(spots) == maxOccurrences {
 			break
 		}
 	}
@@ -196,13 +196,13 @@ func spotsOf(text, old string, all bool) (spots []int, err error) {
 			line += strings.Count(text[done:at], "\n")
 			lines, done = append(lines, line), at
 		}
-		return nil, fmt.Errorf("old_string is in %s; add lines around it to pick one, or set replace_all", placesOn(lines))
+		return nil, fmt.Errorf("old_string is in %s; add lines around it to pick one, or set replace_all", describePlaces(lines))
 	}
 	return spots, nil
 }
 
-// occurrences yields the positions of s in text, each at least step bytes after the one before.
-func occurrences(text, s string, step int) iter.Seq[int] {
+// findAll yields the positions of s in text, each at least step bytes after the one before.
+func findAll(text, s string, step int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for from := 0; from <= len(text); {
 			i := strings.Index(text[from:], s)
@@ -217,8 +217,8 @@ func occurrences(text, s string, step int) iter.Seq[int] {
 // maxPlaces limits how many places an error names.
 const maxPlaces = 10
 
-// placesOn describes the number of places and names the first lines.
-func placesOn(lines []int) string {
+// describePlaces describes the number of places and names the first lines.
+func describePlaces(lines []int) string {
 	var shown []string
 	for _, n := range lines[:min(len(lines), maxPlaces)] {
 		shown = append(shown, strconv.Itoa(n))

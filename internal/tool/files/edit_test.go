@@ -125,7 +125,7 @@ func checkLines(t *testing.T, text, old, new, got string, n int) {
 		t.Fatalf("substitute(%q, %q, %q) = %q, %d", text, old, new, got, n)
 	}
 	first, last := strings.Index(plain(text), old), strings.LastIndex(plain(text), old)
-	head, tail := width(text, first), text[width(text, last+len(old)):]
+	head, tail := rawLength(text, first), text[rawLength(text, last+len(old)):]
 	if !strings.HasPrefix(got, text[:head]) || n == 1 && !strings.HasSuffix(got, tail) {
 		t.Fatalf("substitute(%q, %q, %q) = %q touched other text", text, old, new, got)
 	}
@@ -143,13 +143,13 @@ func BenchmarkEdit1MB(b *testing.B) {
 
 func TestSeveralEditsAreAllOrNone(t *testing.T) {
 	const text = "one\r\ntwo\r\ntwo\r\n"
-	then := []editThen{{Old: "two\n", New: "2\n", ReplaceAll: true}, {Old: "1\n2", New: "12"}}
-	o, err := edited(editArgs{Path: "a", Old: "one", New: "1", Then: then}, []byte(text))
+	then := []nextEdit{{Old: "two\n", New: "2\n", ReplaceAll: true}, {Old: "1\n2", New: "12"}}
+	o, err := applyEdits(editArgs{Path: "a", Old: "one", New: "1", Then: then}, []byte(text))
 	if err != nil || string(o.content) != "12\r\n2\r\n" || o.replacements != 4 {
 		t.Errorf("%q, %d, %v", o.content, o.replacements, err)
 	}
-	for _, bad := range [][]editThen{{{Old: "three", New: "3"}}, {{Old: "two", New: "2"}}, {{Old: "", New: "x"}}} {
-		if _, err := edited(editArgs{Path: "a", Old: "one", New: "1", Then: bad}, []byte(text)); err == nil || !strings.Contains(err.Error(), "edit 2 of 2") {
+	for _, bad := range [][]nextEdit{{{Old: "three", New: "3"}}, {{Old: "two", New: "2"}}, {{Old: "", New: "x"}}} {
+		if _, err := applyEdits(editArgs{Path: "a", Old: "one", New: "1", Then: bad}, []byte(text)); err == nil || !strings.Contains(err.Error(), "edit 2 of 2") {
 			t.Errorf("%v: %v", bad, err)
 		}
 	}
@@ -163,7 +163,7 @@ func TestAnEditOfAsManyPlacesAsExpected(t *testing.T) {
 	}{
 		{"two", 2, "one\nX\nX\n"}, {"one", 1, "X\ntwo\ntwo\n"}, {"two", 1, ""}, {"two", 3, ""}, {"one", 2, ""},
 	} {
-		o, err := edited(editArgs{Path: "a", Old: tc.old, New: "X", Expected: tc.expected}, []byte("one\ntwo\ntwo\n"))
+		o, err := applyEdits(editArgs{Path: "a", Old: tc.old, New: "X", Expected: tc.expected}, []byte("one\ntwo\ntwo\n"))
 		if string(o.content) != tc.want || (err != nil) != (tc.want == "") {
 			t.Errorf("%s %d times: %q, %v", tc.old, tc.expected, o.content, err)
 		}
@@ -171,7 +171,7 @@ func TestAnEditOfAsManyPlacesAsExpected(t *testing.T) {
 }
 
 func TestAFileOfNothingButAMarkIsEmpty(t *testing.T) {
-	if o, err := edited(editArgs{Path: "a", New: "x\n"}, []byte(bom)); err != nil || string(o.content) != bom+"x\n" {
+	if o, err := applyEdits(editArgs{Path: "a", New: "x\n"}, []byte(bom)); err != nil || string(o.content) != bom+"x\n" {
 		t.Errorf("%q, %v", o.content, err)
 	}
 }

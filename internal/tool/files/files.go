@@ -19,15 +19,15 @@ import (
 
 // Options configures the tools.
 type Options struct {
-	Vision bool                                                  // the model supports images
-	Shows  func(mediaType string) error                          // why the model cannot see an image or a PDF; nil: by Vision
-	PDF    func(ctx context.Context, pdf []byte) (string, error) // PDF extracts the text of a PDF; nil refuses PDFs
-	Buffer Buffer                                                // the user's unsaved changes; may be nil
+	Vision     bool                                                  // the model supports images
+	CheckMedia func(mediaType string) error                          // why the model cannot see an image or a PDF; nil: by Vision
+	PDF        func(ctx context.Context, pdf []byte) (string, error) // PDF extracts the text of a PDF; nil refuses PDFs
+	Buffer     Buffer                                                // the user's unsaved changes; may be nil
 }
 
-// With returns every tool of this package, with a common memory of what the model has seen.
-func With(ws *workspace.Workspace, o Options) []tool.Tool {
-	seen := new(Seen)
+// All returns every tool of this package, with a common memory of what the model has seen.
+func All(ws *workspace.Workspace, o Options) []tool.Tool {
+	seen := new(SeenFiles)
 	return []tool.Tool{Read(ws, seen, o), List(ws), Write(ws, seen), Edit(ws, seen), Patch(ws, seen), Notebook(ws, seen)}
 }
 
@@ -39,9 +39,9 @@ const (
 	bom      = "\ufeff"
 )
 
-// aliases returns a tool's other names: Sema's, CoAuthor's, and
+// toolAliases returns a tool's other names: Sema's, CoAuthor's, and
 // any number that are only accepted. An empty name means none.
-func aliases(sema, coauthor string, others ...string) (list []tool.Alias) {
+func toolAliases(sema, coauthor string, others ...string) (list []tool.Alias) {
 	if sema != "" {
 		list = append(list, tool.Alias{Dialect: tool.Sema, Name: sema})
 	}
@@ -62,14 +62,14 @@ func locate(ws *workspace.Workspace, path string) (name, at string, err error) {
 	return name, at, err
 }
 
-// reading returns the plan of a call that reads one path.
-func reading(ws *workspace.Workspace, path string) (tool.Plan, error) {
+// readPlan returns the plan of a call that reads one path.
+func readPlan(ws *workspace.Workspace, path string) (tool.Plan, error) {
 	name, at, err := locate(ws, path)
 	return tool.Plan{Title: name, Effects: []tool.Effect{{Kind: tool.Read, Target: at}}}, err
 }
 
-// load reads a file to change, or returns nil if it does not exist.
-func load(ws *workspace.Workspace, path string) ([]byte, fs.FileInfo, error) {
+// loadFile reads a file to change, or returns nil if it does not exist.
+func loadFile(ws *workspace.Workspace, path string) ([]byte, fs.FileInfo, error) {
 	b, info, err := ws.ReadFile(path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
@@ -86,9 +86,9 @@ func load(ws *workspace.Workspace, path string) ([]byte, fs.FileInfo, error) {
 // maxNames limits how many entries of a directory are searched for a name.
 const maxNames = 10_000
 
-// besides returns a note about a new file whose name differs only in case from an existing one, or "".
+// caseNote returns a note about a new file whose name differs only in case from an existing one, or "".
 // On a case-insensitive file system the file already exists.
-func besides(ws *workspace.Workspace, at string) string {
+func caseNote(ws *workspace.Workspace, at string) string {
 	list, _, err := ws.ReadDir(path.Dir(at), maxNames)
 	if err != nil {
 		return ""

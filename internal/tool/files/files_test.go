@@ -32,7 +32,7 @@ func openWith(t testing.TB, o files.Options) (tools tool.Set, dir string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { ws.Close() })
-	tools, err = tool.NewSet(files.With(ws, o)...)
+	tools, err = tool.NewSet(files.All(ws, o)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,8 +80,8 @@ func prepare(t testing.TB, tools tool.Set, name string, pairs ...any) (tool.Call
 	return tl.Prepare(t.Context(), args(pairs...))
 }
 
-// outcome is any tool's result as the model reads it.
-type outcome struct {
+// newContent is any tool's result as the model reads it.
+type newContent struct {
 	OK                         bool
 	Path, Content, Note        string
 	Start                      int  `json:"start_line"`
@@ -98,7 +98,7 @@ type outcome struct {
 	Files                      []struct{ Path, From, Operation, Note string }
 }
 
-func call(t testing.TB, tools tool.Set, name string, pairs ...any) (o outcome, err error) {
+func call(t testing.TB, tools tool.Set, name string, pairs ...any) (o newContent, err error) {
 	t.Helper()
 	c, err := prepare(t, tools, name, pairs...)
 	if err != nil {
@@ -122,7 +122,7 @@ func call(t testing.TB, tools tool.Set, name string, pairs ...any) (o outcome, e
 }
 
 // must is call for what has to work.
-func must(t testing.TB, tools tool.Set, name string, pairs ...any) outcome {
+func must(t testing.TB, tools tool.Set, name string, pairs ...any) newContent {
 	t.Helper()
 	o, err := call(t, tools, name, pairs...)
 	if err != nil {
@@ -188,7 +188,7 @@ func TestNamesInOtherDialects(t *testing.T) {
 	want := map[string]string{"": "read list write edit patch notebook_edit", tool.Sema: "Read LS Write Edit patch NotebookEdit", tool.CoAuthor: "readFile listFiles writeFile editFile patch notebook_edit"}
 	for dialect, names := range want {
 		var got []string
-		for s := range tools.In(dialect).Specs() {
+		for s := range tools.InDialect(dialect).Specs() {
 			got = append(got, s.Name)
 		}
 		if strings.Join(got, " ") != names {

@@ -22,8 +22,8 @@ var (
 	errUTF16    = errors.New("the file is UTF-16 text, which this tool does not handle; convert it to UTF-8 with iconv, or use a command that knows UTF-16")
 )
 
-// textOnly returns an error for content that is not text.
-func textOnly(path string, b []byte) error {
+// checkText returns an error for content that is not text.
+func checkText(path string, b []byte) error {
 	switch {
 	case isUTF16(b):
 		return fmt.Errorf("%s: %w", path, errUTF16)
@@ -78,9 +78,9 @@ func guessEncoding(b []byte) string {
 // MaxImage is the maximum size of an image or a PDF for the model.
 const MaxImage = 5 << 20
 
-// picture returns the media type of a file by its first
+// imageType returns the media type of a file by its first
 // bytes, or "" if it is not an image that models support.
-func picture(head []byte) string {
+func imageType(head []byte) string {
 	switch {
 	case bytes.HasPrefix(head, []byte("\x89PNG\r\n\x1a\n")):
 		return "image/png"
@@ -102,9 +102,9 @@ type imageResult struct {
 	Note      string `json:"note"`
 }
 
-// Picture returns data as an image, or an error if models do not support its type or size.
-func Picture(data []byte) (chat.Image, error) {
-	kind := picture(data)
+// ParseImage returns data as an image, or an error if models do not support its type or size.
+func ParseImage(data []byte) (chat.Image, error) {
+	kind := imageType(data)
 	switch {
 	case kind == "":
 		return chat.Image{}, errors.New("not a PNG, JPEG, GIF or WebP image")
@@ -114,30 +114,30 @@ func Picture(data []byte) (chat.Image, error) {
 	return chat.Image{MediaType: kind, Data: data}, nil
 }
 
-// IsPicture reports whether a file that begins so is a picture that models take.
-func IsPicture(head []byte) bool { return picture(head) != "" }
+// IsImage reports whether a file that begins so is a picture that models take.
+func IsImage(head []byte) bool { return imageType(head) != "" }
 
-// shows returns why the model cannot see a type of file, or nil.
-func (o Options) shows(mediaType string) error {
+// checkMedia returns why the model cannot see a type of file, or nil.
+func (o Options) checkMedia(mediaType string) error {
 	switch {
-	case o.Shows != nil:
-		return o.Shows(mediaType)
+	case o.CheckMedia != nil:
+		return o.CheckMedia(mediaType)
 	case !o.Vision || mediaType == chat.PDF:
 		return errors.New("this model does not support images")
 	}
 	return nil
 }
 
-// image returns the image for a model with vision, and describes it to any other.
-func (s *source) image(mediaType string, o Options) (tool.Result, error) {
-	err := o.shows(mediaType)
+// imageResult returns the image for a model with vision, and describes it to any other.
+func (s *source) imageResult(mediaType string, o Options) (tool.Result, error) {
+	err := o.checkMedia(mediaType)
 	if s.size > MaxImage {
 		err = cmp.Or(err, fmt.Errorf("at most %d bytes can be shown", MaxImage))
 	}
 	if err != nil {
 		return tool.Result{}, fmt.Errorf("%s is an image (%s, %d bytes); %w", s.name, mediaType, s.size, err)
 	}
-	data, err := s.all()
+	data, err := s.readAll()
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -157,33 +157,33 @@ const (
 // notebook is the relevant part of a Jupyter notebook.
 type notebook struct {
 	Cells []struct {
-		Type    string `json:"cell_type"`
-		ID      string `json:"id"`
-		Source  texts  `json:"source"`
+		Type    string   `json:"cell_type"`
+		ID      string   `json:"id"`
+		Source  cellText `json:"source"`
 		Outputs []struct {
-			Type      string           `json:"output_type"`
-			Text      texts            `json:"text"`
-			Data      map[string]texts `json:"data"`
-			Error     string           `json:"ename"`
-			Value     string           `json:"evalue"`
-			Traceback texts            `json:"traceback"`
+			Type      string              `json:"output_type"`
+			Text      cellText            `json:"text"`
+			Data      map[string]cellText `json:"data"`
+			Error     string              `json:"ename"`
+			Value     string              `json:"evalue"`
+			Traceback cellText            `json:"traceback"`
 		} `json:"outputs"`
 	} `json:"cells"`
 }
 
-// texts is a string, or a list of its lines.
-type texts string
+// cellText is a string, or a list of its lines.
+type cellText string
 
 // UnmarshalJSON accepts either form and ignores any other.
-func (t *texts) UnmarshalJSON(b []byte) error {
+func (t *cellText) UnmarshalJSON(b []byte) error {
 	var lines []string
 	if json.Unmarshal(b, &lines) == nil {
-		*t = texts(strings.Join(lines, ""))
+		*t = cellText(strings.Join(lines, ""))
 		return nil
 	}
 	var s string
 	_ = json.Unmarshal(b, &s)
-	*t = texts(s)
+	*t = cellText(s)
 	return nil
 }
 
@@ -195,7 +195,7 @@ func notebookText(_ context.Context, b []byte) (string, error) {
 	}
 	var out strings.Builder
 	for i, c := range nb.Cells {
-		fmt.Fprintf(&out, "[%d] %s\n%s", i+1, strings.TrimSpace(c.Type+" "+c.ID), ended(string(c.Source)))
+		fmt.Fprintf(&out, "[%d] %s\n%s", i+1, strings.TrimSpace(c.Type+" "+c.ID), withLineEnd(string(c.Source)))
 		for _, o := range c.Outputs {
 			text := string(o.Text)
 			for _, kind := range []string{"text/plain", "text/markdown"} {
@@ -209,19 +209,19 @@ func notebookText(_ context.Context, b []byte) (string, error) {
 			if text == "" && len(o.Data) > 0 {
 				text = "(not text)"
 			}
-			short, cut := patch.Cut(text, outputLines, outputChars)
+			short, cut := patch.Truncate(text, outputLines, outputChars)
 			if cut {
-				short = ended(short) + "…"
+				short = withLineEnd(short) + "…"
 			}
-			fmt.Fprintf(&out, "[%d] output\n%s", i+1, ended(short))
+			fmt.Fprintf(&out, "[%d] output\n%s", i+1, withLineEnd(short))
 		}
 		out.WriteString("\n")
 	}
 	return out.String(), nil
 }
 
-// ended returns text with a line end.
-func ended(text string) string {
+// withLineEnd returns text with a line end.
+func withLineEnd(text string) string {
 	if text == "" || strings.HasSuffix(text, "\n") {
 		return text
 	}

@@ -64,7 +64,7 @@ func TestSomeHunksOfAChange(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			shown := len(display.Hunks(c.Plan().Preview.(display.Diff).Unified))
+			shown := len(display.SplitHunks(c.Plan().Preview.(display.Diff).Unified))
 			if c.Plan().Hunks != tt.hunks || shown != tt.hunks {
 				t.Errorf("%d hunks can be chosen, %d are shown, want %d", c.Plan().Hunks, shown, tt.hunks)
 			}

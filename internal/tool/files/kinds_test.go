@@ -30,7 +30,7 @@ func TestPictures(t *testing.T) {
 	defer ws.Close()
 	put(t, dir+"/p.txt", pic.String()) // known by its content, not its name
 	put(t, dir+"/big.jpg", "\xff\xd8\xff"+strings.Repeat("x", 6<<20))
-	blind, seeing := files.With(ws, files.Options{})[0], files.With(ws, files.Options{Vision: true})[0]
+	blind, seeing := files.All(ws, files.Options{})[0], files.All(ws, files.Options{Vision: true})[0]
 	read := func(tl tool.Tool, path string) (tool.Result, error) {
 		c, err := tl.Prepare(t.Context(), args("path", path))
 		if err != nil {

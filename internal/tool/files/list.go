@@ -37,12 +37,12 @@ type listResult struct {
 func List(ws *workspace.Workspace) tool.Tool {
 	return tool.Func[listArgs]{
 		Name: "list", Doc: listDoc,
-		Aliases: aliases("LS", "listFiles", "ls", "list_dir", "list_directory"),
+		Aliases: toolAliases("LS", "listFiles", "ls", "list_dir", "list_directory"),
 		Plan: func(_ context.Context, a listArgs) (tool.Plan, error) {
 			if a.Depth < 0 {
 				return tool.Plan{}, errors.New("depth must not be negative")
 			}
-			return reading(ws, cmp.Or(a.Path, "."))
+			return readPlan(ws, cmp.Or(a.Path, "."))
 		},
 		Do: func(ctx context.Context, a listArgs, _ io.Writer) (tool.Result, error) {
 			a.Path = cmp.Or(a.Path, ".")
@@ -51,7 +51,7 @@ func List(ws *workspace.Workspace) tool.Tool {
 				return tool.Result{}, err
 			}
 			if info, err := ws.Stat(at); err != nil {
-				return tool.Result{}, ws.Meant(ctx, a.Path, err)
+				return tool.Result{}, ws.AddSuggestion(ctx, a.Path, err)
 			} else if !info.IsDir() {
 				return tool.Result{}, fmt.Errorf("%s is not a directory; use read for a file", name)
 			}
@@ -61,7 +61,7 @@ func List(ws *workspace.Workspace) tool.Tool {
 				case e.Err != nil && e.Path == at:
 					return tool.Result{}, e.Err
 				case e.Err != nil:
-					r.Unreadable = append(r.Unreadable, below(at, e.Path))
+					r.Unreadable = append(r.Unreadable, relativePath(at, e.Path))
 				case e.Depth > 1 && e.Ignored && !e.IsDir():
 				case len(r.Entries) == maxEntries:
 					r.Truncated = true
@@ -72,20 +72,20 @@ func List(ws *workspace.Workspace) tool.Tool {
 					} else if e.Type&fs.ModeSymlink != 0 {
 						suffix = "@"
 					}
-					r.Entries = append(r.Entries, below(at, e.Path)+suffix)
+					r.Entries = append(r.Entries, relativePath(at, e.Path)+suffix)
 				}
 				if r.Truncated {
 					break
 				}
 			}
 			slices.Sort(r.Entries)
-			return tool.Result{Value: r, Summary: tool.OfMore(tool.Count(len(r.Entries), "entry", "entries"), r.Truncated)}, ctx.Err()
+			return tool.Result{Value: r, Summary: tool.MarkPartial(tool.FormatCount(len(r.Entries), "entry", "entries"), r.Truncated)}, ctx.Err()
 		},
 	}
 }
 
-// below returns path relative to dir.
-func below(dir, path string) string {
+// relativePath returns path relative to dir.
+func relativePath(dir, path string) string {
 	if dir == "." {
 		return path
 	}

@@ -11,45 +11,45 @@ import (
 
 // These are the accepted differences between a text and the lines it matches.
 const (
-	byTypography = "the file has other quotes, dashes or spaces there; text that new_string shares with the file was kept as in the file"
-	byTrailing   = "white space at the end of lines differs"
-	byIndent     = "its indentation differs; new_string was indented like the file"
-	byOldIndent  = "its indentation differs; new_string was already indented like the file and was used unchanged"
+	typographyDiffers = "the file has other quotes, dashes or spaces there; text that new_string shares with the file was kept as in the file"
+	trailingDiffers   = "white space at the end of lines differs"
+	indentDiffers     = "its indentation differs; new_string was indented like the file"
+	oldIndentDiffers  = "its indentation differs; new_string was already indented like the file and was used unchanged"
 )
 
-// loose is the result of a loose replacement.
-type loose struct {
-	text string
-	n    int    // replaced places; 0 if there is no match
-	how  string // the ignored difference
+// looseMatch is the result of a loose replacement.
+type looseMatch struct {
+	text       string
+	count      int    // replaced places; 0 if there is no match
+	difference string // the ignored difference
 }
 
 // substituteLoosely replaces old by new where text differs from old only in the forms of quotes, dashes and
 // spaces, in white space at the end of lines, or in the indentation of all of it: in one place or, with all,
 // wherever text differs in the same way. Line ends are plain everywhere, unless the text has both kinds.
-func substituteLoosely(text, old, new string, all bool) (loose, error) {
+func substituteLoosely(text, old, new string, all bool) (looseMatch, error) {
 	if !strings.ContainsFunc(old, func(r rune) bool { return r > ' ' }) {
-		return loose{}, nil
+		return looseMatch{}, nil
 	}
-	if l, err := substituteFolded(text, old, new, all); l.n > 0 || err != nil {
+	if l, err := substituteFolded(text, old, new, all); l.count > 0 || err != nil {
 		return l, err
 	}
-	b := &block{lines: strings.SplitAfter(text, "\n"), want: strings.Split(strings.TrimSuffix(old, "\n"), "\n"), ended: strings.HasSuffix(old, "\n")}
+	b := &lineBlock{lines: strings.SplitAfter(text, "\n"), want: strings.Split(strings.TrimSuffix(old, "\n"), "\n"), hasEnd: strings.HasSuffix(old, "\n")}
 	if at := b.find(func(have, want string) bool { return trimEnd(have) == trimEnd(want) }, all); len(at) > 0 {
 		if len(at) > 1 && !all {
-			return loose{}, b.tooMany(at)
+			return looseMatch{}, b.ambiguousError(at)
 		}
-		return b.replace(at, byTrailing, func(int) string { return new }), nil
+		return b.replace(at, trailingDiffers, func(int) string { return new }), nil
 	}
 	at := b.find(func(have, want string) bool { return strings.TrimSpace(have) == strings.TrimSpace(want) }, all)
 	if len(at) > 1 && !all {
-		return loose{}, b.tooMany(at)
+		return looseMatch{}, b.ambiguousError(at)
 	}
-	how, written := byIndent, make(map[int]string)
+	how, written := indentDiffers, make(map[int]string)
 	for _, i := range at {
 		indented, as, ok := b.indentLike(i, new)
 		if !ok {
-			return loose{}, nil
+			return looseMatch{}, nil
 		}
 		written[i], how = indented, as
 	}
@@ -58,15 +58,15 @@ func substituteLoosely(text, old, new string, all bool) (loose, error) {
 
 func trimEnd(s string) string { return strings.TrimRight(s, " \t\r\n") }
 
-// block is a text in lines and the lines to find in it.
-type block struct {
-	lines []string // with line ends
-	want  []string // without line ends
-	ended bool     // the last wanted line has a line end
+// lineBlock is a text in lines and the lines to find in it.
+type lineBlock struct {
+	lines  []string // with line ends
+	want   []string // without line ends
+	hasEnd bool     // the last wanted line has a line end
 }
 
 // find returns the places where all wanted lines match; with apart, only places that share no line.
-func (b *block) find(equal func(have, want string) bool, apart bool) (places []int) {
+func (b *lineBlock) find(equal func(have, want string) bool, apart bool) (places []int) {
 	for at := 0; at+len(b.want) <= len(b.lines); at++ {
 		if !slices.EqualFunc(b.lines[at:at+len(b.want)], b.want, equal) {
 			continue
@@ -80,7 +80,7 @@ func (b *block) find(equal func(have, want string) bool, apart bool) (places []i
 }
 
 // replace replaces the wanted lines at places by the result of written.
-func (b *block) replace(places []int, how string, written func(at int) string) loose {
+func (b *lineBlock) replace(places []int, how string, written func(at int) string) looseMatch {
 	text := strings.Join(b.lines, "")
 	var out strings.Builder
 	done, line := 0, 0 // one position in bytes and in lines
@@ -90,29 +90,29 @@ func (b *block) replace(places []int, how string, written func(at int) string) l
 		found := strings.Join(b.lines[at:at+len(b.want)], "")
 		end := begin + len(found)
 		out.WriteString(text[done:begin])
-		out.WriteString(strings.ReplaceAll(written(at), "\n", lineEnd(text, begin)))
-		if done = end; !b.ended {
+		out.WriteString(strings.ReplaceAll(written(at), "\n", lineEndAt(text, begin)))
+		if done = end; !b.hasEnd {
 			done = begin + len(strings.TrimRight(found, "\r\n"))
 		}
 		begin, line = end, at+len(b.want)
 	}
 	out.WriteString(text[done:])
-	return loose{out.String(), len(places), how}
+	return looseMatch{out.String(), len(places), how}
 }
 
-// tooMany returns the error for wanted lines that match in several places.
-func (b *block) tooMany(places []int) error {
+// ambiguousError returns the error for wanted lines that match in several places.
+func (b *lineBlock) ambiguousError(places []int) error {
 	lines := make([]int, len(places))
 	for i, at := range places {
 		lines[i] = at + 1
 	}
-	return fmt.Errorf("old_string is not exactly in the file; with other whitespace it is in %s; give it exactly, with lines around it to pick one", placesOn(lines))
+	return fmt.Errorf("old_string is not exactly in the file; with other whitespace it is in %s; give it exactly, with lines around it to pick one", describePlaces(lines))
 }
 
 // indentLike gives the lines of new the indentation that the wanted lines have in the file, unless new
 // already has it. This works if each indentation in old corresponds to one in the file, and those in
 // new are all known or all differ from old by the same amount.
-func (b *block) indentLike(at int, new string) (indented, how string, ok bool) {
+func (b *lineBlock) indentLike(at int, new string) (indented, how string, ok bool) {
 	stands := make(map[string]string)
 	for i, w := range b.want {
 		if strings.TrimSpace(w) == "" {
@@ -124,9 +124,9 @@ func (b *block) indentLike(at int, new string) (indented, how string, ok bool) {
 		}
 		stands[indent(w)] = have
 	}
-	if least := leastIndent(strings.Split(new, "\n")); least != "" &&
-		least == leastIndent(b.lines[at:at+len(b.want)]) && least != leastIndent(b.want) {
-		return new, byOldIndent, true
+	if least := commonIndent(strings.Split(new, "\n")); least != "" &&
+		least == commonIndent(b.lines[at:at+len(b.want)]) && least != commonIndent(b.want) {
+		return new, oldIndentDiffers, true
 	}
 	var out strings.Builder
 	for line := range strings.Lines(new) {
@@ -140,11 +140,11 @@ func (b *block) indentLike(at int, new string) (indented, how string, ok bool) {
 		}
 		out.WriteString(in + line[len(indent(line)):])
 	}
-	return out.String(), byIndent, true
+	return out.String(), indentDiffers, true
 }
 
-// leastIndent returns the common indentation of the non-blank lines.
-func leastIndent(lines []string) string {
+// commonIndent returns the common indentation of the non-blank lines.
+func commonIndent(lines []string) string {
 	least, found := "", false
 	for _, l := range lines {
 		if strings.TrimSpace(l) == "" {
@@ -187,39 +187,39 @@ func reindent(in string, stands map[string]string) (string, bool) {
 
 func indent(line string) string { return line[:len(line)-len(strings.TrimLeft(line, " \t"))] }
 
-// folded returns a text in the characters that models write.
-func folded(s string) string { return strings.Map(patch.PlainForm, s) }
+// foldTypography returns a text in the characters that models write.
+func foldTypography(s string) string { return strings.Map(patch.PlainForm, s) }
 
 // substituteFolded replaces old where text differs only in the forms of quotes, dashes and spaces. What
 // old and new have in common at either end stays as in the file.
-func substituteFolded(text, old, new string, all bool) (loose, error) {
-	plain, want := folded(text), folded(old)
+func substituteFolded(text, old, new string, all bool) (looseMatch, error) {
+	plain, want := foldTypography(text), foldTypography(old)
 	if plain == text && want == old || !strings.Contains(plain, want) {
-		return loose{}, nil
+		return looseMatch{}, nil
 	}
-	spots, err := spotsOf(plain, want, all)
+	spots, err := findReplacements(plain, want, all)
 	if err != nil {
-		return loose{}, fmt.Errorf("old_string is not exactly in the file; with other quotes, dashes or spaces %w", err)
+		return looseMatch{}, fmt.Errorf("old_string is not exactly in the file; with other quotes, dashes or spaces %w", err)
 	}
-	head, tail := shared([]rune(old), []rune(new))
+	head, tail := commonEnds([]rune(old), []rune(new))
 	var out strings.Builder
 	done, seen, at := 0, 0, 0 // end of the copied text; one position in plain and in text
 	for _, spot := range spots {
-		at += bytesOf(text[at:], utf8.RuneCountInString(plain[seen:spot]))
+		at += prefixSize(text[at:], utf8.RuneCountInString(plain[seen:spot]))
 		seen = spot
-		found := text[at : at+bytesOf(text[at:], utf8.RuneCountInString(want))]
-		keepHead := bytesOf(found, head)
-		keepTail := len(found) - bytesOf(found, utf8.RuneCountInString(found)-tail)
+		found := text[at : at+prefixSize(text[at:], utf8.RuneCountInString(want))]
+		keepHead := prefixSize(found, head)
+		keepTail := len(found) - prefixSize(found, utf8.RuneCountInString(found)-tail)
 		out.WriteString(text[done : at+keepHead])
-		out.WriteString(new[bytesOf(new, head):bytesOf(new, utf8.RuneCountInString(new)-tail)])
+		out.WriteString(new[prefixSize(new, head):prefixSize(new, utf8.RuneCountInString(new)-tail)])
 		done = at + len(found) - keepTail
 	}
 	out.WriteString(text[done:])
-	return loose{out.String(), len(spots), byTypography}, nil
+	return looseMatch{out.String(), len(spots), typographyDiffers}, nil
 }
 
-// bytesOf returns the size in bytes of the first n characters of s.
-func bytesOf(s string, n int) (size int) {
+// prefixSize returns the size in bytes of the first n characters of s.
+func prefixSize(s string, n int) (size int) {
 	for ; n > 0 && size < len(s); n-- {
 		_, w := utf8.DecodeRuneInString(s[size:])
 		size += w
@@ -227,32 +227,32 @@ func bytesOf(s string, n int) (size int) {
 	return size
 }
 
-// nearWidth is how many bytes of a similar line are shown.
-const nearWidth = 200
+// maxSimilarLine is how many bytes of a similar line are shown.
+const maxSimilarLine = 200
 
-// absent is the error for text that is not in the file.
-type absent string
+// textNotFoundError is the error for text that is not in the file.
+type textNotFoundError string
 
-func (a absent) Error() string { return string(a) }
+func (a textNotFoundError) Error() string { return string(a) }
 
 // notFound returns the error that old is not in text, with the most similar line.
 func notFound(text, old string) error {
 	lines := strings.Split(text, "\n")
 	at, n, why := patch.Nearest(lines, strings.Split(strings.Trim(old, "\n"), "\n"))
 	if n == 0 {
-		return absent("old_string is not in the file; re-read the file")
+		return textNotFoundError("old_string is not in the file; re-read the file")
 	}
 	var b strings.Builder
 	b.WriteString("old_string is not in the file; the nearest lines are")
 	for i := at; i < at+n; i++ {
 		line := strings.TrimRight(lines[i], "\r")
-		if len(line) > nearWidth {
-			line = strings.ToValidUTF8(line[:nearWidth], "")
+		if len(line) > maxSimilarLine {
+			line = strings.ToValidUTF8(line[:maxSimilarLine], "")
 		}
 		fmt.Fprintf(&b, "\n%d: %s", i+1, line)
 	}
 	if why != "" {
 		b.WriteString("\n(" + why + ")")
 	}
-	return absent(b.String())
+	return textNotFoundError(b.String())
 }

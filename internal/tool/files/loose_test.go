@@ -10,27 +10,27 @@ func TestEditMatchesLoosely(t *testing.T) {
 		name, text, old, new string
 		want, how            string
 	}{
-		{"white space at line ends", "a  \nb\t\nc\n", "a\nb\n", "x\n", "x\nc\n", byTrailing},
-		{"white space at the ends of old", "a\nb\nc\n", "a \nb \n", "x\n", "x\nc\n", byTrailing},
-		{"last line without end", "a\nb \nc\n", "a \nb", "x", "x\nc\n", byTrailing},
-		{"windows file", "a \r\nb\r\nc\r\n", "a\nb\n", "x\ny\n", "x\r\ny\r\nc\r\n", byTrailing},
+		{"white space at line ends", "a  \nb\t\nc\n", "a\nb\n", "x\n", "x\nc\n", trailingDiffers},
+		{"white space at the ends of old", "a\nb\nc\n", "a \nb \n", "x\n", "x\nc\n", trailingDiffers},
+		{"last line without end", "a\nb \nc\n", "a \nb", "x", "x\nc\n", trailingDiffers},
+		{"windows file", "a \r\nb\r\nc\r\n", "a\nb\n", "x\ny\n", "x\r\ny\r\nc\r\n", trailingDiffers},
 		{"old has windows line ends", "a\nb\nc\n", "a\r\nb\r\n", "x\r\n", "x\nc\n", "end with \\n"},
-		{"indented less than the file", "func f() {\n\tif x {\n\t\ty()\n\t}\n}\n", "if x {\n\ty()\n}\n", "if z {\n\t\ty()\n}\n", "func f() {\n\tif z {\n\t\t\ty()\n\t}\n}\n", byIndent},
-		{"indented more than the file", "if x {\n\ty()\n}\n", "\tif x {\n\t\ty()\n\t}\n", "\tif z {\n\t\ty()\n\t\tw()\n\t}\n", "if z {\n\ty()\n\tw()\n}\n", byIndent},
-		{"spaces for tabs", "f() {\n\tg()\n\t\th()\n}\n", "    g()\n        h()\n", "    k()\n        h()\n", "f() {\n\tk()\n\t\th()\n}\n", byIndent},
-		{"new indented like the file already", "func f() {\n\tif x {\n\t\ty()\n\t}\n}\n", "if x {\n\ty()\n}\n", "\tif z {\n\t\ty()\n\t}\n", "func f() {\n\tif z {\n\t\ty()\n\t}\n}\n", byOldIndent},
-		{"one line in a body, indented already", "{\n\ta()\n}\n", "  a()\n", "\tb()\n\tc()\n", "{\n\tb()\n\tc()\n}\n", byOldIndent},
-		{"wrapped, so indented more", "\ta()\n", "a() \n", "if x {\n\ta()\n}\n", "\tif x {\n\t\ta()\n\t}\n", byIndent},
-		{"curly quotes", "say “hello” to\nthe ‘world’\n", "say \"hello\" to\nthe 'world'\n", "say \"hello\" to\nthe 'moon'\n", "say “hello” to\nthe ‘moon’\n", byTypography},
-		{"a dash within a line", "from 1–2 and on\n", "1-2 and", "1-2 or", "from 1–2 or on\n", byTypography},
-		{"spaces that do not break", "a\u00a0=\u202f1\n", "a = 1", "a = 2", "a\u00a0=\u202f2\n", byTypography},
-		{"curly quotes of the model's", "x = \"a\"\n", "x = “a”", "x = “b”", "x = \"b\"\n", byTypography},
-		{"curly in a windows file", "“a”\r\nb\r\n", "\"a\"\nb\n", "\"a\"\nc\nd\n", "“a”\r\nc\r\nd\r\n", byTypography},
-		{"wide characters before it", "“你好” — 再见 'x'\n", "- 再见 'x'", "- 再见 'y'", "“你好” — 再见 'y'\n", byTypography},
-		{"blank lines stay blank", "\ta()\n\n\tb()\n", "a()\n\nb()\n", "a()\n\nc()\n", "\ta()\n\n\tc()\n", byIndent},
+		{"indented less than the file", "func f() {\n\tif x {\n\t\ty()\n\t}\n}\n", "if x {\n\ty()\n}\n", "if z {\n\t\ty()\n}\n", "func f() {\n\tif z {\n\t\t\ty()\n\t}\n}\n", indentDiffers},
+		{"indented more than the file", "if x {\n\ty()\n}\n", "\tif x {\n\t\ty()\n\t}\n", "\tif z {\n\t\ty()\n\t\tw()\n\t}\n", "if z {\n\ty()\n\tw()\n}\n", indentDiffers},
+		{"spaces for tabs", "f() {\n\tg()\n\t\th()\n}\n", "    g()\n        h()\n", "    k()\n        h()\n", "f() {\n\tk()\n\t\th()\n}\n", indentDiffers},
+		{"new indented like the file already", "func f() {\n\tif x {\n\t\ty()\n\t}\n}\n", "if x {\n\ty()\n}\n", "\tif z {\n\t\ty()\n\t}\n", "func f() {\n\tif z {\n\t\ty()\n\t}\n}\n", oldIndentDiffers},
+		{"one line in a body, indented already", "{\n\ta()\n}\n", "  a()\n", "\tb()\n\tc()\n", "{\n\tb()\n\tc()\n}\n", oldIndentDiffers},
+		{"wrapped, so indented more", "\ta()\n", "a() \n", "if x {\n\ta()\n}\n", "\tif x {\n\t\ta()\n\t}\n", indentDiffers},
+		{"curly quotes", "say “hello” to\nthe ‘world’\n", "say \"hello\" to\nthe 'world'\n", "say \"hello\" to\nthe 'moon'\n", "say “hello” to\nthe ‘moon’\n", typographyDiffers},
+		{"a dash within a line", "from 1–2 and on\n", "1-2 and", "1-2 or", "from 1–2 or on\n", typographyDiffers},
+		{"spaces that do not break", "a\u00a0=\u202f1\n", "a = 1", "a = 2", "a\u00a0=\u202f2\n", typographyDiffers},
+		{"curly quotes of the model's", "x = \"a\"\n", "x = “a”", "x = “b”", "x = \"b\"\n", typographyDiffers},
+		{"curly in a windows file", "“a”\r\nb\r\n", "\"a\"\nb\n", "\"a\"\nc\nd\n", "“a”\r\nc\r\nd\r\n", typographyDiffers},
+		{"wide characters before it", "“你好” — 再见 'x'\n", "- 再见 'x'", "- 再见 'y'", "“你好” — 再见 'y'\n", typographyDiffers},
+		{"blank lines stay blank", "\ta()\n\n\tb()\n", "a()\n\nb()\n", "a()\n\nc()\n", "\ta()\n\n\tc()\n", indentDiffers},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			o, err := edited(editArgs{Path: "f", Old: tc.old, New: tc.new}, []byte(tc.text))
+			o, err := applyEdits(editArgs{Path: "f", Old: tc.old, New: tc.new}, []byte(tc.text))
 			if err != nil || string(o.content) != tc.want || !strings.Contains(o.note, tc.how) || o.replacements != 1 {
 				t.Errorf("edited = %q, %q, %v\nwant     %q", o.content, o.note, err, tc.want)
 			}
@@ -54,7 +54,7 @@ func TestEditRefusesToGuess(t *testing.T) {
 		{"differing in line ends only", "a\r\nb\r\n", "a\r\nb", "a\nb", "only in line endings"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			o, err := edited(editArgs{Path: "f", Old: tc.old, New: tc.new}, []byte(tc.text))
+			o, err := applyEdits(editArgs{Path: "f", Old: tc.old, New: tc.new}, []byte(tc.text))
 			if err == nil || !strings.Contains(err.Error(), tc.say) {
 				t.Errorf("edited = %q, %q, %v", o.content, o.note, err)
 			}
@@ -69,7 +69,7 @@ func FuzzEditLoosely(f *testing.F) {
 	f.Add("a\r\nb", "a \nb ", "q\n")
 	f.Fuzz(func(t *testing.T, text, old, new string) {
 		l, err := substituteLoosely(text, old, new, false)
-		if err != nil || l.n == 0 {
+		if err != nil || l.count == 0 {
 			return
 		}
 		got := l.text
@@ -92,7 +92,7 @@ func TestReplaceAllMatchesLooselyToo(t *testing.T) {
 		{"quotes everywhere", "‘a’\n’a’\n", "'a'", "'bc'", "‘bc’\n’bc’\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			o, err := edited(editArgs{Path: "f", Old: tc.old, New: tc.new, ReplaceAll: true}, []byte(tc.text))
+			o, err := applyEdits(editArgs{Path: "f", Old: tc.old, New: tc.new, ReplaceAll: true}, []byte(tc.text))
 			if err != nil || string(o.content) != tc.want {
 				t.Errorf("edited = %q, %q, %v\nwant     %q", o.content, o.note, err, tc.want)
 			}
@@ -108,12 +108,12 @@ func TestEditKeepsTheLineEndsOfTheFile(t *testing.T) {
 			for _, inNew := range []string{"\n", "\r\n"} {
 				for _, edit := range [][2]string{{"two\nthree\n", "2\n3\nand more\n"}, {"one\n", "0\n1\n"}, {"four\n", "4\n5"}, {"two", "2\n2\n"}, {"three\nfour", "\n"}, {" two\nthree", "2\n"}} {
 					written := func(s, ends string) string { return strings.ReplaceAll(s, "\n", ends) }
-					o, err := edited(editArgs{Path: "f", Old: written(edit[0], inOld), New: written(edit[1], inNew)}, []byte(written(plain, file)))
+					o, err := applyEdits(editArgs{Path: "f", Old: written(edit[0], inOld), New: written(edit[1], inNew)}, []byte(written(plain, file)))
 					if err != nil {
 						t.Errorf("%q %q %q %q: %v", file, inOld, inNew, edit[0], err)
 						continue
 					}
-					want, err := edited(editArgs{Path: "f", Old: edit[0], New: edit[1]}, []byte(plain))
+					want, err := applyEdits(editArgs{Path: "f", Old: edit[0], New: edit[1]}, []byte(plain))
 					if err != nil || string(o.content) != written(string(want.content), file) {
 						t.Errorf("%q %q %q %q: got %q", file, inOld, inNew, edit[0], o.content)
 					}

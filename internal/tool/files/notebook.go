@@ -30,9 +30,9 @@ type notebookArgs struct {
 }
 
 // Notebook returns the tool that changes one cell of a notebook. The rest of the file stays byte for byte the same.
-func Notebook(ws *workspace.Workspace, seen *Seen) tool.Tool {
-	f := tool.Func[notebookArgs]{Name: "notebook_edit", Doc: notebookDoc, Aliases: aliases("NotebookEdit", "", "notebookEdit", "edit_notebook")}
-	return changing(f, ws, seen, func(a notebookArgs) (string, hunks) { return a.Path, nil }, editNotebook)
+func Notebook(ws *workspace.Workspace, seen *SeenFiles) tool.Tool {
+	f := tool.Func[notebookArgs]{Name: "notebook_edit", Doc: notebookDoc, Aliases: toolAliases("NotebookEdit", "", "notebookEdit", "edit_notebook")}
+	return changeTool(f, ws, seen, func(a notebookArgs) (string, hunkSelection) { return a.Path, nil }, editNotebook)
 }
 
 // member is a member of a JSON object, its value as written.
@@ -109,7 +109,7 @@ func (b book) members(i int) (all []member) {
 }
 
 // text returns the text of a member, or "".
-func textIn(cell []member, name string) (t texts) {
+func textIn(cell []member, name string) (t cellText) {
 	if i := indexOf(cell, name); i >= 0 {
 		_ = t.UnmarshalJSON(cell[i].value) // never fails
 	}
@@ -145,7 +145,7 @@ func (b book) find(a notebookArgs) (int, error) {
 }
 
 // editNotebook returns the notebook's content after the change of a cell.
-func editNotebook(a notebookArgs, old []byte) (o outcome, err error) {
+func editNotebook(a notebookArgs, old []byte) (o newContent, err error) {
 	if old == nil {
 		return o, fmt.Errorf("%s does not exist; write creates a notebook", a.Path)
 	}
@@ -160,14 +160,14 @@ func editNotebook(a notebookArgs, old []byte) (o outcome, err error) {
 	switch a.Mode {
 	case "insert":
 		cell := b.fresh(a, i)
-		o.part = &part{after: []byte(a.Source), where: fmt.Sprintf(" [%d] new", i+2)}
+		o.hunkText = &part{after: []byte(a.Source), where: fmt.Sprintf(" [%d] new", i+2)}
 		o.content, o.note = b.insert(i, cell), fmt.Sprintf("it is cell %d now", i+2)
 	case "delete":
-		o.part = &part{before: []byte(textIn(b.members(i), "source")), where: fmt.Sprintf(" [%d]", i+1)}
+		o.hunkText = &part{before: []byte(textIn(b.members(i), "source")), where: fmt.Sprintf(" [%d]", i+1)}
 		o.content, o.note = b.remove(i), "the cells after it have other numbers now"
 	case "", "replace":
 		cell := b.members(i)
-		o.part = &part{before: []byte(textIn(cell, "source")), after: []byte(a.Source), where: fmt.Sprintf(" [%d]", i+1)}
+		o.hunkText = &part{before: []byte(textIn(cell, "source")), after: []byte(a.Source), where: fmt.Sprintf(" [%d]", i+1)}
 		o.content = b.splice(b.cells[i], b.write(b.replace(cell, a)))
 	default:
 		return o, fmt.Errorf("unknown mode %q: use replace, insert or delete", a.Mode)

@@ -16,7 +16,7 @@ type page struct {
 	start, end int // numbers of the first and last line; negative ones count from the end
 	lines      int // number of lines
 	total      int // lines of the whole file, or 0 if unknown
-	more       bool
+	hasMore    bool
 	invalid    bool // some bytes were not UTF-8
 }
 
@@ -24,13 +24,13 @@ type page struct {
 // memory use is a page and a buffer, however large the file is.
 func readPage(ctx context.Context, f io.ReaderAt, size int64, offset, limit int) (*page, error) {
 	total := 0
-	if size <= countable {
+	if size <= maxCountedFile {
 		var err error
 		if total, err = countLines(ctx, f, size); err != nil {
 			return nil, err
 		}
 	}
-	if offset < 0 && size > countable {
+	if offset < 0 && size > maxCountedFile {
 		from, n, err := seekEnd(ctx, f, size, -offset)
 		if err != nil {
 			return nil, err
@@ -47,7 +47,7 @@ func readPage(ctx context.Context, f io.ReaderAt, size int64, offset, limit int)
 	r := newLineReader(ctx, io.NewSectionReader(f, 0, size))
 	skipped, ok, err := 0, true, error(nil)
 	for ; skipped < p.start-1; skipped++ {
-		if ok, err = r.next(nil); err != nil || !ok {
+		if ok, err = r.readLine(nil); err != nil || !ok {
 			break
 		}
 	}
@@ -65,54 +65,54 @@ func readPage(ctx context.Context, f io.ReaderAt, size int64, offset, limit int)
 func (p *page) fill(r *lineReader, limit int) error {
 	for p.lines < limit {
 		var line line
-		ok, err := r.next(&line)
+		ok, err := r.readLine(&line)
 		if err != nil || !ok {
 			return err
 		}
 		text := line.String()
 		if p.lines > 0 && p.text.Len()+len(text) > maxPage {
-			p.more = true
+			p.hasMore = true
 			return nil
 		}
 		p.invalid = p.invalid || line.invalid
 		p.text.WriteString(text)
 		p.lines++
 	}
-	ok, err := r.next(nil)
-	p.more = ok
+	ok, err := r.readLine(nil)
+	p.hasMore = ok
 	return err
 }
 
 // line is the shown beginning of a line.
 type line struct {
-	kept    []byte
+	shown   []byte
 	size    int // bytes without the line end
-	ended   bool
+	hasEnd  bool
 	invalid bool
 }
 
 // String returns the line for display: valid UTF-8, cut if it is long, with a plain line end if it has any.
 func (l *line) String() string {
-	whole := len(l.kept) == l.size
-	if whole && l.ended {
-		l.kept = bytes.TrimSuffix(l.kept, []byte("\r"))
-		l.size = len(l.kept)
+	whole := len(l.shown) == l.size
+	if whole && l.hasEnd {
+		l.shown = bytes.TrimSuffix(l.shown, []byte("\r"))
+		l.size = len(l.shown)
 	}
-	used := len(l.kept)
+	used := len(l.shown)
 	if used > maxLineChars {
 		used = 0
-		for n := maxLineChars; n > 0 && used < len(l.kept); n-- {
-			_, size := utf8.DecodeRune(l.kept[used:])
+		for n := maxLineChars; n > 0 && used < len(l.shown); n-- {
+			_, size := utf8.DecodeRune(l.shown[used:])
 			used += size
 		}
 	}
-	s := string(l.kept[:used])
+	s := string(l.shown[:used])
 	valid := strings.ToValidUTF8(s, "\ufffd")
 	l.invalid = valid != s
 	if used < l.size {
 		valid += fmt.Sprintf("… [%d more bytes in this line]", l.size-used)
 	}
-	if l.ended {
+	if l.hasEnd {
 		valid += "\n"
 	}
 	return valid
@@ -120,35 +120,35 @@ func (l *line) String() string {
 
 // lineReader reads a file line by line and holds only the shown part of a line.
 type lineReader struct {
-	ctx   context.Context
-	r     *bufio.Reader
-	first bool
-	reads int
+	ctx       context.Context
+	r         *bufio.Reader
+	atStart   bool
+	readCount int
 }
 
 const bufSize = 64 << 10
 
 func newLineReader(ctx context.Context, r io.Reader) *lineReader {
-	return &lineReader{ctx: ctx, r: bufio.NewReaderSize(r, bufSize), first: true}
+	return &lineReader{ctx: ctx, r: bufio.NewReaderSize(r, bufSize), atStart: true}
 }
 
-// next reads one line into l, or skips it if l is nil. It reports whether there was one.
-func (r *lineReader) next(l *line) (bool, error) {
+// readLine reads one line into l, or skips it if l is nil. It reports whether there was one.
+func (r *lineReader) readLine(l *line) (bool, error) {
 	any := false
 	for {
-		if r.reads++; r.reads%256 == 0 && r.ctx.Err() != nil {
+		if r.readCount++; r.readCount%256 == 0 && r.ctx.Err() != nil {
 			return false, r.ctx.Err()
 		}
 		chunk, err := r.r.ReadSlice('\n')
-		if r.first {
-			chunk, r.first = bytes.TrimPrefix(chunk, []byte(bom)), false
+		if r.atStart {
+			chunk, r.atStart = bytes.TrimPrefix(chunk, []byte(bom)), false
 		}
 		any = any || len(chunk) > 0
 		if l != nil {
 			text, ended := bytes.CutSuffix(chunk, []byte("\n"))
-			l.ended = l.ended || ended
+			l.hasEnd = l.hasEnd || ended
 			l.size += len(text)
-			l.kept = append(l.kept, text[:min(len(text), maxLineBytes-len(l.kept))]...)
+			l.shown = append(l.shown, text[:min(len(text), maxLineBytes-len(l.shown))]...)
 		}
 		switch err {
 		case nil:

@@ -21,40 +21,40 @@ import (
 var patchDoc string
 
 type patchArgs struct {
-	Path   string `json:"path,omitzero" hidden:"yes" also:"file_path file target_file"`
-	Patch  string `json:"patch" also:"diff input patch_text patch_content"`
-	DryRun bool   `json:"dry_run,omitzero" also:"check preview" hidden:"yes" doc:"only check"`
-	Only   hunks  `json:"only_hunks,omitzero" hidden:"yes"`
+	Path   string        `json:"path,omitzero" hidden:"yes" also:"file_path file target_file"`
+	Patch  string        `json:"patch" also:"diff input patch_text patch_content"`
+	DryRun bool          `json:"dry_run,omitzero" also:"check preview" hidden:"yes" doc:"only check"`
+	Only   hunkSelection `json:"only_hunks,omitzero" hidden:"yes"`
 }
 
 // Patch returns the tool that changes several files at once.
-func Patch(ws *workspace.Workspace, seen *Seen) tool.Tool {
+func Patch(ws *workspace.Workspace, seen *SeenFiles) tool.Tool {
 	return tool.Func[patchArgs]{
-		Name: "patch", Doc: patchDoc, Aliases: aliases("", "", "apply_patch", "applypatch", "apply_diff"),
-		Work: func(ctx context.Context, a patchArgs) (tool.Plan, tool.Run, error) {
-			set := &changeSet{ws: ws, seen: seen, dry: a.DryRun, modes: make(map[string]fs.FileMode)}
-			if err := set.workOut(a); err != nil {
+		Name: "patch", Doc: patchDoc, Aliases: toolAliases("", "", "apply_patch", "applypatch", "apply_diff"),
+		PlanRun: func(ctx context.Context, a patchArgs) (tool.Plan, tool.Run, error) {
+			set := &changeSet{ws: ws, seen: seen, dryRun: a.DryRun, modes: make(map[string]fs.FileMode)}
+			if err := set.compute(a); err != nil {
 				if missing := patch.NoFileError(""); errors.As(err, &missing) {
-					err = ws.Meant(ctx, string(missing), err)
+					err = ws.AddSuggestion(ctx, string(missing), err)
 				}
-				return tool.Plan{Title: set.about}, nil, err
+				return tool.Plan{Title: set.title}, nil, err
 			}
 			return set.plan(), set.apply, nil
 		},
 	}
 }
 
-// workOut computes what the patch would do to the files in their current state.
-func (s *changeSet) workOut(a patchArgs) error {
+// compute computes what the patch would do to the files in their current state.
+func (s *changeSet) compute(a patchArgs) error {
 	p, err := patch.ParseFor(a.Path, a.Patch)
 	if err != nil {
 		return err
 	}
-	s.about = titled(p.Names())
-	if err := s.locate(p); err != nil {
+	s.title = namesTitle(p.Names())
+	if err := s.resolveNames(p); err != nil {
 		return err
 	}
-	before, err := s.load(p)
+	before, err := s.loadFiles(p)
 	if err != nil {
 		return err
 	}
@@ -65,68 +65,68 @@ func (s *changeSet) workOut(a patchArgs) error {
 	for i, c := range changes {
 		if old, new := string(c.Old), string(c.New); c.Old != nil && c.New != nil {
 			// The file keeps its line ends, unless nothing else changes.
-			if e := endingOf(old); e != mixed && strings.ContainsAny(old, "\r\n") && e.given(old) != e.given(new) {
-				changes[i].New = []byte(e.write(e.given(new)))
+			if e := detectEnding(old); e != mixedEnds && strings.ContainsAny(old, "\r\n") && e.normalize(old) != e.normalize(new) {
+				changes[i].New = []byte(e.convert(e.normalize(new)))
 			}
 		}
 	}
-	s.hunks = s.count(changes)
+	s.hunks = s.countAllHunks(changes)
 	if a.Only != nil {
-		if changes, err = s.only(changes, a.Only); err != nil {
+		if changes, err = s.selectHunks(changes, a.Only); err != nil {
 			return err
 		}
 	}
 	for _, c := range changes {
-		if err := s.add(c); err != nil {
+		if err := s.addChange(c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// mode returns the new mode of a change's file, if it differs from the current one.
-func (s *changeSet) mode(c patch.Change) patch.Mode {
+// newMode returns the new mode of a change's file, if it differs from the current one.
+func (s *changeSet) newMode(c patch.Change) patch.Mode {
 	was := s.modes[cmp.Or(c.From, c.Path)].Perm()
-	if c.New == nil || c.Old != nil && executable(was, c.Mode) == was {
-		return patch.AsItIs
+	if c.New == nil || c.Old != nil && withExecute(was, c.Mode) == was {
+		return patch.ModeUnspecified
 	}
 	return c.Mode
 }
 
-// hunksOf returns how many parts of a change can be applied separately:
+// countHunks returns how many parts of a change can be applied separately:
 // the hunks of a file that keeps its name and mode, else 1.
-func (s *changeSet) hunksOf(c patch.Change) int {
-	if c.From != "" || c.Old != nil && s.mode(c) != patch.AsItIs {
+func (s *changeSet) countHunks(c patch.Change) int {
+	if c.From != "" || c.Old != nil && s.newMode(c) != patch.ModeUnspecified {
 		return 1
 	}
-	return patch.Hunks(c.Old, c.New)
+	return patch.CountHunks(c.Old, c.New)
 }
 
-// count counts the hunks of all changes; 0 if they cannot be separated because a file is changed twice.
-func (s *changeSet) count(changes []patch.Change) (n int) {
+// countAllHunks counts the hunks of all changes; 0 if they cannot be separated because a file is changed twice.
+func (s *changeSet) countAllHunks(changes []patch.Change) (n int) {
 	names := make(map[string]bool)
 	for _, c := range changes {
 		if names[c.Path] || c.From != "" && names[c.From] {
 			return 0
 		}
 		names[c.Path], names[c.From] = true, c.From != ""
-		n += s.hunksOf(c)
+		n += s.countHunks(c)
 	}
 	return n
 }
 
-// only returns the changes with only some of their hunks.
-func (s *changeSet) only(changes []patch.Change, which hunks) (some []patch.Change, err error) {
+// selectHunks returns the changes with only some of their hunks.
+func (s *changeSet) selectHunks(changes []patch.Change, which hunkSelection) (some []patch.Change, err error) {
 	if err := which.check(s.hunks); err != nil {
 		return nil, err
 	}
 	before := 0 // hunks of earlier files
 	for _, c := range changes {
-		n := s.hunksOf(c)
-		take := func(hunk int) bool { return which.take(before + hunk) }
+		n := s.countHunks(c)
+		take := func(hunk int) bool { return which.includes(before + hunk) }
 		switch {
 		case n > 1:
-			c.New = patch.Some(c.Old, c.New, take)
+			c.New = patch.ApplyHunks(c.Old, c.New, take)
 			if !bytes.Equal(c.New, c.Old) {
 				some = append(some, c)
 			}
@@ -135,13 +135,13 @@ func (s *changeSet) only(changes []patch.Change, which hunks) (some []patch.Chan
 		}
 		before += n
 	}
-	s.part, s.hunks = which.of(s.hunks), 0
+	s.hunkText, s.hunks = which.describe(s.hunks), 0
 	return some, nil
 }
 
-// locate gives every file in the patch its real name, so that two names of one file become one. A
+// resolveNames gives every file in the patch its real name, so that two names of one file become one. A
 // deletion means the name itself: for a link, never its target.
-func (s *changeSet) locate(p patch.Patch) (err error) {
+func (s *changeSet) resolveNames(p patch.Patch) (err error) {
 	deleted := make(map[string]bool) // links
 	for i := range p {
 		moves := p[i].Old != "" && p[i].New != "" && p[i].Old != p[i].New
@@ -149,7 +149,7 @@ func (s *changeSet) locate(p patch.Patch) (err error) {
 			if *name == "" {
 				continue
 			}
-			itself, isLink, err := unfollowed(s.ws, *name)
+			itself, isLink, err := resolveFolder(s.ws, *name)
 			switch {
 			case err != nil:
 				return err
@@ -170,8 +170,8 @@ func (s *changeSet) locate(p patch.Patch) (err error) {
 	return nil
 }
 
-// unfollowed returns a name with links resolved in its folder only, and whether it is a link itself.
-func unfollowed(ws *workspace.Workspace, name string) (at string, isLink bool, err error) {
+// resolveFolder returns a name with links resolved in its folder only, and whether it is a link itself.
+func resolveFolder(ws *workspace.Workspace, name string) (at string, isLink bool, err error) {
 	if name, err = ws.Resolve(name); err != nil {
 		return "", false, err
 	}
@@ -184,8 +184,8 @@ func unfollowed(ws *workspace.Workspace, name string) (at string, isLink bool, e
 	return at, err == nil && info.Mode()&fs.ModeSymlink != 0, nil
 }
 
-// load reads the existing files of the patch. For a link to be deleted it reads the target's path.
-func (s *changeSet) load(p patch.Patch) (map[string][]byte, error) {
+// loadFiles reads the existing files of the patch. For a link to be deleted it reads the target's path.
+func (s *changeSet) loadFiles(p patch.Patch) (map[string][]byte, error) {
 	before := make(map[string][]byte)
 	for _, name := range p.Names() {
 		b, info, err := loadOrLink(s.ws, name)
@@ -199,10 +199,10 @@ func (s *changeSet) load(p patch.Patch) (map[string][]byte, error) {
 		if info.Mode()&fs.ModeSymlink != 0 {
 			continue
 		}
-		if err := textOnly(name, b); err != nil {
+		if err := checkText(name, b); err != nil {
 			return nil, err
 		}
-		if err := s.seen.check(name, info, b); err != nil {
+		if err := s.seen.checkUnchanged(name, info, b); err != nil {
 			return nil, err
 		}
 	}
@@ -213,7 +213,7 @@ func (s *changeSet) load(p patch.Patch) (map[string][]byte, error) {
 func loadOrLink(ws *workspace.Workspace, name string) ([]byte, fs.FileInfo, error) {
 	info, err := ws.Lstat(name)
 	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
-		return load(ws, name)
+		return loadFile(ws, name)
 	}
 	to, err := ws.Readlink(name)
 	return []byte(to), info, err
@@ -222,17 +222,17 @@ func loadOrLink(ws *workspace.Workspace, name string) ([]byte, fs.FileInfo, erro
 // changeSet is a planned change of several files.
 type changeSet struct {
 	ws             *workspace.Workspace
-	seen           *Seen
-	dry            bool
-	about          string                 // the files in the patch
+	seen           *SeenFiles
+	dryRun         bool
+	title          string                 // the files in the patch
 	modes          map[string]fs.FileMode // of existing files
 	changes        []patch.Change
 	files          []patchedFile
 	diff           strings.Builder
 	added, deleted int
-	saw            map[string]string // what was written
+	writtenHashes  map[string]string // what was written
 	hunks          int               // number of separable hunks
-	part           string            // which hunks are applied; empty if all are
+	hunkText       string            // which hunks are applied; empty if all are
 }
 
 // patchedFile is one file's result for the model.
@@ -245,12 +245,12 @@ type patchedFile struct {
 	Note      string `json:"note,omitzero"`
 }
 
-func (s *changeSet) add(c patch.Change) error {
+func (s *changeSet) addChange(c patch.Change) error {
 	if bytes.IndexByte(c.New, 0) >= 0 {
 		return fmt.Errorf("%s: the patch contains a NUL byte; this tool writes text", c.Path)
 	}
 	f := patchedFile{Path: c.Path, From: c.From, Operation: "updated"}
-	diff, added, deleted := c.Diff(s.mode(c))
+	diff, added, deleted := c.Diff(s.newMode(c))
 	f.Additions, f.Deletions = added, deleted
 	switch {
 	case c.From != "":
@@ -261,12 +261,12 @@ func (s *changeSet) add(c patch.Change) error {
 		f.Operation = "created"
 	}
 	if c.New != nil && (c.Old == nil || c.From != "" && !strings.EqualFold(c.From, c.Path)) {
-		f.Note = besides(s.ws, c.Path)
+		f.Note = caseNote(s.ws, c.Path)
 	}
 	if c.Loose {
 		f.Note = tool.JoinNotes(f.Note, "matched although line ends or white space at the end of lines differ")
 	}
-	for _, what := range c.Assumed {
+	for _, what := range c.Assumptions {
 		f.Note = tool.JoinNotes(f.Note, what)
 	}
 	if c.New == nil && s.modes[c.Path]&fs.ModeSymlink != 0 {
@@ -278,8 +278,8 @@ func (s *changeSet) add(c patch.Change) error {
 	return nil
 }
 
-// executable returns a mode with execute permission for everyone who may read, or for no one.
-func executable(perm fs.FileMode, m patch.Mode) fs.FileMode {
+// withExecute returns a mode with execute permission for everyone who may read, or for no one.
+func withExecute(perm fs.FileMode, m patch.Mode) fs.FileMode {
 	switch m {
 	case patch.Executable:
 		return perm | perm>>2&0o111
@@ -296,15 +296,15 @@ func (s *changeSet) makesExecutable(c patch.Change) bool {
 	if !known {
 		was = plain
 	}
-	runs := executable(was.Perm(), c.Mode)&0o111 != 0
+	runs := withExecute(was.Perm(), c.Mode)&0o111 != 0
 	return c.New != nil && runs && (c.From != "" || was.Perm()&0o111 == 0)
 }
 
 // maxTitles limits how many files a title names.
 const maxTitles = 3
 
-// titled names files, or the first few of many.
-func titled(names []string) string {
+// namesTitle names files, or the first few of many.
+func namesTitle(names []string) string {
 	if more := len(names) - maxTitles; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxTitles], ", "), more)
 	}
@@ -313,20 +313,20 @@ func titled(names []string) string {
 
 func (s *changeSet) plan() tool.Plan {
 	kind := tool.Write
-	if s.dry {
+	if s.dryRun {
 		kind = tool.Read
 	}
 	var names []string
 	for _, f := range s.files {
 		names = append(names, f.Path)
 	}
-	plan := tool.Plan{Title: cmp.Or(titled(names), "nothing"), Preview: display.Diff{Unified: s.diff.String(), Added: s.added, Deleted: s.deleted}, Hunks: s.hunks}
+	plan := tool.Plan{Title: cmp.Or(namesTitle(names), "nothing"), Preview: display.Diff{Unified: s.diff.String(), Added: s.added, Deleted: s.deleted}, Hunks: s.hunks}
 	for _, c := range s.changes {
 		if c.From != "" {
 			plan.Effects = append(plan.Effects, tool.Effect{Kind: kind, Target: c.From})
 		}
 		plan.Effects = append(plan.Effects, tool.Effect{Kind: kind, Target: c.Path})
-		if !s.dry && s.makesExecutable(c) {
+		if !s.dryRun && s.makesExecutable(c) {
 			plan.Executable = append(plan.Executable, c.Path)
 		}
 	}

@@ -152,7 +152,7 @@ func TestToolsInAnAddedTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ws.Close()
-	tools, err := tool.NewSet(files.With(ws, files.Options{})...)
+	tools, err := tool.NewSet(files.All(ws, files.Options{})...)
 	if err != nil {
 		t.Fatal(err)
 	}

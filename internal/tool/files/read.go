@@ -24,8 +24,8 @@ const (
 	defaultLines = 2000
 	maxPage      = 64 << 10 // bytes of one result
 	maxLineChars = 2000
-	// countable is the maximum size of a file whose lines are counted.
-	countable = 16 << 20
+	// maxCountedFile is the maximum size of a file whose lines are counted.
+	maxCountedFile = 16 << 20
 )
 
 type readArgs struct {
@@ -46,23 +46,23 @@ type readResult struct {
 }
 
 // Read returns the tool that returns lines of a text file, or an image.
-func Read(ws *workspace.Workspace, seen *Seen, o Options) tool.Tool {
+func Read(ws *workspace.Workspace, seen *SeenFiles, o Options) tool.Tool {
 	return tool.Func[readArgs]{
 		Name: "read", Doc: readDoc,
-		Aliases: aliases("Read", "readFile", "view", "cat_file", "open_file"),
+		Aliases: toolAliases("Read", "readFile", "view", "cat_file", "open_file"),
 		Plan: func(_ context.Context, a readArgs) (tool.Plan, error) {
 			if a.Limit < 0 {
 				return tool.Plan{}, fmt.Errorf("limit must not be negative")
 			}
-			return reading(ws, a.Path)
+			return readPlan(ws, a.Path)
 		},
 		Do: func(ctx context.Context, a readArgs, _ io.Writer) (tool.Result, error) {
-			return read(ctx, ws, seen, o, a)
+			return readFile(ctx, ws, seen, o, a)
 		},
 	}
 }
 
-func read(ctx context.Context, ws *workspace.Workspace, seen *Seen, o Options, a readArgs) (tool.Result, error) {
+func readFile(ctx context.Context, ws *workspace.Workspace, seen *SeenFiles, o Options, a readArgs) (tool.Result, error) {
 	name, at, err := locate(ws, a.Path)
 	if err != nil {
 		return tool.Result{}, err
@@ -72,65 +72,65 @@ func read(ctx context.Context, ws *workspace.Workspace, seen *Seen, o Options, a
 	}
 	f, info, err := ws.Open(at)
 	if err != nil {
-		return tool.Result{}, ws.Meant(ctx, a.Path, err)
+		return tool.Result{}, ws.AddSuggestion(ctx, a.Path, err)
 	}
 	defer f.Close()
 	s := source{name: name, file: f, size: info.Size()}
-	if shown, err := s.shown(o); shown.Value != nil || err != nil {
+	if shown, err := s.mediaResult(o); shown.Value != nil || err != nil {
 		return shown, err
 	}
-	text, err := s.text(ctx, o.PDF)
+	text, err := s.openText(ctx, o.PDF)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	if b, unsaved := o.Buffer.of(ctx, ws, name, s.whole); unsaved {
+	if b, unsaved := o.Buffer.unsavedText(ctx, ws, name, s.content); unsaved {
 		text, s.size, s.note = strings.NewReader(b), int64(len(b)), "the text in the user's editor, with unsaved changes; it can be edited here once they are saved"
 	}
 	var saw map[string]string // recorded before it is shown: later changes count
 	switch {
-	case s.whole != nil:
-		saw = seen.note(at, hashOf(bytes.NewReader(s.whole)), s.whole)
+	case s.content != nil:
+		saw = seen.remember(at, hashContent(bytes.NewReader(s.content)), s.content)
 	case seen != nil && info.Size() <= maxFile: // else it is too large to change
-		saw = seen.note(at, hashOf(io.NewSectionReader(f, 0, maxFile)), nil)
+		saw = seen.remember(at, hashContent(io.NewSectionReader(f, 0, maxFile)), nil)
 	}
-	return s.page(ctx, text, a, saw)
+	return s.readPage(ctx, text, a, saw)
 }
 
-// page returns the requested lines of text.
-func (s *source) page(ctx context.Context, text io.ReaderAt, a readArgs, saw map[string]string) (tool.Result, error) {
+// readPage returns the requested lines of text.
+func (s *source) readPage(ctx context.Context, text io.ReaderAt, a readArgs, saw map[string]string) (tool.Result, error) {
 	p, err := readPage(ctx, text, s.size, a.Offset, cmp.Or(a.Limit, defaultLines))
 	if err != nil {
 		return tool.Result{}, err
 	}
 	if p.invalid {
 		sample := s.head
-		if s.whole != nil {
-			sample = s.whole
+		if s.content != nil {
+			sample = s.content
 		}
 		s.note = "the file is not valid UTF-8 and its encoding is not supported; bytes that could not be read are shown as \ufffd. " +
 			"It may be " + guessEncoding(sample) + ": iconv -f ENCODING -t UTF-8 shows it as it is"
 	}
 	r := readResult{
 		OK: true, Path: s.name, Content: p.text.String(), StartLine: p.start, EndLine: p.end,
-		HasMore: p.more, TotalLines: p.total, Note: s.note,
+		HasMore: p.hasMore, TotalLines: p.total, Note: s.note,
 	}
-	summary := tool.OfMore(tool.Count(p.end-p.start+1, "line", "lines"), p.more && a.Limit == 0) // else this is the requested number
-	return tool.Result{Value: r, Summary: summary, Saw: saw}, nil
+	summary := tool.MarkPartial(tool.FormatCount(p.end-p.start+1, "line", "lines"), p.hasMore && a.Limit == 0) // else this is the requested number
+	return tool.Result{Value: r, Summary: summary, SeenFiles: saw}, nil
 }
 
-// shown returns the file as an image or a PDF for the model, or an empty result for a file to read as text.
-func (s *source) shown(o Options) (tool.Result, error) {
+// mediaResult returns the file as an image or a PDF for the model, or an empty result for a file to read as text.
+func (s *source) mediaResult(o Options) (tool.Result, error) {
 	s.head = make([]byte, sniffLen)
 	n, err := s.file.ReadAt(s.head, 0)
 	if err != nil && err != io.EOF {
 		return tool.Result{}, fmt.Errorf("read %s: %w", s.name, err)
 	}
 	s.head = s.head[:n]
-	if mediaType := picture(s.head); mediaType != "" {
-		return s.image(mediaType, o)
+	if mediaType := imageType(s.head); mediaType != "" {
+		return s.imageResult(mediaType, o)
 	}
-	if isPDF(s.head) && s.size <= MaxImage && o.shows(chat.PDF) == nil {
-		return s.image(chat.PDF, o)
+	if isPDF(s.head) && s.size <= MaxImage && o.checkMedia(chat.PDF) == nil {
+		return s.imageResult(chat.PDF, o)
 	}
 	return tool.Result{}, nil
 }
@@ -145,50 +145,50 @@ func isPDF(head []byte) bool {
 
 // source is a file that is being read.
 type source struct {
-	name  string
-	file  io.ReaderAt
-	size  int64 // of the text
-	head  []byte
-	whole []byte // the whole content, if it is not large
-	note  string
+	name    string
+	file    io.ReaderAt
+	size    int64 // of the text
+	head    []byte
+	content []byte // the whole content, if it is not large
+	note    string
 }
 
-// text returns the readable content: the file itself, or text extracted from it.
-func (s *source) text(ctx context.Context, pdf func(context.Context, []byte) (string, error)) (io.ReaderAt, error) {
+// openText returns the readable content: the file itself, or text extracted from it.
+func (s *source) openText(ctx context.Context, pdf func(context.Context, []byte) (string, error)) (io.ReaderAt, error) {
 	switch {
 	case isUTF16(s.head):
 		return nil, fmt.Errorf("%s: %w", s.name, errUTF16)
 	case isPDF(s.head):
 		if pdf == nil {
-			pdf = noPDF
+			pdf = refusePDF
 		}
-		return s.made(ctx, "PDF", pdf, "text taken from a PDF; pictures are lost")
+		return s.extractText(ctx, "PDF", pdf, "text taken from a PDF; pictures are lost")
 	case bytes.IndexByte(s.head, 0) >= 0: // not text in an ASCII-compatible encoding
 		return nil, fmt.Errorf("%s is a binary file of %d bytes", s.name, s.size)
 	case strings.EqualFold(path.Ext(s.name), ".ipynb"):
-		if text, err := s.made(ctx, "notebook", notebookText, "cells of a notebook; outputs are shortened. The file itself is JSON: change cells with notebook_edit"); err == nil {
+		if text, err := s.extractText(ctx, "notebook", notebookText, "cells of a notebook; outputs are shortened. The file itself is JSON: change cells with notebook_edit"); err == nil {
 			return text, nil
 		}
 	}
-	if s.size > maxKept {
+	if s.size > maxContent {
 		return s.file, nil
 	}
-	b, err := s.all()
-	s.whole = b
+	b, err := s.readAll()
+	s.content = b
 	return bytes.NewReader(b), err
 }
 
-// noPDF is the PDF reader if coder has none.
-func noPDF(context.Context, []byte) (string, error) {
+// refusePDF is the PDF reader if coder has none.
+func refusePDF(context.Context, []byte) (string, error) {
 	return "", errors.New("install pdftotext (poppler-utils) to read PDFs")
 }
 
-// made returns text extracted from the whole file.
-func (s *source) made(ctx context.Context, kind string, make func(context.Context, []byte) (string, error), note string) (io.ReaderAt, error) {
+// extractText returns text extracted from the whole file.
+func (s *source) extractText(ctx context.Context, kind string, make func(context.Context, []byte) (string, error), note string) (io.ReaderAt, error) {
 	if s.size > maxFile {
 		return nil, fmt.Errorf("%s is a %s of %d bytes, too large to read", s.name, kind, s.size)
 	}
-	b, err := s.all()
+	b, err := s.readAll()
 	if err != nil {
 		return nil, err
 	}
@@ -200,8 +200,8 @@ func (s *source) made(ctx context.Context, kind string, make func(context.Contex
 	return strings.NewReader(text), nil
 }
 
-// all returns the content of a file that is not large.
-func (s *source) all() ([]byte, error) {
+// readAll returns the content of a file that is not large.
+func (s *source) readAll() ([]byte, error) {
 	b := make([]byte, s.size)
 	n, err := s.file.ReadAt(b, 0)
 	if err != nil && err != io.EOF {

@@ -37,7 +37,7 @@ func TestPatchTakesBackWhatItWrote(t *testing.T) {
 		{Path: "to/here", From: "from", Old: []byte("f\n"), New: []byte("F\n")},
 		{Path: "wall", New: []byte("a directory cannot be written\n")},
 	}}
-	if err := s.write(); err == nil {
+	if err := s.applyChanges(); err == nil {
 		t.Fatal("it worked")
 	}
 	left, err := os.ReadDir(dir)

@@ -10,8 +10,8 @@ import (
 	"coder/internal/core/sanitize"
 )
 
-// Blamed is git's information about a line. The zero Blamed means that no commit has the line.
-type Blamed struct {
+// LineBlame is git's information about a line. The zero Blamed means that no commit has the line.
+type LineBlame struct {
 	Commit, Author, Summary string
 	Time                    time.Time
 }
@@ -21,12 +21,12 @@ const maxBlame = 64 << 20
 
 // Blame returns the commit of every line of a file; it returns no lines for a file in no commit, unless a
 // commit has the file under a former name. The error is [ErrNoRepository] if no git repository has it.
-func Blame(ctx context.Context, o Options, path string, former ...string) ([]Blamed, error) {
-	r, err := open(ctx, o)
+func Blame(ctx context.Context, o Options, path string, former ...string) ([]LineBlame, error) {
+	r, err := openRepository(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	name, err := resolve(r.Workspace, path)
+	name, err := cleanPath(r.Workspace, path)
 	if err != nil {
 		return nil, err
 	}
@@ -35,47 +35,47 @@ func Blame(ctx context.Context, o Options, path string, former ...string) ([]Bla
 		if list != nil || err != nil {
 			break
 		}
-		if earlier, wrong := resolve(r.Workspace, earlier); wrong == nil {
+		if earlier, wrong := cleanPath(r.Workspace, earlier); wrong == nil {
 			list, err = r.blame(ctx, "--contents", name, "--", earlier)
 		}
 	}
 	return list, err
 }
 
-func (r *repository) blame(ctx context.Context, args ...string) ([]Blamed, error) {
+func (r *repository) blame(ctx context.Context, args ...string) ([]LineBlame, error) {
 	out, err := r.run(ctx, r.Git, command{args: append([]string{"blame", "-w", "--porcelain"}, args...), limit: maxBlame})
 	switch {
 	case err != nil:
 		return nil, err
 	case strings.Contains(out.stderr, "no such path") || strings.Contains(out.stderr, "no such ref"):
 		return nil, nil // no commit has it
-	case out.code != 0:
-		return nil, failure("blame", out)
+	case out.exitCode != 0:
+		return nil, runError("blame", out)
 	}
 	return parseBlame(string(out.stdout)), nil
 }
 
-// Newest returns the newest of the lines' commits, for a file that
+// NewestCommit returns the newest of the lines' commits, for a file that
 // has none of its own; nil if some lines are in no commit.
-func Newest(list []Blamed) []Blamed {
-	if len(list) == 0 || slices.ContainsFunc(list, func(b Blamed) bool { return b.Commit == "" }) {
+func NewestCommit(list []LineBlame) []LineBlame {
+	if len(list) == 0 || slices.ContainsFunc(list, func(b LineBlame) bool { return b.Commit == "" }) {
 		return nil
 	}
-	return []Blamed{slices.MaxFunc(list, func(a, b Blamed) int { return a.Time.Compare(b.Time) })}
+	return []LineBlame{slices.MaxFunc(list, func(a, b LineBlame) int { return a.Time.Compare(b.Time) })}
 }
 
-// maxTrees limits git's output about the worktrees of a repository.
-const maxTrees = 1 << 20
+// maxWorktrees limits git's output about the worktrees of a repository.
+const maxWorktrees = 1 << 20
 
-// Trees returns the worktrees of the workspace's repository: the
+// Worktrees returns the worktrees of the workspace's repository: the
 // workspace's own, and all of them. There are none without a repository.
-func Trees(ctx context.Context, o Options) (own string, all []string) {
-	r, err := open(ctx, o)
+func Worktrees(ctx context.Context, o Options) (own string, all []string) {
+	r, err := openRepository(ctx, o)
 	if err != nil {
 		return "", nil
 	}
-	out, err := r.run(ctx, r.Git, command{args: []string{"worktree", "list", "--porcelain", "-z"}, limit: maxTrees})
-	if err != nil || out.code != 0 {
+	out, err := r.run(ctx, r.Git, command{args: []string{"worktree", "list", "--porcelain", "-z"}, limit: maxWorktrees})
+	if err != nil || out.exitCode != 0 {
 		return "", nil
 	}
 	for field := range strings.SplitSeq(string(out.stdout), "\x00") {
@@ -88,9 +88,9 @@ func Trees(ctx context.Context, o Options) (own string, all []string) {
 
 // parseBlame parses the output of git blame --porcelain: for every line its commit, the commit's
 // details at its first occurrence, and the line after a tab.
-func parseBlame(text string) (list []Blamed) {
-	commits := make(map[string]*Blamed)
-	var current *Blamed
+func parseBlame(text string) (list []LineBlame) {
+	commits := make(map[string]*LineBlame)
+	var current *LineBlame
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		if strings.HasPrefix(line, "\t") {
@@ -103,7 +103,7 @@ func parseBlame(text string) (list []Blamed) {
 		key, value, _ := strings.Cut(line, " ")
 		if current == nil {
 			if current = commits[key]; current == nil {
-				current = &Blamed{Commit: key}
+				current = &LineBlame{Commit: key}
 				if strings.Trim(key, "0") == "" {
 					current.Commit = "" // not committed yet
 				}

@@ -87,7 +87,7 @@ func TestHooksRunIfTheyMay(t *testing.T) {
 func TestWithoutGit(t *testing.T) {
 	r := newRepo(t)
 	o := r.options(".")
-	o.Door = program.Outside([]string{"PATH=" + t.TempDir()}, r.dir)
+	o.Launcher = program.NewOutside([]string{"PATH=" + t.TempDir()}, r.dir)
 	r.refused(git.Status(o), `{}`, "git is not installed")
 }
 
@@ -95,7 +95,7 @@ func TestTheEnvironmentDoesNotLeadAstray(t *testing.T) {
 	r, other := newRepo(t), newRepo(t)
 	other.put("theirs", "x")
 	o := r.options(".")
-	o.Door = o.Door.With(append(r.env(), "GIT_DIR="+other.dir+"/.git", "GIT_WORK_TREE="+other.dir, "GIT_INDEX_FILE=/nowhere",
+	o.Launcher = o.Launcher.WithEnv(append(r.env(), "GIT_DIR="+other.dir+"/.git", "GIT_WORK_TREE="+other.dir, "GIT_INDEX_FILE=/nowhere",
 		"GIT_CONFIG_PARAMETERS='core.bare=true'", "GIT_TRACE=/dev/stderr", "GIT_EXEC_PATH=/nowhere", "LANG=de_DE.UTF-8"))
 	if v := r.must(git.Status(o), `{}`); !v.Clean {
 		t.Errorf("status = %+v", v)

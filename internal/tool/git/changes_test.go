@@ -46,7 +46,7 @@ func TestLookTellsWhatChangedSinceTheLastCommit(t *testing.T) {
 	if got := fmt.Sprint(r.look("sub").Files); got != "[{sub/c.bin 0 0 true}]" {
 		t.Errorf("below sub: %s", got)
 	}
-	diff, cut, err := git.Hunks(t.Context(), r.options("."), "a.txt")
+	diff, cut, err := git.WorkingDiff(t.Context(), r.options("."), "a.txt")
 	if err != nil || cut || !strings.Contains(diff, "@@ -1 +1,2 @@\n one\n+two\n") || strings.Contains(diff, "b.txt") {
 		t.Errorf("%q, %v, %v", diff, cut, err)
 	}
@@ -96,7 +96,7 @@ func TestLookingRunsNothingOfTheRepository(t *testing.T) {
 			change(r)
 			tr.set(r, program)
 			_, err := git.ListChanges(t.Context(), r.options("."), "")
-			_, _, hunksErr := git.Hunks(t.Context(), r.options("."), "")
+			_, _, hunksErr := git.WorkingDiff(t.Context(), r.options("."), "")
 			if (err != nil || hunksErr != nil) && !tr.breaks {
 				t.Error(err, hunksErr)
 			}

@@ -31,15 +31,15 @@ type command struct {
 
 // output is the output of a git run.
 type output struct {
-	stdout []byte
-	cut    bool // the output was longer
-	stderr string
-	code   int
+	stdout    []byte
+	truncated bool // the output was longer
+	stderr    string
+	exitCode  int
 }
 
 // run runs git in the workspace. Its error is ctx.Err() or says
 // why git could not run; a non-zero exit code is not an error.
-func (o Options) run(ctx context.Context, git program.Starter, c command) (output, error) {
+func (o Options) run(ctx context.Context, git program.Commander, c command) (output, error) {
 	if err := ctx.Err(); err != nil {
 		return output{}, err
 	}
@@ -53,29 +53,29 @@ func (o Options) run(ctx context.Context, git program.Starter, c command) (outpu
 	case bounded.Err() != nil:
 		return output{}, fmt.Errorf("git %s: timed out after %v", c.args[0], limit)
 	case errors.Is(err, program.ErrNotFound):
-		return output{}, missing(err)
+		return output{}, startError(err)
 	case err != nil:
 		return output{}, fmt.Errorf("git %s: %w", c.args[0], err)
 	}
 	return out, nil
 }
 
-// missing reports that git is not installed, or why the installed one is not used.
-func missing(err error) error {
-	if refused := (*program.Refusal)(nil); errors.As(err, &refused) {
+// startError reports that git is not installed, or why the installed one is not used.
+func startError(err error) error {
+	if refused := (*program.RefusalError)(nil); errors.As(err, &refused) {
 		return refused
 	}
 	return errors.New("git is not installed, or not in PATH")
 }
 
-func (o Options) start(ctx context.Context, git program.Starter, c command) (output, error) {
-	stdout, stderr := head{limit: cmp.Or(c.limit, maxOutput), stop: true}, head{limit: maxErrors}
+func (o Options) start(ctx context.Context, git program.Commander, c command) (output, error) {
+	stdout, stderr := headWriter{limit: cmp.Or(c.limit, maxOutput), stopAtLimit: true}, headWriter{limit: maxErrors}
 	cmd := git.Command(ctx, c.args...)
 	cmd.Env = append(cmd.Env, "GIT_LITERAL_PATHSPECS=1", "LC_ALL=C")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.stdin, &stdout, &stderr
 	cmd.WaitDelay = killGrace
-	ownGroup(cmd)
-	if write := append(slices.Clone(c.write), o.filtered...); len(write) > 0 && o.Confine != nil && cmd.Err == nil {
+	setOwnGroup(cmd)
+	if write := append(slices.Clone(c.write), o.filterDirs...); len(write) > 0 && o.Confine != nil && cmd.Err == nil {
 		if err := o.Confine(ctx, cmd, write...); err != nil {
 			return output{}, err
 		}
@@ -84,47 +84,47 @@ func (o Options) start(ctx context.Context, git program.Starter, c command) (out
 		return output{}, err
 	}
 	err := cmd.Wait()
-	endGroup(cmd)
-	out := output{stdout: stdout.kept, cut: stdout.cut, code: cmd.ProcessState.ExitCode()}
-	out.stderr = strings.TrimSpace(sanitize.Text(string(stderr.kept)))
-	if exit := (*program.ExitError)(nil); stdout.cut || errors.As(err, &exit) || errors.Is(err, program.ErrWaitDelay) {
+	killGroup(cmd)
+	out := output{stdout: stdout.content, truncated: stdout.truncated, exitCode: cmd.ProcessState.ExitCode()}
+	out.stderr = strings.TrimSpace(sanitize.Text(string(stderr.content)))
+	if exit := (*program.ExitError)(nil); stdout.truncated || errors.As(err, &exit) || errors.Is(err, program.ErrWaitDelay) {
 		err = nil
 	}
 	return out, err
 }
 
-// failure returns an error for a failed run.
-func failure(what string, out output) error {
-	why := cmp.Or(out.stderr, strings.TrimSpace(text(out)), fmt.Sprintf("exit code %d", out.code))
+// runError returns an error for a failed run.
+func runError(what string, out output) error {
+	why := cmp.Or(out.stderr, strings.TrimSpace(outputText(out)), fmt.Sprintf("exit code %d", out.exitCode))
 	return fmt.Errorf("git %s: %s", what, strings.TrimPrefix(why, "fatal: "))
 }
 
-// head keeps the beginning of what is written to it. With stop set
+// headWriter keeps the beginning of what is written to it. With stop set
 // it then returns an error, so that an endless writer ends.
-type head struct {
-	limit int
-	stop  bool
-	kept  []byte
-	cut   bool
+type headWriter struct {
+	limit       int
+	stopAtLimit bool
+	content     []byte
+	truncated   bool
 }
 
-var errEnough = errors.New("enough")
+var errLimitReached = errors.New("enough")
 
-func (h *head) Write(b []byte) (int, error) {
-	n := min(len(b), h.limit-len(h.kept))
-	h.kept = append(h.kept, b[:n]...)
+func (h *headWriter) Write(b []byte) (int, error) {
+	n := min(len(b), h.limit-len(h.content))
+	h.content = append(h.content, b[:n]...)
 	if n == len(b) {
 		return n, nil
 	}
-	h.cut = true
-	if h.stop {
-		return n, errEnough
+	h.truncated = true
+	if h.stopAtLimit {
+		return n, errLimitReached
 	}
 	return len(b), nil
 }
 
-// fields splits output into its NUL-terminated fields.
-func fields(b []byte) []string {
+// splitFields splits output into its NUL-terminated fields.
+func splitFields(b []byte) []string {
 	b = bytes.TrimSuffix(b, []byte{0})
 	if len(b) == 0 {
 		return nil
@@ -132,8 +132,8 @@ func fields(b []byte) []string {
 	return strings.Split(string(b), "\x00")
 }
 
-// form makes git print the output that the tools parse.
-var form = []program.Setting{
+// outputSettings makes git print the output that the tools parse.
+var outputSettings = []program.Setting{
 	{Key: "core.quotepath", Value: "false"},
 	{Key: "color.ui", Value: "false"},
 	{Key: "color.status", Value: "false"},

@@ -32,8 +32,8 @@ type commitResult struct {
 
 // Commit returns the tool that commits what is staged, if that is unchanged since the plan.
 func Commit(o Options) tool.Tool {
-	return tool.Func[commitArgs]{Name: "git_commit", Doc: commitDoc, Work: func(ctx context.Context, a commitArgs) (tool.Plan, tool.Run, error) {
-		p, err := propose(ctx, o, a)
+	return tool.Func[commitArgs]{Name: "git_commit", Doc: commitDoc, PlanRun: func(ctx context.Context, a commitArgs) (tool.Plan, tool.Run, error) {
+		p, err := planCommit(ctx, o, a)
 		if err != nil {
 			return tool.Plan{}, nil, err
 		}
@@ -41,19 +41,19 @@ func Commit(o Options) tool.Tool {
 		if p.Hooks {
 			effects = append(effects, tool.Effect{Kind: tool.Exec, Target: "git commit"})
 		}
-		return tool.Plan{Title: title(p.message), Effects: effects, Preview: display.Text(p.preview(len(p.staged)))}, p.commit, nil
+		return tool.Plan{Title: shortTitle(p.message), Effects: effects, Preview: display.Text(p.preview(len(p.staged)))}, p.commit, nil
 	}}
 }
 
-// proposal is a planned commit.
-type proposal struct {
+// commitPlan is a planned commit.
+type commitPlan struct {
 	*repository
 	message string
 	staged  []string // mode, content and name of every differing file
 }
 
-// propose records what is staged.
-func propose(ctx context.Context, o Options, a commitArgs) (*proposal, error) {
+// planCommit records what is staged.
+func planCommit(ctx context.Context, o Options, a commitArgs) (*commitPlan, error) {
 	switch {
 	case strings.TrimSpace(a.Message) == "":
 		return nil, errors.New("message is empty")
@@ -62,12 +62,12 @@ func propose(ctx context.Context, o Options, a commitArgs) (*proposal, error) {
 	case len(a.Message) > maxMessage:
 		return nil, fmt.Errorf("message is too long (%d bytes)", len(a.Message))
 	}
-	r, err := open(ctx, o)
+	r, err := openRepository(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	p := &proposal{repository: r, message: withTrailer(a.Message, o.Trailer)}
-	if p.staged, err = r.index(ctx); err != nil {
+	p := &commitPlan{repository: r, message: withTrailer(a.Message, o.Trailer)}
+	if p.staged, err = r.listStaged(ctx); err != nil {
 		return nil, err
 	}
 	if len(p.staged) > 0 {
@@ -76,7 +76,7 @@ func propose(ctx context.Context, o Options, a commitArgs) (*proposal, error) {
 	// Without staged changes, only a merge can be concluded. git
 	// itself would enter submodules before it reports that.
 	out, err := p.git(ctx, "rev-parse", "--quiet", "--verify", "MERGE_HEAD")
-	if err == nil && out.code != 0 {
+	if err == nil && out.exitCode != 0 {
 		err = errors.New("nothing is staged; stage changes with git_add first")
 	}
 	return p, err
@@ -95,26 +95,26 @@ func withTrailer(message, trailer string) string {
 	return message + "\n\n" + trailer + "\n"
 }
 
-// index lists what is staged.
-func (r *repository) index(ctx context.Context) ([]string, error) {
+// listStaged lists what is staged.
+func (r *repository) listStaged(ctx context.Context) ([]string, error) {
 	args := []string{"diff", "--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--no-relative"}
 	out, err := r.run(ctx, r.Git, command{args: args, limit: maxNames})
 	switch {
 	case err != nil:
 		return nil, err
-	case out.cut:
+	case out.truncated:
 		return nil, errors.New("too many files are staged")
-	case out.code != 0:
-		return nil, failure("diff", out)
+	case out.exitCode != 0:
+		return nil, runError("diff", out)
 	}
 	var list []string
-	for pair := range slices.Chunk(fields(out.stdout), 2) {
+	for pair := range slices.Chunk(splitFields(out.stdout), 2) {
 		list = append(list, strings.Join(pair, "\x00"))
 	}
 	return list, nil
 }
 
-func (p *proposal) preview(most int) string {
+func (p *commitPlan) preview(most int) string {
 	var b strings.Builder
 	b.WriteString(strings.TrimSpace(p.message) + "\n\n")
 	for _, f := range p.staged[:min(len(p.staged), most)] {
@@ -122,17 +122,17 @@ func (p *proposal) preview(most int) string {
 		fmt.Fprintf(&b, "%s  %s\n", what[strings.LastIndexByte(what, ' ')+1:], sanitize.Line(name, 0))
 	}
 	if more := len(p.staged) - most; more > 0 {
-		fmt.Fprintf(&b, "… and %s more\n", tool.Count(more, "file", "files"))
+		fmt.Fprintf(&b, "… and %s more\n", tool.FormatCount(more, "file", "files"))
 	}
 	return b.String()
 }
 
-func (p *proposal) commit(ctx context.Context, _ io.Writer) (tool.Result, error) {
-	r, err := open(ctx, p.Options) // the configuration may have changed
+func (p *commitPlan) commit(ctx context.Context, _ io.Writer) (tool.Result, error) {
+	r, err := openRepository(ctx, p.Options) // the configuration may have changed
 	if err != nil {
 		return tool.Result{}, err
 	}
-	now, err := r.index(ctx)
+	now, err := r.listStaged(ctx)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -140,22 +140,22 @@ func (p *proposal) commit(ctx context.Context, _ io.Writer) (tool.Result, error)
 		return tool.Result{}, errors.New("the staged changes are no longer those of the planned commit; check them again")
 	}
 	args := []string{"commit", "--quiet", "--cleanup=whitespace", "--no-gpg-sign", "--file=-"}
-	with, write := r.Git, r.own
+	with, write := r.Git, r.gitDirs
 	if r.Hooks { // hooks may do anything
-		with, write = with.Hooked(), nil
+		with, write = with.WithHooks(), nil
 	}
 	out, err := r.run(ctx, with, command{args: args, stdin: strings.NewReader(p.message), write: write})
 	if err != nil {
 		return tool.Result{}, err
 	}
-	if out.code != 0 {
-		return tool.Result{}, failure("commit", out)
+	if out.exitCode != 0 {
+		return tool.Result{}, runError("commit", out)
 	}
-	out, err = p.must(ctx, "log", "--max-count=1", "--format=%h %s", "--no-show-signature", "--no-notes", "--no-color", "--no-patch")
+	out, err = p.mustGit(ctx, "log", "--max-count=1", "--format=%h %s", "--no-show-signature", "--no-notes", "--no-color", "--no-patch")
 	if err != nil {
 		return tool.Result{}, err
 	}
-	hash, subject, _ := strings.Cut(strings.TrimSpace(text(out)), " ")
+	hash, subject, _ := strings.Cut(strings.TrimSpace(outputText(out)), " ")
 	v := commitResult{OK: true, Commit: hash, Subject: subject, Files: len(p.staged)}
 	return tool.Result{Value: v, Summary: hash, Show: display.Text(p.preview(maxListed))}, nil
 }

@@ -35,13 +35,13 @@ type diffResult struct {
 func Diff(o Options) tool.Tool {
 	return tool.Func[diffArgs]{
 		Name: "git_diff", Doc: diffDoc,
-		Plan: func(_ context.Context, a diffArgs) (tool.Plan, error) { return reading(o, a.Path) },
+		Plan: func(_ context.Context, a diffArgs) (tool.Plan, error) { return readPlan(o, a.Path) },
 		Do:   inRepository(o, (*repository).diff),
 	}
 }
 
 func (r *repository) diff(ctx context.Context, a diffArgs) (tool.Result, error) {
-	name, err := resolve(r.Workspace, a.Path)
+	name, err := cleanPath(r.Workspace, a.Path)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -49,22 +49,22 @@ func (r *repository) diff(ctx context.Context, a diffArgs) (tool.Result, error) 
 	if a.Staged {
 		args = append(args, "--cached")
 	}
-	out, err := r.compared(ctx, maxOutput, append(args, "--", name)...)
+	out, err := r.runDiff(ctx, maxOutput, append(args, "--", name)...)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	shown, hidden := r.visible(text(out), name)
-	v := diffResult{OK: true, Diff: shown, Truncated: out.cut, Note: r.note()}
+	shown, hidden := r.hideFiles(outputText(out), name)
+	v := diffResult{OK: true, Diff: shown, Truncated: out.truncated, Note: r.disabledNote()}
 	if len(hidden) > 0 {
 		v.Note = strings.TrimPrefix(v.Note+"; the changes of "+strings.Join(hidden, ", ")+" are left out, which usually holds secrets: name the file to see them", "; ")
 	}
-	v.Files, v.Additions, v.Deletions = count(v.Diff)
+	v.Files, v.Additions, v.Deletions = countDiff(v.Diff)
 	if v.Note == "" && strings.Contains(string(out.stdout), "\r\n") {
 		v.Note = "some of these lines end with CR LF, which is not shown"
 	}
 	summary := "no changes"
 	if v.Files > 0 {
-		summary = fmt.Sprintf("%s, +%d -%d", tool.Count(v.Files, "file", "files"), v.Additions, v.Deletions)
+		summary = fmt.Sprintf("%s, +%d -%d", tool.FormatCount(v.Files, "file", "files"), v.Additions, v.Deletions)
 	}
 	return tool.Result{
 		Value: v, Summary: summary,
@@ -72,22 +72,22 @@ func (r *repository) diff(ctx context.Context, a diffArgs) (tool.Result, error) 
 	}, nil
 }
 
-// visible returns a diff without the hidden files, and the
+// hideFiles returns a diff without the hidden files, and the
 // names of those. It shows the requested file anyway.
-func (r *repository) visible(diff, asked string) (shown string, hidden []string) {
-	if r.Hides == nil {
+func (r *repository) hideFiles(diff, asked string) (shown string, hidden []string) {
+	if r.IsHidden == nil {
 		return diff, nil
 	}
-	return Visible(diff, func(name string) bool { return name != asked && r.Hides(name) })
+	return FilterDiff(diff, func(name string) bool { return name != asked && r.IsHidden(name) })
 }
 
-// Visible returns a diff without the files for which hides is true, and the names of those.
-func Visible(diff string, hides func(name string) bool) (shown string, hidden []string) {
+// FilterDiff returns a diff without the files for which hides is true, and the names of those.
+func FilterDiff(diff string, hides func(name string) bool) (shown string, hidden []string) {
 	var kept strings.Builder
 	hide := false
 	for line := range strings.Lines(diff) {
 		if head, ok := strings.CutPrefix(line, "diff --git "); ok {
-			name := changedFile(strings.TrimSuffix(head, "\n"))
+			name := diffFile(strings.TrimSuffix(head, "\n"))
 			if hide = hides(name); hide {
 				hidden = append(hidden, name)
 			}
@@ -99,9 +99,9 @@ func Visible(diff string, hides func(name string) bool) (shown string, hidden []
 	return kept.String(), hidden
 }
 
-// changedFile returns the file in the heading of a diff, which names it
+// diffFile returns the file in the heading of a diff, which names it
 // twice: a/name b/name, in quotes if it has unusual characters.
-func changedFile(head string) string {
+func diffFile(head string) string {
 	if i := strings.LastIndex(head, ` "b/`); i >= 0 {
 		if name, err := strconv.Unquote(head[i+1:]); err == nil {
 			return strings.TrimPrefix(name, "b/")
@@ -114,9 +114,9 @@ func changedFile(head string) string {
 	return name
 }
 
-// count returns how many files a diff has and how many lines it adds and
+// countDiff returns how many files a diff has and how many lines it adds and
 // deletes. The first character of a line counts only inside a hunk.
-func count(diff string) (files, added, deleted int) {
+func countDiff(diff string) (files, added, deleted int) {
 	hunk := false
 	for line := range strings.Lines(diff) {
 		switch {
@@ -136,15 +136,15 @@ func count(diff string) (files, added, deleted int) {
 
 // Changes is the difference between the files and the last commit, for the user.
 type Changes struct {
-	Files     []Changed
+	Files     []FileChange
 	Untracked []string // files, and folders with nothing else
-	First     bool     // there is no commit yet
-	Cut       bool     // the list is incomplete
+	NoCommits bool     // there is no commit yet
+	Truncated bool     // the list is incomplete
 	Note      string   // what was switched off, if that may affect the result
 }
 
-// Changed is one file that differs.
-type Changed struct {
+// FileChange is one file that differs.
+type FileChange struct {
 	Path           string
 	Added, Deleted int
 	Binary         bool
@@ -153,103 +153,103 @@ type Changed struct {
 // ListChanges returns the files that differ from the last commit, staged or not, at path or everywhere.
 // The error is [ErrNoRepository] outside a git repository.
 func ListChanges(ctx context.Context, o Options, path string) (Changes, error) {
-	r, err := open(ctx, o)
+	r, err := openRepository(ctx, o)
 	if err != nil {
 		return Changes{}, err
 	}
-	name, err := resolve(r.Workspace, path)
+	name, err := cleanPath(r.Workspace, path)
 	if err != nil {
 		return Changes{}, err
 	}
-	out, first, err := r.against(ctx, name, maxOutput, "--raw", "--numstat", "-z", "--no-renames")
+	out, first, err := r.diffLastCommit(ctx, name, maxOutput, "--raw", "--numstat", "-z", "--no-renames")
 	if err != nil {
 		return Changes{}, err
 	}
-	others, err := r.must(ctx, "ls-files", "--others", "--exclude-standard", "--directory", "--no-empty-directory", "-z", "--", name)
+	others, err := r.mustGit(ctx, "ls-files", "--others", "--exclude-standard", "--directory", "--no-empty-directory", "-z", "--", name)
 	if err != nil {
 		return Changes{}, err
 	}
-	c := Changes{Files: parseNumbers(fields(out.stdout)), First: first, Cut: out.cut || others.cut, Note: r.note()}
-	for _, f := range fields(others.stdout) {
-		c.Untracked = append(c.Untracked, title(f))
+	c := Changes{Files: parseNumstat(splitFields(out.stdout)), NoCommits: first, Truncated: out.truncated || others.truncated, Note: r.disabledNote()}
+	for _, f := range splitFields(others.stdout) {
+		c.Untracked = append(c.Untracked, shortTitle(f))
 	}
 	return c, nil
 }
 
-// Hunks returns line by line how the files at path, or all, differ from the last commit.
-func Hunks(ctx context.Context, o Options, path string) (diff string, cut bool, err error) {
-	r, err := open(ctx, o)
+// WorkingDiff returns line by line how the files at path, or all, differ from the last commit.
+func WorkingDiff(ctx context.Context, o Options, path string) (diff string, cut bool, err error) {
+	r, err := openRepository(ctx, o)
 	if err != nil {
 		return "", false, err
 	}
-	name, err := resolve(r.Workspace, path)
+	name, err := cleanPath(r.Workspace, path)
 	if err != nil {
 		return "", false, err
 	}
-	out, _, err := r.against(ctx, name, maxOutput, "--patch")
-	return text(out), out.cut, err
+	out, _, err := r.diffLastCommit(ctx, name, maxOutput, "--patch")
+	return outputText(out), out.truncated, err
 }
 
-// maxChange limits the size of a change to review.
-const maxChange = 8 << 20
+// maxReviewDiff limits the size of a change to review.
+const maxReviewDiff = 8 << 20
 
-// Change returns a diff to review: from revision to revision or,
+// ReviewDiff returns a diff to review: from revision to revision or,
 // if revisions is empty, from the last commit to the files.
-func Change(ctx context.Context, o Options, revisions string) (diff string, err error) {
-	r, err := open(ctx, o)
+func ReviewDiff(ctx context.Context, o Options, revisions string) (diff string, err error) {
+	r, err := openRepository(ctx, o)
 	if err != nil {
 		return "", err
 	}
 	if strings.HasPrefix(revisions, "-") {
-		return "", fmt.Errorf("not a range of commits: %s", title(revisions))
+		return "", fmt.Errorf("not a range of commits: %s", shortTitle(revisions))
 	}
 	var out output
 	if revisions == "" {
-		out, _, err = r.against(ctx, ".", maxChange, "--patch")
+		out, _, err = r.diffLastCommit(ctx, ".", maxReviewDiff, "--patch")
 	} else {
-		out, err = r.compared(ctx, maxChange, "--patch", revisions, "--", ".")
+		out, err = r.runDiff(ctx, maxReviewDiff, "--patch", revisions, "--", ".")
 	}
-	if err == nil && out.cut {
-		err = fmt.Errorf("the change is larger than %d MiB; review it in parts: git diff … | coder review", maxChange>>20)
+	if err == nil && out.truncated {
+		err = fmt.Errorf("the change is larger than %d MiB; review it in parts: git diff … | coder review", maxReviewDiff>>20)
 	}
-	return text(out), err
+	return outputText(out), err
 }
 
-// diffForm has options for a diff that runs no program named
+// diffOptions has options for a diff that runs no program named
 // in the repository and is relative to the workspace.
-var diffForm = []string{"diff", "--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short",
+var diffOptions = []string{"diff", "--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short",
 	"--ignore-submodules=dirty", "--relative", "--src-prefix=a/", "--dst-prefix=b/"}
 
-// compared runs git diff with diffForm.
-func (r *repository) compared(ctx context.Context, limit int, args ...string) (output, error) {
-	out, err := r.run(ctx, r.Git, command{args: slices.Concat(diffForm, args), limit: limit})
-	if err == nil && out.code != 0 && !out.cut {
-		err = failure("diff", out)
+// runDiff runs git diff with diffOptions.
+func (r *repository) runDiff(ctx context.Context, limit int, args ...string) (output, error) {
+	out, err := r.run(ctx, r.Git, command{args: slices.Concat(diffOptions, args), limit: limit})
+	if err == nil && out.exitCode != 0 && !out.truncated {
+		err = runError("diff", out)
 	}
 	return out, err
 }
 
-// against compares the files with the last commit, or with nothing if there is no commit yet.
-func (r *repository) against(ctx context.Context, name string, limit int, form ...string) (out output, first bool, err error) {
+// diffLastCommit compares the files with the last commit, or with nothing if there is no commit yet.
+func (r *repository) diffLastCommit(ctx context.Context, name string, limit int, form ...string) (out output, first bool, err error) {
 	base := "HEAD"
 	head, err := r.git(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
 	if err != nil {
 		return output{}, false, err
 	}
-	if first = head.code != 0; first {
-		empty, err := r.must(ctx, "hash-object", "-t", "tree", "--stdin")
+	if first = head.exitCode != 0; first {
+		empty, err := r.mustGit(ctx, "hash-object", "-t", "tree", "--stdin")
 		if err != nil {
 			return output{}, true, err
 		}
 		base = strings.TrimSpace(string(empty.stdout))
 	}
-	out, err = r.compared(ctx, limit, append(form, base, "--", name)...)
+	out, err = r.runDiff(ctx, limit, append(form, base, "--", name)...)
 	return out, first, err
 }
 
-// parseNumbers parses git's two entries about each file: its old and new state, then the numbers of added and
+// parseNumstat parses git's two entries about each file: its old and new state, then the numbers of added and
 // deleted lines. A file with the same content, such as one that was only touched, does not count as changed.
-func parseNumbers(list []string) (files []Changed) {
+func parseNumstat(list []string) (files []FileChange) {
 	altered := make(map[string]bool) // the mode changed, or the file is new or deleted
 	for len(list) > 0 {
 		if strings.HasPrefix(list[0], ":") && len(list) > 1 {
@@ -267,7 +267,7 @@ func parseNumbers(list []string) (files []Changed) {
 		deleted, errDeleted := strconv.Atoi(parts[1])
 		binary := errAdded != nil || errDeleted != nil
 		if added+deleted > 0 || binary || altered[parts[2]] {
-			files = append(files, Changed{Path: sanitize.Line(parts[2], maxTitle), Added: added, Deleted: deleted, Binary: binary})
+			files = append(files, FileChange{Path: sanitize.Line(parts[2], maxTitle), Added: added, Deleted: deleted, Binary: binary})
 		}
 	}
 	return files

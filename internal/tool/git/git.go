@@ -29,12 +29,12 @@ import (
 // Options configures the tools. Workspace is required.
 type Options struct {
 	Workspace *workspace.Workspace
-	// Door finds git and has its environment, without variables
+	// Launcher finds git and has its environment, without variables
 	// that would point git to another repository or program.
-	Door program.Door
-	// Hides, which may be nil, reports whether a file's content is hidden from calls that do not name the
+	Launcher program.Launcher
+	// IsHidden, which may be nil, reports whether a file's content is hidden from calls that do not name the
 	// file. git has it in its own store, where nothing else can hide it.
-	Hides func(name string) bool
+	IsHidden func(name string) bool
 	// Hooks lets a commit run the repository's hooks. Such a call plans to run commands, not only to write.
 	Hooks bool
 	// Trailer, if not empty, ends the message of each commit.
@@ -42,10 +42,10 @@ type Options struct {
 	// Confine, which may be nil, confines a git that has not started yet to
 	// write in some folders only. If it fails, git must not be started.
 	Confine func(ctx context.Context, cmd *program.Cmd, dirs ...string) error
-	// Confines, which may be nil, reports whether Confine really
+	// CanConfine, which may be nil, reports whether Confine really
 	// keeps git in the folders. The user's filters run only then.
-	Confines func(ctx context.Context) bool
-	filtered []string // where a git with the user's filters may write
+	CanConfine func(ctx context.Context) bool
+	filterDirs []string // where a git with the user's filters may write
 
 	// Timeout is the maximum duration of one git run; a minute if zero.
 	Timeout time.Duration
@@ -63,31 +63,31 @@ const (
 	maxTitle       = 120
 )
 
-// reading returns the plan of a call that reads a path, or everything.
-func reading(o Options, path string) (tool.Plan, error) {
-	name, err := resolve(o.Workspace, path)
-	return tool.Plan{Title: title(name), Effects: []tool.Effect{{Kind: tool.Read, Target: name}}}, err
+// readPlan returns the plan of a call that reads a path, or everything.
+func readPlan(o Options, path string) (tool.Plan, error) {
+	name, err := cleanPath(o.Workspace, path)
+	return tool.Plan{Title: shortTitle(name), Effects: []tool.Effect{{Kind: tool.Read, Target: name}}}, err
 }
 
-// resolve returns a clean path; an empty one means the whole workspace. A
+// cleanPath returns a clean path; an empty one means the whole workspace. A
 // path in an added folder belongs to another repository, if any.
-func resolve(ws *workspace.Workspace, name string) (string, error) {
+func cleanPath(ws *workspace.Workspace, name string) (string, error) {
 	if name == "" {
 		return ".", nil
 	}
 	name, err := ws.Resolve(name)
 	if err == nil && path.IsAbs(name) {
-		err = fmt.Errorf("%w, in a folder added to it: %s", workspace.ErrOutside, title(name))
+		err = fmt.Errorf("%w, in a folder added to it: %s", workspace.ErrOutside, shortTitle(name))
 	}
 	return name, err
 }
 
-func title(s string) string { return sanitize.Line(s, maxTitle) }
+func shortTitle(s string) string { return sanitize.Line(s, maxTitle) }
 
-// text returns git's output, safe to show. If the output was cut off, text ends with a whole line if it can.
-func text(out output) string {
+// outputText returns git's output, safe to show. If the output was cut off, text ends with a whole line if it can.
+func outputText(out output) string {
 	b := out.stdout
-	if out.cut {
+	if out.truncated {
 		if i := strings.LastIndexByte(string(b), '\n'); i >= 0 {
 			b = b[:i+1]
 		}

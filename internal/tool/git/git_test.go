@@ -44,7 +44,7 @@ func newRepo(t *testing.T) repo {
 }
 
 // door starts git as in the repository.
-func (r repo) door() program.Door { return program.Outside(r.env(), r.dir) }
+func (r repo) door() program.Launcher { return program.NewOutside(r.env(), r.dir) }
 
 func (r repo) env() []string {
 	return []string{
@@ -98,7 +98,7 @@ func (r repo) options(dir string) git.Options {
 		r.Fatal(err)
 	}
 	r.Cleanup(func() { ws.Close() })
-	return git.Options{Workspace: ws, Door: r.door()}
+	return git.Options{Workspace: ws, Launcher: r.door()}
 }
 
 // value is the fields of all results.
@@ -392,7 +392,7 @@ func TestAFolderAddedToTheWorkspace(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { ws.Close() })
-	o := git.Options{Workspace: ws, Door: r.door()}
+	o := git.Options{Workspace: ws, Launcher: r.door()}
 	args := fmt.Sprintf(`{"path":%q}`, filepath.Join(other.dir, "a.txt"))
 	for _, tl := range []tool.Tool{git.Diff(o), git.Log(o), git.Add(o)} {
 		r.refused(tl, args, "a folder added to it")

@@ -4,8 +4,8 @@ package git
 
 import "coder/internal/host/program"
 
-// ownGroup does nothing on systems without process groups.
-func ownGroup(*program.Cmd) {}
+// setOwnGroup does nothing on systems without process groups.
+func setOwnGroup(*program.Cmd) {}
 
-// endGroup does nothing on systems without process groups.
-func endGroup(*program.Cmd) {}
+// killGroup does nothing on systems without process groups.
+func killGroup(*program.Cmd) {}

@@ -8,12 +8,12 @@ import (
 	"coder/internal/host/program"
 )
 
-// ownGroup gives git its own session, away from the user's terminal, and makes a timeout ask it to end,
+// setOwnGroup gives git its own session, away from the user's terminal, and makes a timeout ask it to end,
 // not kill it: git then removes its locks.
-func ownGroup(cmd *program.Cmd) {
+func setOwnGroup(cmd *program.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 }
 
-// endGroup kills everything that git left running.
-func endGroup(cmd *program.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+// killGroup kills everything that git left running.
+func killGroup(cmd *program.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -15,7 +15,7 @@ func TestADiffLeavesOutWhatIsNotToBeShown(t *testing.T) {
 	}
 	r.git("add", "-A", "-f")
 	o := r.options("")
-	o.Hides = func(name string) bool { return strings.HasSuffix(name, ".env") }
+	o.IsHidden = func(name string) bool { return strings.HasSuffix(name, ".env") }
 	v := r.must(git.Diff(o), `{"staged": true}`)
 	if strings.Count(v.Diff, "hush") != 1 || !strings.Contains(v.Diff, "plain.txt") || !strings.Contains(v.Note, "are left out") {
 		t.Errorf("%+v", v)

@@ -22,13 +22,13 @@ var ErrNoRepository = errors.New("the workspace is not in a git repository")
 type repository struct {
 	Options
 	program.Git
-	top string   // of the worktree
-	own []string // the directories of git's own files
-	dir string   // the directory of git's own files relative to the workspace; ".git" in a linked worktree, too
+	top     string   // of the worktree
+	gitDirs []string // the directories of git's own files
+	dir     string   // the directory of git's own files relative to the workspace; ".git" in a linked worktree, too
 }
 
-// open finds the workspace's repository and disarms it.
-func open(ctx context.Context, o Options) (*repository, error) {
+// openRepository finds the workspace's repository and disarms it.
+func openRepository(ctx context.Context, o Options) (*repository, error) {
 	r := &repository{Options: o}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -40,22 +40,22 @@ func open(ctx context.Context, o Options) (*repository, error) {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var err error
-	r.Git, err = o.Door.Git(bounded, o.Workspace.Root(), form...)
+	r.Git, err = o.Launcher.Git(bounded, o.Workspace.Root(), outputSettings...)
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case bounded.Err() != nil:
 		return nil, fmt.Errorf("git config: timed out after %v", limit)
 	case errors.Is(err, program.ErrNotFound):
-		return nil, missing(err)
+		return nil, startError(err)
 	case err != nil:
 		return nil, err
 	}
-	if err := r.find(); err != nil || o.Confine == nil || o.Confines == nil {
+	if err := r.checkWorktree(); err != nil || o.Confine == nil || o.CanConfine == nil {
 		return r, err
 	}
-	if filtered, any := r.Git.Filtered(); any && o.Confines(ctx) {
-		r.Git, r.filtered = filtered, r.own
+	if filtered, any := r.Git.WithFilters(); any && o.CanConfine(ctx) {
+		r.Git, r.filterDirs = filtered, r.gitDirs
 	}
 	return r, nil
 }
@@ -63,7 +63,7 @@ func open(ctx context.Context, o Options) (*repository, error) {
 // inRepository returns a tool function that opens the repository each time it runs.
 func inRepository[In any](o Options, do func(*repository, context.Context, In) (tool.Result, error)) func(context.Context, In, io.Writer) (tool.Result, error) {
 	return func(ctx context.Context, in In, _ io.Writer) (tool.Result, error) {
-		r, err := open(ctx, o)
+		r, err := openRepository(ctx, o)
 		if err != nil {
 			return tool.Result{}, err
 		}
@@ -71,14 +71,14 @@ func inRepository[In any](o Options, do func(*repository, context.Context, In) (
 	}
 }
 
-// find checks that the workspace is in the worktree that git would use.
-func (r *repository) find() error {
+// checkWorktree checks that the workspace is in the worktree that git would use.
+func (r *repository) checkWorktree() error {
 	found, err := r.Repository()
-	if none := (*program.NoRepository)(nil); errors.As(err, &none) {
-		if strings.Contains(none.Says, "not a git repository") || strings.Contains(none.Says, "must be run in a work tree") {
+	if none := (*program.NoRepositoryError)(nil); errors.As(err, &none) {
+		if strings.Contains(none.Message, "not a git repository") || strings.Contains(none.Message, "must be run in a work tree") {
 			return ErrNoRepository
 		}
-		return failure("rev-parse", output{stderr: none.Says})
+		return runError("rev-parse", output{stderr: none.Message})
 	}
 	if err != nil || found.Top == "" {
 		return cmp.Or(err, ErrNoRepository)
@@ -90,11 +90,11 @@ func (r *repository) find() error {
 	if r.top, err = filepath.EvalSymlinks(found.Top); err != nil {
 		return fmt.Errorf("open repository: %w", err)
 	}
-	r.own = []string{found.Dir, found.Common}
+	r.gitDirs = []string{found.Dir, found.Common}
 	if r.dir, err = filepath.EvalSymlinks(found.Dir); err != nil {
 		r.dir = found.Dir
 	}
-	if r.top == root && linked(root, r.dir) {
+	if r.top == root && isLinkedWorktree(root, r.dir) {
 		r.dir = ".git" // the link inside the repository itself that leads there
 		return nil
 	}
@@ -104,10 +104,10 @@ func (r *repository) find() error {
 	return nil
 }
 
-// linked reports whether dir has git's files for the linked worktree at root. dir must also name that
+// isLinkedWorktree reports whether dir has git's files for the linked worktree at root. dir must also name that
 // worktree, or a file named .git could make any repository look like the workspace's own.
-func linked(root, dir string) bool {
-	text, err := repofile.Own(filepath.Join(dir, "gitdir"), maxLink)
+func isLinkedWorktree(root, dir string) bool {
+	text, err := repofile.ReadOwn(filepath.Join(dir, "gitdir"), maxLink)
 	if err != nil || filepath.Base(filepath.Dir(dir)) != "worktrees" {
 		return false
 	}
@@ -127,23 +127,23 @@ func (r *repository) git(ctx context.Context, args ...string) (output, error) {
 	return r.run(ctx, r.Git, command{args: args})
 }
 
-// must runs git for a command that is not expected to fail.
-func (r *repository) must(ctx context.Context, args ...string) (output, error) {
+// mustGit runs git for a command that is not expected to fail.
+func (r *repository) mustGit(ctx context.Context, args ...string) (output, error) {
 	out, err := r.git(ctx, args...)
-	if err == nil && out.code != 0 && !out.cut {
-		err = failure(args[0], out)
+	if err == nil && out.exitCode != 0 && !out.truncated {
+		err = runError(args[0], out)
 	}
 	return out, err
 }
 
-// note describes what was switched off, if that may affect the result.
-func (r *repository) note() string {
-	if len(r.Filters) == 0 {
+// disabledNote describes what was switched off, if that may affect the result.
+func (r *repository) disabledNote() string {
+	if len(r.DisabledFilters) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("the filters this repository configures (%s) are off; files they apply to may look changed", r.filterNames())
 }
 
 func (r *repository) filterNames() string {
-	return sanitize.Line(strings.Join(r.Filters, ", "), maxTitle)
+	return sanitize.Line(strings.Join(r.DisabledFilters, ", "), maxTitle)
 }

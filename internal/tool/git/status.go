@@ -30,25 +30,25 @@ type statusResult struct {
 func Status(o Options) tool.Tool {
 	return tool.Func[statusArgs]{
 		Name: "git_status", Doc: statusDoc,
-		Plan: func(context.Context, statusArgs) (tool.Plan, error) { return reading(o, "") },
+		Plan: func(context.Context, statusArgs) (tool.Plan, error) { return readPlan(o, "") },
 		Do:   inRepository(o, (*repository).status),
 	}
 }
 
 func (r *repository) status(ctx context.Context, _ statusArgs) (tool.Result, error) {
-	out, err := r.must(ctx, "status", "--short", "--branch", "--untracked-files=normal", "--ignored=no",
+	out, err := r.mustGit(ctx, "status", "--short", "--branch", "--untracked-files=normal", "--ignored=no",
 		"--ignore-submodules=dirty", "--no-column", "--", ".")
 	if err != nil {
 		return tool.Result{}, err
 	}
-	branch, changes, _ := strings.Cut(text(out), "\n")
+	branch, changes, _ := strings.Cut(outputText(out), "\n")
 	v := statusResult{
 		OK: true, Branch: strings.TrimPrefix(branch, "## "), Clean: changes == "", Changes: changes,
-		Truncated: out.cut, Note: r.note(),
+		Truncated: out.truncated, Note: r.disabledNote(),
 	}
 	summary := "clean"
 	if !v.Clean {
-		summary = tool.Count(strings.Count(changes, "\n"), "change", "changes")
+		summary = tool.FormatCount(strings.Count(changes, "\n"), "change", "changes")
 	}
 	return tool.Result{Value: v, Summary: summary, Show: display.Text(branch + "\n" + changes)}, nil
 }
@@ -81,14 +81,14 @@ func Log(o Options) tool.Tool {
 			if a.Limit < 0 {
 				return tool.Plan{}, errors.New("limit must not be negative")
 			}
-			return reading(o, a.Path)
+			return readPlan(o, a.Path)
 		},
 		Do: inRepository(o, (*repository).log),
 	}
 }
 
 func (r *repository) log(ctx context.Context, a logArgs) (tool.Result, error) {
-	name, err := resolve(r.Workspace, a.Path)
+	name, err := cleanPath(r.Workspace, a.Path)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -98,12 +98,12 @@ func (r *repository) log(ctx context.Context, a logArgs) (tool.Result, error) {
 	switch {
 	case err != nil:
 		return tool.Result{}, err
-	case out.code != 0 && strings.Contains(out.stderr, "does not have any commits yet"):
+	case out.exitCode != 0 && strings.Contains(out.stderr, "does not have any commits yet"):
 		out = output{}
-	case out.code != 0 && !out.cut:
-		return tool.Result{}, failure("log", out)
+	case out.exitCode != 0 && !out.truncated:
+		return tool.Result{}, runError("log", out)
 	}
-	v := logResult{OK: true, Log: text(out), Truncated: out.cut}
+	v := logResult{OK: true, Log: outputText(out), Truncated: out.truncated}
 	v.Commits = strings.Count(v.Log, "\n")
-	return tool.Result{Value: v, Summary: tool.Count(v.Commits, "commit", "commits"), Show: display.Text(v.Log)}, nil
+	return tool.Result{Value: v, Summary: tool.FormatCount(v.Commits, "commit", "commits"), Show: display.Text(v.Log)}, nil
 }

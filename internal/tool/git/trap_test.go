@@ -53,9 +53,9 @@ func config(r repo, pairs ...string) {
 	}
 }
 
-// missing takes away the content of a file that is committed, and names a
+// startError takes away the content of a file that is committed, and names a
 // remote from which git would fetch it.
-func missing(r repo, pairs ...string) {
+func startError(r repo, pairs ...string) {
 	blob := strings.TrimSpace(r.git("rev-parse", "HEAD:a.txt"))
 	if err := os.Remove(filepath.Join(r.dir, ".git/objects", blob[:2], blob[2:])); err != nil {
 		r.Fatal(err)
@@ -161,19 +161,19 @@ var traps = []trap{
 		}
 	}},
 	{name: "missing object, external transport", breaks: true, springs: []string{"diff"}, set: func(r repo, p string) {
-		missing(r, "remote.evil.url", "ext::"+p, "protocol.ext.allow", "always")
+		startError(r, "remote.evil.url", "ext::"+p, "protocol.ext.allow", "always")
 	}},
 	{name: "missing object, program of the remote", breaks: true, springs: []string{"diff"}, set: func(r repo, p string) {
-		missing(r, "remote.evil.url", r.dir, "remote.evil.uploadpack", p)
+		startError(r, "remote.evil.url", r.dir, "remote.evil.uploadpack", p)
 	}},
 	{name: "missing object, ssh", breaks: true, springs: []string{"diff"}, set: func(r repo, p string) {
-		missing(r, "remote.evil.url", "ssh://localhost/x", "core.sshCommand", p)
+		startError(r, "remote.evil.url", "ssh://localhost/x", "core.sshCommand", p)
 	}},
 	{name: "missing object, proxy", breaks: true, springs: []string{"diff"}, set: func(r repo, p string) {
-		missing(r, "remote.evil.url", "git://localhost/x", "core.gitProxy", p)
+		startError(r, "remote.evil.url", "git://localhost/x", "core.gitProxy", p)
 	}},
 	{name: "credentials", breaks: true, set: func(r repo, p string) {
-		missing(r, "remote.evil.url", "http://127.0.0.1:1/x", "credential.helper", p, "core.askPass", p, "credential.http://127.0.0.1:1.helper", p)
+		startError(r, "remote.evil.url", "http://127.0.0.1:1/x", "credential.helper", p, "core.askPass", p, "credential.http://127.0.0.1:1.helper", p)
 	}},
 	{name: "submodule", springs: []string{"status"}, set: func(r repo, p string) { submodule(r, func(in repo) { filter("x", "clean")(in, p) }) }},
 	{name: "submodule on add", springs: []string{"add", "."}, set: func(r repo, p string) { submodule(r, func(in repo) { filter("x", "clean")(in, p) }) }},
@@ -342,7 +342,7 @@ func (r repo) line(line string) (string, bool) {
 	if shapes, err := risk.Shapes(read); !read.ReadOnly && !read.OnlyWrites && (err != nil || !slices.Contains(shapes, "mkdir …")) {
 		return read.Why, false
 	}
-	cmd := exec.Command("/bin/sh", "-c", read.Runs())
+	cmd := exec.Command("/bin/sh", "-c", read.ShellLine())
 	cmd.Dir, cmd.Env = r.dir, read.Environ(append(r.env(), "GIT_EXTERNAL_DIFF=false"))
 	out, _ := cmd.CombinedOutput() // some fail for want of what is missing
 	return string(out), true
@@ -423,7 +423,7 @@ func TestTheUsersOwnFilterStillRuns(t *testing.T) {
 		o := r.options(".")
 		r.refused(git.Add(o), `{"path":"x.key"}`, "rot") // nothing confines it
 		o.Confine = func(context.Context, *program.Cmd, ...string) error { return nil }
-		o.Confines = func(context.Context) bool { return true }
+		o.CanConfine = func(context.Context) bool { return true }
 		v, err := r.call(git.Add(o), `{"path":"x.key"}`)
 		if err != nil {
 			t.Fatalf("%s: %+v %v", key, v, err)

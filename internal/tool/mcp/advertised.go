@@ -14,40 +14,40 @@ import (
 	"coder/internal/tool"
 )
 
-// roomForSpecs limits the bytes that descriptions of servers' tools
+// maxSpecBytes limits the bytes that descriptions of servers' tools
 // add to every request. The model finds the other tools by search.
-const roomForSpecs = 6 << 10
+const maxSpecBytes = 6 << 10
 
 // SearchTool is the name of the tool that finds other tools.
 const SearchTool = "tool_search"
 
-// advertised tracks which of the servers' tools the model knows, in order of advertising. Tools are
+// advertisedTools tracks which of the servers' tools the model knows, in order of advertising. Tools are
 // only ever added, so that the start of a request stays the same.
-type advertised struct {
-	mu         sync.Mutex // guards the fields below
-	generation int
-	order      []string        // names of tools
-	known      map[string]bool // names of tools already considered for advertising
-	used       int             // bytes
-	search     bool            // some tools must be searched for
-	at         int             // position of the search tool in order
+type advertisedTools struct {
+	mu          sync.Mutex // guards the fields below
+	generation  int
+	order       []string        // names of tools
+	considered  map[string]bool // names of tools already considered for advertising
+	usedBytes   int             // bytes
+	needsSearch bool            // some tools must be searched for
+	searchIndex int             // position of the search tool in order
 }
 
-// changed records that the servers' tools have changed.
-func (s *advertised) changed() {
+// markChanged records that the servers' tools have changed.
+func (s *advertisedTools) markChanged() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.generation++
 }
 
-func (s *advertised) isLoaded(name string) bool {
+func (s *advertisedTools) isLoaded(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Contains(s.order, name)
 }
 
 // load advertises more tools from the next step on.
-func (s *advertised) load(names []string) {
+func (s *advertisedTools) load(names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range names {
@@ -67,7 +67,7 @@ func (h *Host) Tools() (all []tool.Tool, generation int) {
 	if s.generation == 0 {
 		return nil, 0
 	}
-	there := make(map[string]*remote)
+	there := make(map[string]*remoteTool)
 	for _, p := range h.peers {
 		p.mu.Lock()
 		tools := p.tools
@@ -75,10 +75,10 @@ func (h *Host) Tools() (all []tool.Tool, generation int) {
 		for _, t := range tools {
 			there[t.spec.Name] = t
 		}
-		s.place(p, tools)
+		s.addServer(p, tools)
 	}
 	for i, name := range s.order {
-		if s.search && i == s.at {
+		if s.needsSearch && i == s.searchIndex {
 			all = append(all, h.searchTool())
 		}
 		if t, ok := there[name]; ok {
@@ -86,47 +86,47 @@ func (h *Host) Tools() (all []tool.Tool, generation int) {
 			delete(there, name)
 		}
 	}
-	if s.search && s.at == len(s.order) {
+	if s.needsSearch && s.searchIndex == len(s.order) {
 		all = append(all, h.searchTool())
 	}
-	for _, t := range gather(h, func(p *peer) []*remote { return p.tools }) {
+	for _, t := range collect(h, func(p *peer) []*remoteTool { return p.tools }) {
 		if _, hidden := there[t.spec.Name]; hidden {
-			all = append(all, unlisted{t})
+			all = append(all, unlistedTool{t})
 		}
 	}
 	return all, s.generation
 }
 
-// place advertises a server's new tools if there is room: all of them or none.
-func (s *advertised) place(p *peer, tools []*remote) {
-	if s.known == nil {
-		s.known = make(map[string]bool)
+// addServer advertises a server's new tools if there is room: all of them or none.
+func (s *advertisedTools) addServer(p *peer, tools []*remoteTool) {
+	if s.considered == nil {
+		s.considered = make(map[string]bool)
 	}
 	need := 0
 	var fresh []string
 	for _, t := range tools {
-		if name := t.spec.Name; !s.known[name] {
-			s.known[name] = true
+		if name := t.spec.Name; !s.considered[name] {
+			s.considered[name] = true
 			fresh = append(fresh, name)
 			need += len(name) + len(t.spec.Doc) + len(t.spec.Schema)
 		}
 	}
-	if s.used+need > roomForSpecs && !p.AlwaysLoad {
-		if !s.search {
-			s.search, s.at = true, len(s.order)
+	if s.usedBytes+need > maxSpecBytes && !p.AlwaysLoad {
+		if !s.needsSearch {
+			s.needsSearch, s.searchIndex = true, len(s.order)
 		}
 		return
 	}
-	s.used += need
+	s.usedBytes += need
 	s.order = append(s.order, fresh...)
 }
 
-// unlisted is a tool that can be called but is not advertised.
-type unlisted struct{ *remote }
+// unlistedTool is a tool that can be called but is not advertised.
+type unlistedTool struct{ *remoteTool }
 
 // Spec returns the tool's spec, marked as unlisted.
-func (u unlisted) Spec() tool.Spec {
-	s := u.remote.Spec()
+func (u unlistedTool) Spec() tool.Spec {
+	s := u.remoteTool.Spec()
 	s.Unlisted = true
 	return s
 }
@@ -138,13 +138,13 @@ type searchArgs struct {
 	Query string `json:"query" also:"keywords q name names"`
 }
 
-// maxFound limits how many tools one search finds.
-const maxFound = 10
+// maxMatches limits how many tools one search finds.
+const maxMatches = 10
 
 // searchTool returns the tool by which the model finds servers' tools.
 func (h *Host) searchTool() tool.Tool {
 	return tool.Func[searchArgs]{
-		Name: SearchTool, Doc: strings.TrimSpace(searchDoc) + "\n" + h.stock(),
+		Name: SearchTool, Doc: strings.TrimSpace(searchDoc) + "\n" + h.searchSummary(),
 		Aliases: []tool.Alias{{Name: "ToolSearch"}},
 		Plan: func(_ context.Context, a searchArgs) (tool.Plan, error) {
 			if strings.TrimSpace(a.Query) == "" {
@@ -152,26 +152,28 @@ func (h *Host) searchTool() tool.Tool {
 			}
 			return tool.Plan{Title: oneLine(a.Query), Effects: []tool.Effect{{Kind: tool.Note, Target: "tools"}}}, nil
 		},
-		Do: func(_ context.Context, a searchArgs, _ io.Writer) (tool.Result, error) { return h.find(a.Query), nil },
+		Do: func(_ context.Context, a searchArgs, _ io.Writer) (tool.Result, error) {
+			return h.searchTools(a.Query), nil
+		},
 	}
 }
 
-// stock describes briefly what can be searched for.
-func (h *Host) stock() string {
+// searchSummary describes briefly what can be searched for.
+func (h *Host) searchSummary() string {
 	var parts []string
 	for _, p := range h.peers {
 		p.mu.Lock()
 		n := len(p.tools)
 		p.mu.Unlock()
 		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%s (%d)", Clean(p.Name), n))
+			parts = append(parts, fmt.Sprintf("%s (%d)", CleanName(p.Name), n))
 		}
 	}
-	return clip.Text("Servers and how many tools they have: "+strings.Join(parts, ", "), 300)
+	return clip.Truncate("Servers and how many tools they have: "+strings.Join(parts, ", "), 300)
 }
 
-// found is a search result for the model.
-type found struct {
+// searchResult is a search result for the model.
+type searchResult struct {
 	OK    bool        `json:"ok"`
 	Tools []foundTool `json:"tools"`
 	Note  string      `json:"note"`
@@ -182,34 +184,34 @@ type foundTool struct {
 	Doc  string `json:"description"`
 }
 
-// find searches tools by the words of a query, or by name, and advertises those it finds.
-func (h *Host) find(query string) tool.Result {
-	all := gather(h, func(p *peer) []*remote { return p.tools })
-	hits := named(all, query)
+// searchTools searches tools by the words of a query, or by name, and advertises those it finds.
+func (h *Host) searchTools(query string) tool.Result {
+	all := collect(h, func(p *peer) []*remoteTool { return p.tools })
+	hits := findByName(all, query)
 	if list, ok := strings.CutPrefix(strings.TrimSpace(query), "select:"); !ok || len(hits) == 0 {
-		hits = append(hits, matching(all, strings.ReplaceAll(list, ",", " "))...)
+		hits = append(hits, findByWords(all, strings.ReplaceAll(list, ",", " "))...)
 	}
-	v := found{OK: true, Tools: []foundTool{}, Note: "these can be called now"}
+	v := searchResult{OK: true, Tools: []foundTool{}, Note: "these can be called now"}
 	var names []string
 	for _, t := range hits {
-		if len(names) < maxFound && !slices.Contains(names, t.spec.Name) {
+		if len(names) < maxMatches && !slices.Contains(names, t.spec.Name) {
 			names = append(names, t.spec.Name)
-			v.Tools = append(v.Tools, foundTool{t.spec.Name, clip.Text(t.spec.Doc, 300)})
+			v.Tools = append(v.Tools, foundTool{t.spec.Name, clip.Truncate(t.spec.Doc, 300)})
 		}
 	}
 	h.advertised.load(names)
 	if len(names) == 0 {
 		v.Note = "nothing was found; try other words, or one word"
 	}
-	return tool.Result{Value: v, Summary: tool.Count(len(names), "tool", "tools"), Show: display.Text(strings.Join(names, "\n"))}
+	return tool.Result{Value: v, Summary: tool.FormatCount(len(names), "tool", "tools"), Show: display.Text(strings.Join(names, "\n"))}
 }
 
-// named returns the tools that a query names, in full or by the server's own name.
-func named(all []*remote, query string) (hits []*remote) {
+// findByName returns the tools that a query names, in full or by the server's own name.
+func findByName(all []*remoteTool, query string) (hits []*remoteTool) {
 	list := strings.TrimPrefix(strings.TrimSpace(query), "select:")
 	for name := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == ',' || r == ' ' }) {
 		for _, t := range all {
-			if strings.EqualFold(name, t.spec.Name) || strings.EqualFold(name, t.name) {
+			if strings.EqualFold(name, t.spec.Name) || strings.EqualFold(name, t.remoteName) {
 				hits = append(hits, t)
 			}
 		}
@@ -217,11 +219,11 @@ func named(all []*remote, query string) (hits []*remote) {
 	return hits
 }
 
-// matching returns the tools that match words, best first: a
+// findByWords returns the tools that match words, best first: a
 // match in the name counts more than one in the description.
-func matching(all []*remote, query string) []*remote {
+func findByWords(all []*remoteTool, query string) []*remoteTool {
 	type hit struct {
-		*remote
+		*remoteTool
 		score int
 	}
 	var hits []hit
@@ -241,9 +243,9 @@ func matching(all []*remote, query string) []*remote {
 		}
 	}
 	slices.SortStableFunc(hits, func(a, b hit) int { return b.score - a.score })
-	var list []*remote
+	var list []*remoteTool
 	for _, h := range hits {
-		list = append(list, h.remote)
+		list = append(list, h.remoteTool)
 	}
 	return list
 }

@@ -28,15 +28,15 @@ import (
 
 // These limits apply to a server's requests.
 const (
-	maxFields   = 20
-	maxQuestion = 1000    // bytes of its text
-	maxSampled  = 4 << 10 // tokens of a model's answer
-	maxAsking   = 32 << 10
+	maxFields       = 20
+	maxQuestion     = 1000    // bytes of its text
+	maxSampleTokens = 4 << 10 // tokens of a model's answer
+	maxSamplePrompt = 32 << 10
 )
 
 // ask asks the server's question in the current call. If nobody can answer, the response says so.
 func (p *peer) ask(ctx context.Context, q uip.Request) (uip.Response, *openCall, error) {
-	open, answered, err := p.calls.asking()
+	open, answered, err := p.calls.callForQuestion()
 	if err != nil {
 		return uip.Response{}, nil, err
 	}
@@ -48,30 +48,30 @@ func (p *peer) ask(ctx context.Context, q uip.Request) (uip.Response, *openCall,
 		q.Display.Metadata = make(map[string]string)
 	}
 	q.Display.Metadata[uip.Server] = oneLine(p.Name)
-	a, err := uip.From(open.ctx).Ask(asking, q)
-	if errors.Is(err, uip.ErrParked) { // the server would be gone by then
-		p.tellOnce("parked", fmt.Sprintf("MCP server %s asked a question in a call: that cannot be parked", oneLine(p.Name)))
+	a, err := uip.InteractorFrom(open.ctx).Ask(asking, q)
+	if errors.Is(err, uip.ErrAnswerPending) { // the server would be gone by then
+		p.warnOnce("parked", fmt.Sprintf("MCP server %s asked a question in a call: that cannot be parked", oneLine(p.Name)))
 		return uip.NoAnswer(q), open, nil
 	}
 	return a, open, err
 }
 
-// tellUnasked warns that nobody was there to answer the server.
-func (p *peer) tellUnasked() {
-	p.tellOnce("unasked", fmt.Sprintf("MCP server %s asked a question, and nobody could answer: coder declined", oneLine(p.Name)))
+// warnUnasked warns that nobody was there to answer the server.
+func (p *peer) warnUnasked() {
+	p.warnOnce("unasked", fmt.Sprintf("MCP server %s asked a question, and nobody could answer: coder declined", oneLine(p.Name)))
 }
 
 // The answers to a server's requests.
 const (
-	accept  = "accept"
-	decline = "decline"
-	cancel  = "cancel"
-	leave   = "leave" // keep a field as it is
+	acceptAction  = "accept"
+	declineAction = "decline"
+	cancelAction  = "cancel"
+	keepValue     = "leave" // keep a field as it is
 )
 
 // elicit asks the user for the server.
 func (p *peer) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
-	q, fields, err := p.form(r.Params)
+	q, fields, err := p.formRequest(r.Params)
 	if err != nil {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
 	}
@@ -79,7 +79,7 @@ func (p *peer) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitRes
 	if r.Params.URL != "" {
 		sent = map[string]any{"mode": "url", "message": r.Params.Message, "url": r.Params.URL}
 	}
-	if form := jsonx.Must(sent); len(form) <= maxAsking {
+	if form := jsonx.MapStrings(jsonx.MustMarshal(sent), sanitize.Text); len(form) <= maxSamplePrompt {
 		q.Display.Metadata = maps.Clone(q.Display.Metadata)
 		if q.Display.Metadata == nil {
 			q.Display.Metadata = make(map[string]string)
@@ -89,39 +89,39 @@ func (p *peer) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitRes
 	a, _, err := p.ask(ctx, q)
 	switch {
 	case err != nil:
-		p.tellOnce("asked", fmt.Sprintf("MCP server %s asked a question and got no answer: %s", oneLine(p.Name), oneLine(err.Error())))
-		return &sdk.ElicitResult{Action: cancel}, nil
-	case a.Unanswered():
-		p.tellUnasked()
-		return &sdk.ElicitResult{Action: cancel}, nil
-	case a.Dismissed && a.Option == decline:
-		return &sdk.ElicitResult{Action: decline}, nil
+		p.warnOnce("asked", fmt.Sprintf("MCP server %s asked a question and got no answer: %s", oneLine(p.Name), oneLine(err.Error())))
+		return &sdk.ElicitResult{Action: cancelAction}, nil
+	case a.IsUnanswered():
+		p.warnUnasked()
+		return &sdk.ElicitResult{Action: cancelAction}, nil
+	case a.Dismissed && a.Option == declineAction:
+		return &sdk.ElicitResult{Action: declineAction}, nil
 	case a.Dismissed:
-		return &sdk.ElicitResult{Action: cancel}, nil
+		return &sdk.ElicitResult{Action: cancelAction}, nil
 	}
 	parts := q.Parts
 	if len(parts) == 0 {
 		parts = []uip.Request{q}
 		a.Parts = []uip.Response{a}
 	}
-	if last := parts[len(parts)-1]; a.Part(last).Option != accept {
-		return &sdk.ElicitResult{Action: decline}, nil
+	if last := parts[len(parts)-1]; a.PartAnswer(last).Option != acceptAction {
+		return &sdk.ElicitResult{Action: declineAction}, nil
 	}
 	content := make(map[string]any)
 	for i, f := range fields {
-		if v := f.value(a.Part(parts[i])); v != nil {
+		if v := f.answeredValue(a.PartAnswer(parts[i])); v != nil {
 			content[f.name] = v
 		}
 	}
-	return &sdk.ElicitResult{Action: accept, Content: content}, nil
+	return &sdk.ElicitResult{Action: acceptAction, Content: content}, nil
 }
 
-// form returns the question to the user: one part for each field, and at the end whether to send the answers.
-func (p *peer) form(params *sdk.ElicitParams) (uip.Request, []field, error) {
+// formRequest returns the question to the user: one part for each field, and at the end whether to send the answers.
+func (p *peer) formRequest(params *sdk.ElicitParams) (uip.Request, []field, error) {
 	says := fmt.Sprintf("The MCP server %s asks: %s", oneLine(p.Name), sanitize.Line(params.Message, maxQuestion))
 	end := uip.Request{
-		Kind: uip.Select, Purpose: uip.RequestInfo, Display: uip.Display{Title: says, Metadata: map[string]string{uip.OnYes: accept, uip.OnNo: decline}},
-		Options: []uip.Option{{ID: accept, Label: "agree"}, {ID: decline, Label: "decline"}},
+		Kind: uip.KindSelect, Purpose: uip.PurposeRequestInfo, Display: uip.Display{Title: says, Metadata: map[string]string{uip.MetaOnYes: acceptAction, uip.MetaOnNo: declineAction}},
+		Options: []uip.Option{{ID: acceptAction, Label: "agree"}, {ID: declineAction, Label: "decline"}},
 	}
 	if params.URL != "" {
 		if !strings.HasPrefix(params.URL, "https://") && !strings.HasPrefix(params.URL, "http://") {
@@ -130,11 +130,11 @@ func (p *peer) form(params *sdk.ElicitParams) (uip.Request, []field, error) {
 		end.Display.Title += fmt.Sprintf("\nopen %s in a browser, if you trust it, then agree", sanitize.Line(params.URL, 2*maxQuestion))
 		return end, nil, nil
 	}
-	fields, err := readFields(params.RequestedSchema)
+	fields, err := parseFields(params.RequestedSchema)
 	if err != nil || len(fields) == 0 {
 		return end, nil, err
 	}
-	q := uip.Request{Kind: uip.Composite, Purpose: uip.RequestInfo, Display: uip.Display{Title: says}}
+	q := uip.Request{Kind: uip.KindComposite, Purpose: uip.PurposeRequestInfo, Display: uip.Display{Title: says}}
 	for i, f := range fields {
 		part := f.question()
 		part.Display.Metadata = maps.Clone(part.Display.Metadata)
@@ -155,19 +155,19 @@ func (p *peer) form(params *sdk.ElicitParams) (uip.Request, []field, error) {
 
 // field is an item in a server's form.
 type field struct {
-	name, kind  string // kind is boolean, number, integer, string or array
-	title, says string
-	required    bool
-	choices     []choice
-	fallback    any
-	pattern     string
+	name, kind         string // kind is boolean, number, integer, string or array
+	title, description string
+	required           bool
+	choices            []choice
+	defaultValue       any
+	pattern            string
 }
 
 // choice is one of a field's possible values.
 type choice struct{ value, label string }
 
-// readFields parses the fields of a form, required ones first.
-func readFields(schema any) ([]field, error) {
+// parseFields parses the fields of a form, required ones first.
+func parseFields(schema any) ([]field, error) {
 	type option struct {
 		Const any    `json:"const"`
 		Title string `json:"title"`
@@ -187,7 +187,7 @@ func readFields(schema any) ([]field, error) {
 		Properties map[string]property
 		Required   []string
 	}
-	if json.Unmarshal(jsonx.Must(schema), &given) != nil {
+	if json.Unmarshal(jsonx.MustMarshal(schema), &given) != nil {
 		return nil, errors.New("the form cannot be read")
 	}
 	if len(given.Properties) > maxFields {
@@ -205,8 +205,8 @@ func readFields(schema any) ([]field, error) {
 	for _, name := range names {
 		p := given.Properties[name]
 		f := field{
-			name: name, kind: p.Type, title: cmp.Or(sanitize.Line(p.Title, 100), sanitize.Line(name, 100)), says: sanitize.Line(p.Description, maxQuestion),
-			required: slices.Contains(given.Required, name), fallback: p.Default, pattern: p.Pattern,
+			name: name, kind: p.Type, title: cmp.Or(sanitize.Line(p.Title, 100), sanitize.Line(name, 100)), description: sanitize.Line(p.Description, maxQuestion),
+			required: slices.Contains(given.Required, name), defaultValue: p.Default, pattern: p.Pattern,
 		}
 		for i, v := range slices.Concat(p.Enum, p.Items.Enum) {
 			c := choice{value: fmt.Sprint(v)}
@@ -228,44 +228,44 @@ func readFields(schema any) ([]field, error) {
 
 // question returns the question for the field. An empty line keeps an optional field as it is.
 func (f field) question() uip.Request {
-	title := sanitize.Theirs(f.title)
-	if f.says != "" {
-		title += ": " + sanitize.Theirs(f.says)
+	title := sanitize.ForeignText(f.title)
+	if f.description != "" {
+		title += ": " + sanitize.ForeignText(f.description)
 	}
-	q := uip.Request{Kind: uip.Input, Purpose: uip.RequestInfo, Validation: &uip.Validation{Required: true, Regex: f.allowed()}}
+	q := uip.Request{Kind: uip.KindInput, Purpose: uip.PurposeRequestInfo, Validation: &uip.Validation{Required: true, Regex: f.answerPattern()}}
 	hint := ""
 	var labels []string
 	for i, c := range f.choices {
 		label := sanitize.Line(cmp.Or(c.label, c.value), 200)
 		labels = append(labels, label)
 		if f.kind != "array" {
-			q.Kind = uip.Select
+			q.Kind = uip.KindSelect
 			q.Options = append(q.Options, uip.Option{ID: strconv.Itoa(i + 1), Label: label})
 		}
 	}
 	switch f.kind {
 	case "array":
 		hint = fmt.Sprintf("(one or more, separated by commas: %s)", strings.Join(labels, ", "))
-		q.Validation.Says = "from the listed choices"
+		q.Validation.Description = "from the listed choices"
 	case "integer":
-		hint, q.Validation.Says = "(a whole number)", "a whole number"
+		hint, q.Validation.Description = "(a whole number)", "a whole number"
 	case "number":
-		hint, q.Validation.Says = "(a number)", "a number"
+		hint, q.Validation.Description = "(a number)", "a number"
 	default:
 		if len(labels) > 0 {
-			q.Validation.Says = "from the listed choices"
+			q.Validation.Description = "from the listed choices"
 		}
 	}
 	left := ""
 	switch {
-	case f.fallback != nil:
-		left = fmt.Sprintf("default: %s", sanitize.Line(fmt.Sprint(f.fallback), 200))
+	case f.defaultValue != nil:
+		left = fmt.Sprintf("default: %s", sanitize.Line(fmt.Sprint(f.defaultValue), 200))
 	case !f.required:
 		left = "leave empty"
 	}
 	if left != "" {
-		q.Options = append(q.Options, uip.Option{ID: leave, Label: left})
-		q.Display.Metadata = map[string]string{uip.OnEnter: leave}
+		q.Options = append(q.Options, uip.Option{ID: keepValue, Label: left})
+		q.Display.Metadata = map[string]string{uip.MetaOnEnter: keepValue}
 	}
 	if q.Display.Title = title; hint != "" {
 		q.Display.Title += "\n" + hint // a separate line for translation
@@ -273,8 +273,8 @@ func (f field) question() uip.Request {
 	return q
 }
 
-// allowed returns the regular expression for a typed answer.
-func (f field) allowed() string {
+// answerPattern returns the regular expression for a typed answer.
+func (f field) answerPattern() string {
 	switch {
 	case f.kind == "integer":
 		return `^[+-]?[0-9]+$`
@@ -300,10 +300,10 @@ func (f field) allowed() string {
 	return f.pattern
 }
 
-// value returns the answered value, or nil if there is none.
-func (f field) value(a uip.Response) any {
-	if a.Option == leave || a.Option == "" && a.Input == "" {
-		return f.fallback
+// answeredValue returns the answered value, or nil if there is none.
+func (f field) answeredValue(a uip.Response) any {
+	if a.Option == keepValue || a.Option == "" && a.Input == "" {
+		return f.defaultValue
 	}
 	if n, err := strconv.Atoi(a.Option); err == nil && n >= 1 && n <= len(f.choices) {
 		a.Input = f.choices[n-1].value
@@ -338,24 +338,24 @@ func (f field) value(a uip.Response) any {
 	return a.Input
 }
 
-// Sampling is a server's request to the model.
-type Sampling struct {
+// SampleRequest is a server's request to the model.
+type SampleRequest struct {
 	System    string
 	Messages  []chat.Message
 	MaxTokens int
 }
 
-// Sampled is the model's answer, and its cost.
-type Sampled struct {
+// SampleResult is the model's answer, and its cost.
+type SampleResult struct {
 	Text, Model string
-	Cut         bool // the answer was cut off
-	Spent       []event.Event
+	Truncated   bool // the answer was cut off
+	Costs       []event.Event
 }
 
 // sample gets the model's answer for the server, if the user allows it.
 func (p *peer) sample(ctx context.Context, r *sdk.CreateMessageRequest) (*sdk.CreateMessageResult, error) {
-	want := Sampling{System: sanitize.Text(r.Params.SystemPrompt), MaxTokens: maxSampled}
-	if n := r.Params.MaxTokens; n > 0 && n < maxSampled {
+	want := SampleRequest{System: sanitize.Text(r.Params.SystemPrompt), MaxTokens: maxSampleTokens}
+	if n := r.Params.MaxTokens; n > 0 && n < maxSampleTokens {
 		want.MaxTokens = int(n)
 	}
 	shown := []string{}
@@ -368,43 +368,43 @@ func (p *peer) sample(ctx context.Context, r *sdk.CreateMessageRequest) (*sdk.Cr
 		if m.Role == "assistant" {
 			role = chat.Assistant
 		}
-		want.Messages = append(want.Messages, chat.Say(role, text))
+		want.Messages = append(want.Messages, chat.TextMessage(role, text))
 		shown = append(shown, string(m.Role)+": "+text)
 	}
 	text := strings.Join(shown, "\n\n")
 	switch {
 	case len(want.Messages) == 0:
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the request has no messages"}
-	case len(text) > maxAsking:
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("the message is longer than %d bytes", maxAsking)}
+	case len(text) > maxSamplePrompt:
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("the message is longer than %d bytes", maxSamplePrompt)}
 	}
 	a, open, err := p.ask(ctx, uip.Request{
-		Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction,
+		Kind: uip.KindConfirm, Purpose: uip.PurposeConfirmRiskyAction,
 		Display: uip.Display{
 			Title:       fmt.Sprintf("The MCP server %s wants the model to answer this", oneLine(p.Name)),
-			Metadata:    map[string]string{uip.OwnTitle: "true"},
+			Metadata:    map[string]string{uip.MetaOwnTitle: "true"},
 			Description: fmt.Sprintf("at your cost, at most %d tokens; the server gets the answer", want.MaxTokens),
 			Content:     display.Text(text),
 		},
-		Options: []uip.Option{{ID: uip.Approve, Label: "approve", Style: uip.Primary}, {ID: uip.Reject, Label: "reject", Style: uip.Danger}},
+		Options: []uip.Option{{ID: uip.OptionApprove, Label: "approve", Style: uip.StylePrimary}, {ID: uip.OptionReject, Label: "reject", Style: uip.StyleDanger}},
 	})
-	if err == nil && a.Unanswered() {
-		p.tellUnasked()
+	if err == nil && a.IsUnanswered() {
+		p.warnUnasked()
 		err = errors.New("no user could answer")
 	}
-	if err == nil && a.Option != uip.Approve {
+	if err == nil && a.Option != uip.OptionApprove {
 		err = errors.New("the user did not allow it")
 	}
 	if err != nil {
 		return nil, &jsonrpc.Error{Code: -1, Message: err.Error()}
 	}
-	said, err := p.host.o.Sample(open.ctx, want)
-	p.calls.spend(open, said.Spent)
+	said, err := p.host.options.Sample(open.ctx, want)
+	p.calls.addCosts(open, said.Costs)
 	if err != nil {
-		return nil, fmt.Errorf("the model did not answer: %s", clip.Text(sanitize.Text(err.Error()), 500))
+		return nil, fmt.Errorf("the model did not answer: %s", clip.Truncate(sanitize.Text(err.Error()), 500))
 	}
 	stop := "endTurn"
-	if said.Cut {
+	if said.Truncated {
 		stop = "maxTokens"
 	}
 	return &sdk.CreateMessageResult{Content: &sdk.TextContent{Text: said.Text}, Model: said.Model, Role: "assistant", StopReason: stop}, nil

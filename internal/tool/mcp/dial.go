@@ -16,14 +16,14 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// line is a connection to a server.
-type line struct {
+// connection is a connection to a server.
+type connection struct {
 	session *sdk.ClientSession
 	pipe    *pipe // nil for a web server
 	cancel  context.CancelFunc
 }
 
-func (l *line) close() {
+func (l *connection) close() {
 	if l.session != nil {
 		_ = l.session.Close() // it may have ended
 	}
@@ -33,22 +33,22 @@ func (l *line) close() {
 	l.cancel()
 }
 
-// explain returns why a connection ended: the program's own message, if it exited.
-func (l *line) explain(err error) error {
-	if l.pipe == nil || version().MatchString(err.Error()) {
+// explainError returns why a connection ended: the program's own message, if it exited.
+func (l *connection) explainError(err error) error {
+	if l.pipe == nil || versionPattern().MatchString(err.Error()) {
 		return err
 	}
 	select { // the connection reports the end before the process does
 	case <-l.pipe.ended:
-		if errors.Is(l.pipe.broken, errFlood) {
-			return errFlood
+		if errors.Is(l.pipe.readErr, errMessageTooLong) {
+			return errMessageTooLong
 		}
 	case <-time.After(endGrace):
 		return err
 	}
 	select {
-	case <-l.pipe.Ended():
-		lines := strings.Split(strings.TrimSpace(l.pipe.LastWords()), "\n")
+	case <-l.pipe.Done():
+		lines := strings.Split(strings.TrimSpace(l.pipe.ExitReport()), "\n")
 		if said := oneLine(lines[len(lines)-1]); said != "" {
 			return fmt.Errorf("the program exited: %s", said)
 		}
@@ -58,16 +58,16 @@ func (l *line) explain(err error) error {
 	}
 }
 
-// muteError is the error of a server that does not answer.
-type muteError struct{ patience time.Duration }
+// noAnswerError is the error of a server that does not answer.
+type noAnswerError struct{ timeout time.Duration }
 
-func (e muteError) Error() string { return fmt.Sprintf("no answer within %s", e.patience) }
+func (e noAnswerError) Error() string { return fmt.Sprintf("no answer within %s", e.timeout) }
 
 // connect greets the server and, if the server rejects that,
 // tries the newest protocol, which has no greeting.
-func (p *peer) connect(ctx context.Context) (*line, error) {
-	line, err := p.dial(ctx, older)
-	hopeless := errors.Is(err, program.ErrNotFound) || errors.Is(err, errUnauthorised) || errors.As(err, new(muteError))
+func (p *peer) connect(ctx context.Context) (*connection, error) {
+	line, err := p.dial(ctx, greetingVersion)
+	hopeless := errors.Is(err, program.ErrNotFound) || errors.Is(err, errUnauthorised) || errors.As(err, new(noAnswerError))
 	if err == nil || ctx.Err() != nil || p.Type == Relay || hopeless {
 		return line, err
 	}
@@ -75,52 +75,52 @@ func (p *peer) connect(ctx context.Context) (*line, error) {
 }
 
 // dial connects to the server with one version of the protocol; "" is the newest.
-func (p *peer) dial(ctx context.Context, version string) (*line, error) {
+func (p *peer) dial(ctx context.Context, version string) (*connection, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	l := &line{cancel: cancel}
-	late := time.AfterFunc(p.host.greeting, cancel)
+	l := &connection{cancel: cancel}
+	late := time.AfterFunc(p.host.greetTimeout, cancel)
 	t, err := p.transport(l)
 	if err == nil {
-		l.session, err = p.client().Connect(ctx, t, &sdk.ClientSessionOptions{ProtocolVersion: version})
+		l.session, err = p.newClient().Connect(ctx, t, &sdk.ClientSessionOptions{ProtocolVersion: version})
 	}
 	switch {
 	case !late.Stop() && err != nil:
-		err = muteError{p.host.greeting}
+		err = noAnswerError{p.host.greetTimeout}
 	case err == nil:
 		return l, nil
-	case p.locked.Load():
-		err = p.locksOut()
+	case p.needsLogin.Load():
+		err = p.loginError()
 	default:
-		err = l.explain(err)
+		err = l.explainError(err)
 	}
 	l.close()
 	return nil, err
 }
 
 // transport returns the transport to the server. It starts a program.
-func (p *peer) transport(l *line) (sdk.Transport, error) {
+func (p *peer) transport(l *connection) (sdk.Transport, error) {
 	switch p.Type {
 	case HTTP:
-		return &sdk.StreamableClientTransport{Endpoint: p.URL, HTTPClient: p.web(), MaxRetries: 2, MaxEventSize: maxMessage}, nil
+		return &sdk.StreamableClientTransport{Endpoint: p.URL, HTTPClient: p.webClient(), MaxRetries: 2, MaxEventSize: maxMessage}, nil
 	case SSE:
-		return &sdk.SSEClientTransport{Endpoint: p.URL, HTTPClient: p.web(), MaxEventSize: maxMessage}, nil
+		return &sdk.SSEClientTransport{Endpoint: p.URL, HTTPClient: p.webClient(), MaxEventSize: maxMessage}, nil
 	case Relay:
-		if p.host.o.Relay == nil {
+		if p.host.options.Relay == nil {
 			return nil, errNoRelay
 		}
-		r := &relay{server: p.Name, pass: p.host.o.Relay, messages: make(chan jsonrpc.Message)}
-		r.life, r.end = context.WithCancel(context.Background())
+		r := &relayTransport{server: p.Name, send: p.host.options.Relay, messages: make(chan jsonrpc.Message)}
+		r.ctx, r.cancel = context.WithCancel(context.Background())
 		return r, nil
 	}
-	env := slices.Clone(p.host.o.Env)
+	env := slices.Clone(p.host.options.Env)
 	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
 		env = append(env, name+"="+p.Env[name])
 	}
-	process, err := child.Start(append([]string{p.Command}, p.Args...), p.host.o.Root, env, func(cmd *program.Cmd) error {
-		if p.host.o.Confine == nil {
+	process, err := child.Start(append([]string{p.Command}, p.Args...), p.host.options.Root, env, func(cmd *program.Cmd) error {
+		if p.host.options.Confine == nil {
 			return nil
 		}
-		return p.host.o.Confine(cmd, p.Server)
+		return p.host.options.Confine(cmd, p.Server)
 	})
 	if err != nil {
 		return nil, err
@@ -132,8 +132,8 @@ func (p *peer) transport(l *line) (sdk.Transport, error) {
 // errUnauthorised is the error of a server that requires a login.
 var errUnauthorised = errors.New("login required")
 
-// locksOut returns the error with a hint how to log in.
-func (p *peer) locksOut() error {
+// loginError returns the error with a hint how to log in.
+func (p *peer) loginError() error {
 	for name := range p.Headers {
 		if strings.EqualFold(name, "Authorization") {
 			return fmt.Errorf("%w, and rejects the given Authorization header", errUnauthorised)

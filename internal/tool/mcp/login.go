@@ -25,10 +25,10 @@ import (
 )
 
 const (
-	// refreshPatience is the timeout for a new token.
-	refreshPatience = 30 * time.Second
-	// maxRefused limits how much of a refusal is read.
-	maxRefused = 64 << 10
+	// refreshTimeout is the timeout for a new token.
+	refreshTimeout = 30 * time.Second
+	// maxRefusal limits how much of a refusal is read.
+	maxRefusal = 64 << 10
 )
 
 // Logins stores the logins to web servers by address. Saving an empty text deletes the login.
@@ -48,12 +48,12 @@ type login struct {
 	Token        *oauth2.Token    `json:"token"`
 }
 
-// loginOf returns the stored login for the server, or nil.
-func (p *peer) loginOf() *login {
-	if p.host.o.Logins == nil {
+// loadLogin returns the stored login for the server, or nil.
+func (p *peer) loadLogin() *login {
+	if p.host.options.Logins == nil {
 		return nil
 	}
-	raw, err := p.host.o.Logins.Load(p.URL)
+	raw, err := p.host.options.Logins.Load(p.URL)
 	l := new(login)
 	if err != nil || len(raw) == 0 || json.Unmarshal(raw, l) != nil || l.Token == nil {
 		return nil
@@ -61,40 +61,42 @@ func (p *peer) loginOf() *login {
 	return l
 }
 
-func (p *peer) keep(l *login) error { return p.host.o.Logins.Save(p.URL, jsonx.Must(l)) }
+func (p *peer) saveLogin(l *login) error {
+	return p.host.options.Logins.Save(p.URL, jsonx.MustMarshal(l))
+}
 
-// tokens supplies the token for requests to one server.
-type tokens struct {
-	peer *peer
-	mu   sync.Mutex // guards the field below, and refreshing
-	held *login
-	read bool // the stored login was read
+// tokenSource supplies the token for requests to one server.
+type tokenSource struct {
+	peer   *peer
+	mu     sync.Mutex // guards the field below, and refreshing
+	login  *login
+	loaded bool // the stored login was read
 }
 
 // get returns the current token, refreshed if necessary, or "" if
 // there is none. stale is a token that the server rejected.
-func (t *tokens) get(ctx context.Context, stale string) string {
+func (t *tokenSource) get(ctx context.Context, stale string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	usable := func() bool { return t.held != nil && t.held.Token.Valid() && t.held.Token.AccessToken != stale }
-	if t.read && usable() {
-		return t.held.Token.AccessToken
+	usable := func() bool { return t.login != nil && t.login.Token.Valid() && t.login.Token.AccessToken != stale }
+	if t.loaded && usable() {
+		return t.login.Token.AccessToken
 	}
-	if t.read && t.held == nil && stale == "" {
+	if t.loaded && t.login == nil && stale == "" {
 		return ""
 	}
-	t.held, t.read = t.peer.loginOf(), true // another process may have refreshed it
+	t.login, t.loaded = t.peer.loadLogin(), true // another process may have refreshed it
 	switch {
-	case t.held == nil:
+	case t.login == nil:
 		return ""
 	case usable():
-		return t.held.Token.AccessToken
-	case t.held.Token.RefreshToken == "":
+		return t.login.Token.AccessToken
+	case t.login.Token.RefreshToken == "":
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, t.peer.host.plain()), refreshPatience)
+	ctx, cancel := context.WithTimeout(context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, t.peer.host.plainClient()), refreshTimeout)
 	defer cancel()
-	old := t.held
+	old := t.login
 	cfg := oauth2.Config{ClientID: old.ClientID, ClientSecret: old.ClientSecret, Endpoint: oauth2.Endpoint{TokenURL: old.TokenURL, AuthStyle: old.Style}}
 	fresh, err := cfg.TokenSource(ctx, &oauth2.Token{RefreshToken: old.Token.RefreshToken}).Token()
 	if err != nil {
@@ -102,35 +104,35 @@ func (t *tokens) get(ctx context.Context, stale string) string {
 	}
 	next := *old
 	next.Token = fresh
-	t.held = &next
-	if err := t.peer.keep(&next); err != nil {
-		t.peer.host.o.Warn(fmt.Sprintf("the login with the MCP server %s could not be saved: %v", oneLine(t.peer.Name), err))
+	t.login = &next
+	if err := t.peer.saveLogin(&next); err != nil {
+		t.peer.host.options.Warn(fmt.Sprintf("the login with the MCP server %s could not be saved: %v", oneLine(t.peer.Name), err))
 	}
 	return fresh.AccessToken
 }
 
-// forget drops the token in memory, so that the stored login is read again.
-func (t *tokens) forget() {
+// reset drops the token in memory, so that the stored login is read again.
+func (t *tokenSource) reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.held, t.read = nil, false
+	t.login, t.loaded = nil, false
 }
 
-// plain returns a client without credentials.
-func (h *Host) plain() *http.Client {
-	return &http.Client{Transport: h.o.Transport, Timeout: refreshPatience}
+// plainClient returns a client without credentials.
+func (h *Host) plainClient() *http.Client {
+	return &http.Client{Transport: h.options.Transport, Timeout: refreshTimeout}
 }
 
 // Authorise logs in to a web server. show gets the address for the user to open in a browser. pasted, which
 // may be nil, supplies the address the browser was redirected to, for a browser on another machine.
 func (h *Host) Authorise(ctx context.Context, name string, show func(address string), pasted <-chan string) error {
-	p := h.peer(name)
+	p := h.findPeer(name)
 	switch {
 	case p == nil:
 		return errors.New("unknown server")
 	case p.URL == "":
 		return errors.New("a program on this machine needs no login")
-	case h.o.Logins == nil:
+	case h.options.Logins == nil:
 		return errors.New("no folder to save a login in: set HOME or CODER_HOME")
 	}
 	back, err := listenForRedirect(p.OAuth.CallbackPort)
@@ -138,7 +140,7 @@ func (h *Host) Authorise(ctx context.Context, name string, show func(address str
 		return err
 	}
 	defer back.close()
-	req, res, err := p.knock(ctx)
+	req, res, err := p.probe(ctx)
 	if err != nil {
 		return err
 	}
@@ -151,13 +153,13 @@ func (h *Host) Authorise(ctx context.Context, name string, show func(address str
 			ClientName: "coder", RedirectURIs: []string{back.address}, GrantTypes: []string{"authorization_code", "refresh_token"},
 			ResponseTypes: []string{"code"}, TokenEndpointAuthMethod: "none",
 		}},
-		RedirectURL: back.address, RequestRefreshToken: true, AcceptUnadvertisedIss: true, Client: h.plain(),
+		RedirectURL: back.address, RequestRefreshToken: true, AcceptUnadvertisedIss: true, Client: h.plainClient(),
 		AuthorizationCodeFetcher: func(ctx context.Context, a *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 			show(a.URL)
 			return back.wait(ctx, a.URL, pasted)
 		},
 		NewTokenSource: func(_ context.Context, c *oauth2.Config, t *oauth2.Token) (oauth2.TokenSource, error) {
-			return oauth2.StaticTokenSource(t), p.keep(&login{c.ClientID, c.ClientSecret, c.Endpoint.TokenURL, c.Endpoint.AuthStyle, c.Scopes, t})
+			return oauth2.StaticTokenSource(t), p.saveLogin(&login{c.ClientID, c.ClientSecret, c.Endpoint.TokenURL, c.Endpoint.AuthStyle, c.Scopes, t})
 		},
 	})
 	if err == nil {
@@ -167,23 +169,23 @@ func (h *Host) Authorise(ctx context.Context, name string, show func(address str
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		return errors.New(clip.Text(sanitize.Line(masked(err.Error()), 500), 500))
+		return errors.New(clip.Truncate(sanitize.Line(maskAddresses(err.Error()), 500), 500))
 	}
-	p.tokens.forget()
+	p.tokens.reset()
 	return nil
 }
 
-// Forget deletes the login to a server. It reports whether there was one.
-func (h *Host) Forget(name string) (bool, error) {
-	p := h.peer(name)
-	if p == nil || p.loginOf() == nil {
+// DeleteLogin deletes the login to a server. It reports whether there was one.
+func (h *Host) DeleteLogin(name string) (bool, error) {
+	p := h.findPeer(name)
+	if p == nil || p.loadLogin() == nil {
 		return false, nil
 	}
-	p.tokens.forget()
-	return true, h.o.Logins.Save(p.URL, nil)
+	p.tokens.reset()
+	return true, h.options.Logins.Save(p.URL, nil)
 }
 
-func (h *Host) peer(name string) *peer {
+func (h *Host) findPeer(name string) *peer {
 	for _, p := range h.peers {
 		if p.Name == name {
 			return p
@@ -192,11 +194,11 @@ func (h *Host) peer(name string) *peer {
 	return nil
 }
 
-// knock sends the server requests without credentials: a greeting, and
+// probe sends the server requests without credentials: a greeting, and
 // a request for its tools, because some servers greet everyone.
-func (p *peer) knock(ctx context.Context) (req *http.Request, res *http.Response, err error) {
+func (p *peer) probe(ctx context.Context) (req *http.Request, res *http.Response, err error) {
 	for _, want := range []string{
-		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + older + `","capabilities":{},"clientInfo":{"name":"coder","version":"0"}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + greetingVersion + `","capabilities":{},"clientInfo":{"name":"coder","version":"0"}}}`,
 		`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`,
 	} {
 		method := http.MethodPost
@@ -208,8 +210,8 @@ func (p *peer) knock(ctx context.Context) (req *http.Request, res *http.Response
 		}
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Accept", "application/json, text/event-stream")
-		if res, err = p.host.plain().Do(req); err != nil {
-			return nil, nil, cmp.Or(unreached(err), err)
+		if res, err = p.host.plainClient().Do(req); err != nil {
+			return nil, nil, cmp.Or(unreachableError(err), err)
 		}
 		if res.StatusCode == http.StatusUnauthorized {
 			break
@@ -219,7 +221,7 @@ func (p *peer) knock(ctx context.Context) (req *http.Request, res *http.Response
 	res.Body = struct {
 		io.Reader
 		io.Closer
-	}{io.LimitReader(res.Body, maxRefused), res.Body}
+	}{io.LimitReader(res.Body, maxRefusal), res.Body}
 	return req, res, nil
 }
 
@@ -235,46 +237,46 @@ func (o OAuth) credentials() *oauthex.ClientCredentials {
 	return c
 }
 
-// redirect receives the browser after the login: a local port that no other machine can reach.
-type redirect struct {
+// redirectServer receives the browser after the login: a local port that no other machine can reach.
+type redirectServer struct {
 	address string
 	server  *http.Server
-	hits    chan url.Values
-	done    sync.WaitGroup
+	results chan url.Values
+	wg      sync.WaitGroup
 }
 
-func listenForRedirect(port int) (*redirect, error) {
+func listenForRedirect(port int) (*redirectServer, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		return nil, fmt.Errorf("wait for the browser: %w", err)
 	}
-	r := &redirect{address: "http://" + l.Addr().String() + "/callback", hits: make(chan url.Values, 1)}
+	r := &redirectServer{address: "http://" + l.Addr().String() + "/callback", results: make(chan url.Values, 1)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /callback", func(w http.ResponseWriter, q *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = io.WriteString(w, "Done. You can close this page and go back to coder.\n") // a failure does not matter
 		select {
-		case r.hits <- q.URL.Query():
+		case r.results <- q.URL.Query():
 		default:
 		}
 	})
 	r.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	r.done.Go(func() { _ = r.server.Serve(l) }) // ends with close
+	r.wg.Go(func() { _ = r.server.Serve(l) }) // ends with close
 	return r, nil
 }
 
-func (r *redirect) close() {
+func (r *redirectServer) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), endGrace)
 	defer cancel()
 	if r.server.Shutdown(ctx) != nil { // the page is still being sent
 		_ = r.server.Close()
 	}
-	r.done.Wait()
+	r.wg.Wait()
 }
 
 // wait waits for the browser to return from address, or for a
 // pasted address. It ignores anything from another login.
-func (r *redirect) wait(ctx context.Context, address string, pasted <-chan string) (*auth.AuthorizationResult, error) {
+func (r *redirectServer) wait(ctx context.Context, address string, pasted <-chan string) (*auth.AuthorizationResult, error) {
 	sent, err := url.Parse(address)
 	if err != nil {
 		return nil, err
@@ -282,7 +284,7 @@ func (r *redirect) wait(ctx context.Context, address string, pasted <-chan strin
 	for {
 		var got url.Values
 		select {
-		case got = <-r.hits:
+		case got = <-r.results:
 		case line, ok := <-pasted:
 			if !ok {
 				pasted = nil

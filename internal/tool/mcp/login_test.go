@@ -216,15 +216,15 @@ func TestLoggingInWithAServer(t *testing.T) {
 	open(other, "which refreshes")
 	open(w, "where another process has refreshed")
 
-	if found, err := w.Forget("s"); !found || err != nil {
+	if found, err := w.DeleteLogin("s"); !found || err != nil {
 		t.Errorf("logging out: %v, %v", found, err)
 	}
-	if found, _ := w.Forget("s"); found {
+	if found, _ := w.DeleteLogin("s"); found {
 		t.Error("logged out twice")
 	}
 	stranger := g.host(t, store)
 	stranger.up(t)
-	if s := stranger.Status(); s[1].State != Locked || !strings.Contains(stranger.said(), "run coder mcp login s") {
+	if s := stranger.Status(); s[1].State != LoginRequired || !strings.Contains(stranger.said(), "run coder mcp login s") {
 		t.Errorf("%+v, %s", s, stranger.said())
 	}
 	if len(g.seen) > 0 {
@@ -289,7 +289,7 @@ func TestTokensStayWithTheirServer(t *testing.T) {
 	store := &kept{all: map[string]json.RawMessage{moved.URL: json.RawMessage(`{"client_id":"c","token":{"access_token":"secret"}}`)}}
 	h := New(Options{Servers: []Server{{Name: "s", Type: HTTP, URL: moved.URL, Headers: map[string]string{"X-Own": "secret"}}}, Root: t.TempDir(), Now: time.Now, Warn: func(string) {}, Logins: store})
 	defer h.Close()
-	res, err := h.peers[0].web().Get(moved.URL)
+	res, err := h.peers[0].webClient().Get(moved.URL)
 	if err != nil {
 		t.Fatal(err)
 	}

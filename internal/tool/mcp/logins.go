@@ -26,7 +26,7 @@ func (l SavedLogins) file(address string) string {
 
 // Load returns the login to the server at an address, or nil.
 func (l SavedLogins) Load(address string) (json.RawMessage, error) {
-	text, err := repofile.Own(l.file(address), maxLogin)
+	text, err := repofile.ReadOwn(l.file(address), maxLogin)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

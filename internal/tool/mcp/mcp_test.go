@@ -202,11 +202,11 @@ func serving(t *testing.T, vision bool, kinds ...string) *world {
 	}
 	w.Host = New(Options{
 		Servers: servers, Root: t.TempDir(), Env: []string{"PATH=" + os.Getenv("PATH"), "GIVEN=1"}, Vision: vision, Now: time.Now,
-		Warn:  func(text string) { w.mu.Lock(); defer w.mu.Unlock(); w.told = append(w.told, text) },
-		Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
-		Taken: func(name string) bool { return name == "mcp__lies__a_list" },
+		Warn:    func(text string) { w.mu.Lock(); defer w.mu.Unlock(); w.told = append(w.told, text) },
+		Sleep:   func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+		IsTaken: func(name string) bool { return name == "mcp__lies__a_list" },
 	})
-	w.greeting = time.Hour
+	w.greetTimeout = time.Hour
 	t.Cleanup(func() { _ = w.Close() })
 	return w
 }
@@ -214,7 +214,7 @@ func serving(t *testing.T, vision bool, kinds ...string) *world {
 // up waits until the servers have come up or failed.
 func (w *world) up(t *testing.T) *world {
 	t.Helper()
-	w.Settle(t.Context(), time.Hour)
+	w.WaitReady(t.Context(), time.Hour)
 	return w
 }
 
@@ -248,7 +248,7 @@ func TestServersOfEverySortAreReached(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			w := serving(t, false, kind).up(t)
-			_, text, err := w.call(t, t.Context(), "mcp__"+Clean(kind)+"__echo", `{"text":"hello"}`)
+			_, text, err := w.call(t, t.Context(), "mcp__"+CleanName(kind)+"__echo", `{"text":"hello"}`)
 			if err != nil || text != `{"ok":true,"text":"hello"}` {
 				t.Errorf("%s, %v; told: %s", text, err, w.said())
 			}
@@ -307,14 +307,14 @@ func TestAServerThatWantsToKnowWhoAsks(t *testing.T) {
 
 func TestServersThatCannotBeHad(t *testing.T) {
 	mute := serving(t, false, "mute")
-	mute.greeting = 500 * time.Millisecond
-	mute.o.Sleep = clock.Sleep // as it is
+	mute.greetTimeout = 500 * time.Millisecond
+	mute.options.Sleep = clock.Sleep // as it is
 	if mute.up(t); !strings.Contains(mute.said(), "mute failed: no answer within") {
 		t.Errorf("of one that says nothing it was said\n%s", mute.said())
 	}
 	w := serving(t, false, "dies", "floods") // which end by themselves, however slow the machine is
-	w.o.Sleep = clock.Sleep
-	w.peers = append(w.peers, &peer{Server: Server{Name: "missing", Type: Stdio, Command: "no-such-program-at-all"}, host: w.Host, again: make(chan struct{}, 1), settled: make(chan struct{})})
+	w.options.Sleep = clock.Sleep
+	w.peers = append(w.peers, &peer{Server: Server{Name: "missing", Type: Stdio, Command: "no-such-program-at-all"}, host: w.Host, restart: make(chan struct{}, 1), attempted: make(chan struct{})})
 	w.up(t)
 	for _, want := range []string{"dies failed: the program exited: no licence found", "floods failed: the server sent", "missing failed: start no-such-program-at-all"} {
 		if !strings.Contains(w.said(), want) {
@@ -326,7 +326,7 @@ func TestServersThatCannotBeHad(t *testing.T) {
 // One server that answers is there while others are still waited for.
 func TestServersDoNotWaitForEachOther(t *testing.T) {
 	w := serving(t, false, "dies", "mute", "floods", "plain")
-	w.o.Sleep = clock.Sleep // as it is
+	w.options.Sleep = clock.Sleep // as it is
 	w.Start()
 	for here := false; !here; {
 		time.Sleep(time.Millisecond)
@@ -361,11 +361,11 @@ func TestResults(t *testing.T) {
 		t.Errorf("a long result has %d bytes, %v", len(text), err)
 	}
 	_, text, err := w.call(t, t.Context(), "mcp__rich__env", `{}`)
-	if err != nil || !strings.Contains(text, "GIVEN=1") || !strings.Contains(text, w.o.Root) || strings.Contains(text, "HOME=") {
+	if err != nil || !strings.Contains(text, "GIVEN=1") || !strings.Contains(text, w.options.Root) || strings.Contains(text, "HOME=") {
 		t.Errorf("the server was given other than its own: %s, %v", text, err)
 	}
 	old := serving(t, false, "plain").up(t)
-	if _, text, err := old.call(t, t.Context(), "mcp__plain__roots", `{}`); err != nil || !strings.Contains(text, "file://"+old.o.Root) {
+	if _, text, err := old.call(t, t.Context(), "mcp__plain__roots", `{}`); err != nil || !strings.Contains(text, "file://"+old.options.Root) {
 		t.Errorf("roots: %s, %v", text, err)
 	}
 	blind := serving(t, false, "rich").up(t)
@@ -474,7 +474,7 @@ func TestWhatAServerSaysOfItsToolsIsDoubted(t *testing.T) {
 	if got := strings.Join(names, " "); got != "mcp__lies__echo mcp__lies__escape mcp__lies__roots mcp__lies__tool-one mcp__lies__tool_one" {
 		t.Errorf("tools %s", got)
 	}
-	refused := strings.Join(w.Status()[0].Refused, "\n")
+	refused := strings.Join(w.Status()[0].Skipped, "\n")
 	for _, want := range []string{"bad_schema is skipped: invalid schema", "a_list is skipped: the name is reserved for a coder tool", "toolone is skipped: its name is too similar to tool.one", "name are longer than 64"} {
 		if !strings.Contains(refused, want) {
 			t.Errorf("it was not said that %s, but\n%s", want, refused)
@@ -487,7 +487,7 @@ func TestWhatAServerSaysOfItsToolsIsDoubted(t *testing.T) {
 
 func TestAToolThatChangesIsAnother(t *testing.T) {
 	for _, kind := range []string{"changes", "newest changes"} {
-		t.Run(kind, func(t *testing.T) { changes(t, serving(t, false, kind).up(t), "mcp__"+Clean(kind)+"__word") })
+		t.Run(kind, func(t *testing.T) { changes(t, serving(t, false, kind).up(t), "mcp__"+CleanName(kind)+"__word") })
 	}
 }
 
@@ -520,7 +520,7 @@ func TestManyToolsAreFoundBySearching(t *testing.T) {
 	}
 	listed := func() (names []string, bytes int) {
 		all, g := w.Tools()
-		for s := range set.Beside(g, all...).Specs() {
+		for s := range set.WithTools(g, all...).Specs() {
 			names = append(names, s.Name)
 			bytes += len(s.Name) + len(s.Doc) + len(s.Schema)
 		}
@@ -562,8 +562,8 @@ func TestSettingsOfServers(t *testing.T) {
 		`{"type":"http","url":"file:///etc"}`:         "the url is not a web address",
 		`{"args":7}`:                                  "cannot read the settings: args: expected a list, found a number",
 	} {
-		s, err := Read("name", json.RawMessage(settings))
-		got := s.Type + " " + s.Where()
+		s, err := ParseServer("name", json.RawMessage(settings))
+		got := s.Type + " " + s.DisplayAddress()
 		if err != nil {
 			got = err.Error()
 		}
@@ -571,11 +571,11 @@ func TestSettingsOfServers(t *testing.T) {
 			t.Errorf("%s: %s", settings, got)
 		}
 	}
-	if _, err := Read("::", json.RawMessage(`{"command":"x"}`)); err == nil {
+	if _, err := ParseServer("::", json.RawMessage(`{"command":"x"}`)); err == nil {
 		t.Error("a server without a name was taken")
 	}
 	for name, want := range map[string]string{"a__b": "a_b", "_x_": "x", "my server.io": "my_server_io", "文": ""} {
-		if got := Clean(name); got != want {
+		if got := CleanName(name); got != want {
 			t.Errorf("%s: %s", name, got)
 		}
 	}

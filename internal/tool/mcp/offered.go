@@ -23,20 +23,20 @@ const (
 	maxResources = 1000
 	maxPrompts   = 200
 	maxArguments = 20
-	// namedPatience is how long naming something of a server waits
+	// namedTimeout is how long naming something of a server waits
 	// for the server to be ready, and again for its answer.
-	namedPatience = 10 * time.Second
+	namedTimeout = 10 * time.Second
 )
 
 // Resource is something readable on a server.
-type Resource struct{ Server, URI, About string }
+type Resource struct{ Server, URI, Description string }
 
 // Prompt is a text that a server writes for the model from the user's arguments.
 type Prompt struct {
-	Name, About string // Name is the command's name
-	Arguments   []Argument
-	server      *peer
-	name        string // the server's name for it
+	Name, Description string // Name is the command's name
+	Arguments         []Argument
+	peer              *peer
+	remoteName        string // the server's name for it
 }
 
 // Argument is an argument of a prompt.
@@ -60,16 +60,16 @@ func (p Prompt) Usage() string {
 
 // Resources returns the resources that servers have listed.
 func (h *Host) Resources() []Resource {
-	return gather(h, func(p *peer) []Resource { return p.resources })
+	return collect(h, func(p *peer) []Resource { return p.resources })
 }
 
 // Prompts returns the prompts that servers have listed.
 func (h *Host) Prompts() []Prompt {
-	return gather(h, func(p *peer) []Prompt { return p.prompts })
+	return collect(h, func(p *peer) []Prompt { return p.prompts })
 }
 
-// gather collects something from all servers.
-func gather[T any](h *Host, of func(*peer) []T) (all []T) {
+// collect collects something from all servers.
+func collect[T any](h *Host, of func(*peer) []T) (all []T) {
 	for _, p := range h.peers {
 		p.mu.Lock()
 		all = append(all, of(p)...)
@@ -83,7 +83,7 @@ func (p *peer) listResources(ctx context.Context, session *sdk.ClientSession) {
 	if about := session.InitializeResult(); about == nil || about.Capabilities == nil || about.Capabilities.Resources == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, listPatience)
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	var list []Resource
 	for r, err := range session.Resources(ctx, nil) {
@@ -104,7 +104,7 @@ func (p *peer) listPrompts(ctx context.Context, session *sdk.ClientSession) {
 	if about := session.InitializeResult(); about == nil || about.Capabilities == nil || about.Capabilities.Prompts == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, listPatience)
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	var list []Prompt
 	for given, err := range session.Prompts(ctx, nil) {
@@ -114,13 +114,13 @@ func (p *peer) listPrompts(ctx context.Context, session *sdk.ClientSession) {
 		if given == nil || given.Name == "" {
 			continue
 		}
-		one := Prompt{Name: "mcp__" + Clean(p.Name) + "__" + letters(given.Name), server: p, name: given.Name}
-		one.About = oneLine(given.Description)
-		if one.About == "" {
-			one.About = oneLine(given.Title)
+		one := Prompt{Name: "mcp__" + CleanName(p.Name) + "__" + replaceSymbols(given.Name), peer: p, remoteName: given.Name}
+		one.Description = oneLine(given.Description)
+		if one.Description == "" {
+			one.Description = oneLine(given.Title)
 		}
 		for _, a := range given.Arguments[:min(len(given.Arguments), maxArguments)] {
-			if a != nil && letters(a.Name) == a.Name {
+			if a != nil && replaceSymbols(a.Name) == a.Name {
 				one.Arguments = append(one.Arguments, Argument{a.Name, a.Required})
 			}
 		}
@@ -133,14 +133,14 @@ func (p *peer) listPrompts(ctx context.Context, session *sdk.ClientSession) {
 	p.prompts = list
 }
 
-// Prompt returns the prompt behind a command. It waits for its server.
-func (h *Host) Prompt(ctx context.Context, command string) (Prompt, bool) {
+// FindPrompt returns the prompt behind a command. It waits for its server.
+func (h *Host) FindPrompt(ctx context.Context, command string) (Prompt, bool) {
 	for _, p := range h.peers {
-		if !strings.HasPrefix(strings.ToLower(command), strings.ToLower("mcp__"+Clean(p.Name)+"__")) {
+		if !strings.HasPrefix(strings.ToLower(command), strings.ToLower("mcp__"+CleanName(p.Name)+"__")) {
 			continue
 		}
-		if _, err := p.await(ctx); err == nil {
-			p.host.wait(ctx, p.surveyed)
+		if _, err := p.waitReady(ctx); err == nil {
+			p.host.waitBriefly(ctx, p.listsLoaded)
 		}
 	}
 	all := h.Prompts()
@@ -151,10 +151,10 @@ func (h *Host) Prompt(ctx context.Context, command string) (Prompt, bool) {
 	return all[i], true
 }
 
-// await returns the connection to a server that the user named, once it is ready.
-func (p *peer) await(ctx context.Context) (*sdk.ClientSession, error) {
+// waitReady returns the connection to a server that the user named, once it is ready.
+func (p *peer) waitReady(ctx context.Context) (*sdk.ClientSession, error) {
 	p.host.Start()
-	p.host.wait(ctx, p.settled)
+	p.host.waitBriefly(ctx, p.attempted)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -162,17 +162,17 @@ func (p *peer) await(ctx context.Context) (*sdk.ClientSession, error) {
 		return nil, ctx.Err()
 	case p.session != nil:
 		return p.session, nil
-	case p.why != nil:
-		return nil, fmt.Errorf("the MCP server %s is not available: %s", oneLine(p.Name), oneLine(p.why.Error()))
-	case p.off.Load():
+	case p.lastErr != nil:
+		return nil, fmt.Errorf("the MCP server %s is not available: %s", oneLine(p.Name), oneLine(p.lastErr.Error()))
+	case p.switchedOff.Load():
 		return nil, fmt.Errorf("the MCP server %s is disabled", oneLine(p.Name))
 	}
 	return nil, fmt.Errorf("the MCP server %s is not available: %s", oneLine(p.Name), "not started yet")
 }
 
-// wait waits for done, but not long.
-func (h *Host) wait(ctx context.Context, done <-chan struct{}) {
-	limit := time.NewTimer(namedPatience * time.Duration(h.o.Patience))
+// waitBriefly waits for done, but not long.
+func (h *Host) waitBriefly(ctx context.Context, done <-chan struct{}) {
+	limit := time.NewTimer(namedTimeout * time.Duration(h.options.TimeoutFactor))
 	defer limit.Stop()
 	select {
 	case <-done:
@@ -181,21 +181,21 @@ func (h *Host) wait(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// Write gets the prompt from the server, with the typed arguments.
-func (p Prompt) Write(ctx context.Context, typed string) (string, error) {
-	args, err := p.read(typed)
+// Render gets the prompt from the server, with the typed arguments.
+func (p Prompt) Render(ctx context.Context, typed string) (string, error) {
+	args, err := p.parseArguments(typed)
 	if err != nil {
 		return "", err
 	}
-	session, err := p.server.await(ctx)
+	session, err := p.peer.waitReady(ctx)
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(ctx, listPatience)
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	given, err := session.GetPrompt(ctx, &sdk.GetPromptParams{Name: p.name, Arguments: args})
+	given, err := session.GetPrompt(ctx, &sdk.GetPromptParams{Name: p.remoteName, Arguments: args})
 	if err != nil {
-		return "", fmt.Errorf("the MCP server %s: %w", oneLine(p.server.Name), p.server.plain(err))
+		return "", fmt.Errorf("the MCP server %s: %w", oneLine(p.peer.Name), p.peer.plainError(err))
 	}
 	var texts []string
 	for _, m := range given.Messages {
@@ -207,9 +207,9 @@ func (p Prompt) Write(ctx context.Context, typed string) (string, error) {
 	}
 	text := sanitize.Text(strings.TrimSpace(strings.Join(texts, "\n\n")))
 	if text == "" {
-		return "", fmt.Errorf("the MCP server %s returned nothing", oneLine(p.server.Name))
+		return "", fmt.Errorf("the MCP server %s returned nothing", oneLine(p.peer.Name))
 	}
-	return clip.Text(text, maxText), nil
+	return clip.Truncate(text, maxText), nil
 }
 
 // contentText returns content as text.
@@ -229,10 +229,10 @@ func contentText(c sdk.Content) string {
 	return ""
 }
 
-// read parses typed arguments: NAME=VALUE, or values in order. The last one gets the rest.
-func (p Prompt) read(typed string) (map[string]string, error) {
+// parseArguments parses typed arguments: NAME=VALUE, or values in order. The last one gets the rest.
+func (p Prompt) parseArguments(typed string) (map[string]string, error) {
 	args := make(map[string]string)
-	words := split(typed)
+	words := splitWords(typed)
 	free := func() []Argument {
 		return slices.DeleteFunc(slices.Clone(p.Arguments), func(a Argument) bool { _, given := args[a.Name]; return given })
 	}
@@ -263,8 +263,8 @@ func (p Prompt) read(typed string) (map[string]string, error) {
 	return args, nil
 }
 
-// split splits a line into words; quotes keep words together.
-func split(line string) (words []string) {
+// splitWords splits a line into words; quotes keep words together.
+func splitWords(line string) (words []string) {
 	var word strings.Builder
 	var quote rune
 	begun := false
@@ -301,10 +301,10 @@ type ResourceArgs struct {
 	URI    string `json:"uri"`
 }
 
-// Named parses a name like server:uri. It reports whether the server exists.
-func (h *Host) Named(name string) (ResourceArgs, bool) {
+// ParseResource parses a name like server:uri. It reports whether the server exists.
+func (h *Host) ParseResource(name string) (ResourceArgs, bool) {
 	for _, p := range h.peers {
-		for _, own := range []string{p.Name, Clean(p.Name)} {
+		for _, own := range []string{p.Name, CleanName(p.Name)} {
 			if uri, ok := strings.CutPrefix(name, own+":"); ok && strings.Contains(uri, ":") {
 				return ResourceArgs{p.Name, uri}, true
 			}
@@ -313,17 +313,17 @@ func (h *Host) Named(name string) (ResourceArgs, bool) {
 	return ResourceArgs{}, false
 }
 
-// reading is the result of reading a resource, in the form of the tool that reads files.
-type reading struct {
+// resourceResult is the result of reading a resource, in the form of the tool that reads files.
+type resourceResult struct {
 	OK        bool   `json:"ok"`
 	Content   string `json:"content"`
 	StartLine int    `json:"start_line"`
 	Note      string `json:"note,omitzero"`
 }
 
-// ReadResource returns the tool that reads a resource named in a message. Only the user may call it,
+// ResourceReader returns the tool that reads a resource named in a message. Only the user may call it,
 // not the model: reading sends the server a request.
-func (h *Host) ReadResource() tool.Tool {
+func (h *Host) ResourceReader() tool.Tool {
 	return tool.Func[ResourceArgs]{
 		Name: ResourceTool, Doc: "reads a resource that a message names",
 		Plan: func(_ context.Context, a ResourceArgs) (tool.Plan, error) {
@@ -335,17 +335,17 @@ func (h *Host) ReadResource() tool.Tool {
 			if i < 0 {
 				return tool.Result{}, errors.New("unknown server")
 			}
-			return h.peers[i].read(ctx, a.URI, out)
+			return h.peers[i].readResource(ctx, a.URI, out)
 		},
 	}
 }
 
-func (p *peer) read(ctx context.Context, uri string, out io.Writer) (tool.Result, error) {
-	session, err := p.await(ctx)
+func (p *peer) readResource(ctx context.Context, uri string, out io.Writer) (tool.Result, error) {
+	session, err := p.waitReady(ctx)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	open, done := p.calls.begin(ctx, out, listPatience)
+	open, done := p.calls.begin(ctx, out, listTimeout)
 	defer done()
 	params := &sdk.ReadResourceParams{URI: uri}
 	params.SetProgressToken(open.token)
@@ -353,12 +353,12 @@ func (p *peer) read(ctx context.Context, uri string, out io.Writer) (tool.Result
 	switch {
 	case ctx.Err() != nil:
 		return tool.Result{}, ctx.Err()
-	case context.Cause(open.ctx) == errLate:
-		return tool.Result{}, fmt.Errorf("the MCP server %s did not answer within %s", oneLine(p.Name), listPatience)
+	case context.Cause(open.ctx) == errCallTimeout:
+		return tool.Result{}, fmt.Errorf("the MCP server %s did not answer within %s", oneLine(p.Name), listTimeout)
 	case err != nil:
-		return tool.Result{}, fmt.Errorf("the MCP server %s: %w", oneLine(p.Name), p.plain(err))
+		return tool.Result{}, fmt.Errorf("the MCP server %s: %w", oneLine(p.Name), p.plainError(err))
 	}
-	v := reading{OK: true, StartLine: 1}
+	v := resourceResult{OK: true, StartLine: 1}
 	var texts []string
 	var images []chat.Image
 	for _, c := range given.Contents {
@@ -370,7 +370,7 @@ func (p *peer) read(ctx context.Context, uri string, out io.Writer) (tool.Result
 		case c == nil:
 		case c.Blob == nil:
 			texts = append(texts, c.Text)
-		case slices.Contains(pictures, kind) && len(c.Blob) <= maxImage && len(images) < maxImages && p.host.o.Vision:
+		case slices.Contains(imageTypes, kind) && len(c.Blob) <= maxImage && len(images) < maxImages && p.host.options.Vision:
 			images = append(images, chat.Image{MediaType: kind, Data: c.Blob})
 			v.Note = tool.JoinNotes(v.Note, "the picture is shown with this message")
 		default:
@@ -382,5 +382,5 @@ func (p *peer) read(ctx context.Context, uri string, out io.Writer) (tool.Result
 		v.Content = clip.Head(v.Content, maxText)
 		v.Note = tool.JoinNotes(v.Note, fmt.Sprintf("only the first %d bytes are shown", maxText))
 	}
-	return tool.Result{Value: v, Images: images, Summary: summary(v.Content, len(images))}, nil
+	return tool.Result{Value: v, Images: images, Summary: resultSummary(v.Content, len(images))}, nil
 }

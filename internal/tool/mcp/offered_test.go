@@ -34,7 +34,7 @@ func linked(t *testing.T, s *sdk.Server, o Options, how ...*sdk.StreamableHTTPOp
 	o.Root, o.Now = t.TempDir(), time.Now
 	o.Warn = func(text string) { t.Log(text) }
 	h := New(o)
-	h.Settle(t.Context(), time.Minute)
+	h.WaitReady(t.Context(), time.Minute)
 	t.Cleanup(func() { _ = h.Close(); web.CloseClientConnections(); web.Close() })
 	return h
 }
@@ -57,11 +57,11 @@ func TestWhatAServerHasFollowsWhatItSays(t *testing.T) {
 	s.AddResource(&sdk.Resource{URI: "mem://1", Name: "one"}, read)
 	s.AddResource(&sdk.Resource{URI: "mem://" + strings.Repeat("x", 400), Name: "odd"}, read)
 	h := linked(t, s, Options{Vision: true})
-	p, ok := h.Prompt(t.Context(), "MCP__near__first_thing")
+	p, ok := h.FindPrompt(t.Context(), "MCP__near__first_thing")
 	if !ok || len(h.Prompts()) != 1 || len(h.Resources()) != 1 || h.Resources()[0].URI != "mem://1" {
 		t.Fatalf("%v, %v, %v", ok, h.Prompts(), h.Resources())
 	}
-	if text, err := p.Write(t.Context(), ""); err != nil || !strings.Contains(text, "do ^[[1mit\n\n(as the assistant would say:)\ngladly\n\n(a picture that is left out") {
+	if text, err := p.Render(t.Context(), ""); err != nil || !strings.Contains(text, "do ^[[1mit\n\n(as the assistant would say:)\ngladly\n\n(a picture that is left out") {
 		t.Errorf("%q, %v", text, err)
 	}
 	s.RemovePrompts("first thing", "first.thing")
@@ -76,12 +76,12 @@ func TestWhatAServerHasFollowsWhatItSays(t *testing.T) {
 	if use := h.Prompts()[0].Usage(); use != "[A]" {
 		t.Errorf("it takes %s", use)
 	}
-	args, ok := h.Named("near:mem://2")
-	if _, other := h.Named("far:mem://2"); !ok || other {
+	args, ok := h.ParseResource("near:mem://2")
+	if _, other := h.ParseResource("far:mem://2"); !ok || other {
 		t.Fatal("names are not told apart")
 	}
 	raw, _ := json.Marshal(args)
-	call, err := h.ReadResource().Prepare(t.Context(), raw)
+	call, err := h.ResourceReader().Prepare(t.Context(), raw)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestArgumentsOfPrompts(t *testing.T) {
 		{"depth=3", nil},
 		{"file=a depth=b c", nil},
 	} {
-		got, err := p.read(tt.typed)
+		got, err := p.parseArguments(tt.typed)
 		if (err != nil) != (tt.want == nil) || err == nil && !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%q: %v, %v", tt.typed, got, err)
 		}
@@ -124,7 +124,7 @@ func asking(version, schema string, url bool) *sdk.Server {
 		}
 		var got *sdk.ElicitResult
 		var err error
-		if version == older {
+		if version == greetingVersion {
 			got, err = r.Session.Elicit(ctx, want)
 		} else if r.Params.InputResponses == nil {
 			return &sdk.CallToolResult{RequestState: "s", InputRequests: sdk.InputRequestMap{"q": want}}, nil
@@ -142,7 +142,7 @@ func asking(version, schema string, url bool) *sdk.Server {
 
 // answers answers the parts of a form with options, or with words after a =.
 func answers(t *testing.T, list ...string) uip.Interactor {
-	return uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+	return uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
 		q.ID = "q"
 		parts := q.Parts
 		if parts == nil {
@@ -166,7 +166,7 @@ func answers(t *testing.T, list ...string) uip.Interactor {
 			a, a.Parts = a.Parts[0], nil
 			a.Author = "user"
 		}
-		if err := uip.Check(q, a); err != nil {
+		if err := uip.CheckResponse(q, a); err != nil {
 			t.Errorf("%v: %v", list, err)
 		}
 		return a, nil
@@ -178,10 +178,10 @@ func TestServersAskThePerson(t *testing.T) {
 		"who":{"type":"string"},"n":{"type":"integer"},"sure":{"type":"boolean"},
 		"tint":{"type":"string","oneOf":[{"const":"r","title":"Red"},{"const":"b","title":"Blue"}]},
 		"tags":{"type":"array","items":{"type":"string","enum":["x","y","z"]}},"left":{"type":"number","default":1.5},"out":{"type":"string"}}}`
-	dismiss := uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+	dismiss := uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
 		return uip.Response{ID: q.ID, Author: "user", Dismissed: true}, nil
 	})
-	for _, version := range []string{older, "2026-07-28"} {
+	for _, version := range []string{greetingVersion, "2026-07-28"} {
 		for _, tt := range []struct {
 			name, schema string
 			url          bool
@@ -194,12 +194,12 @@ func TestServersAskThePerson(t *testing.T) {
 			{"an address", "https://example.com/pay", true, answers(t, "accept"), `accept {}`},
 			{"an address refused", "https://example.com/pay", true, answers(t, "decline"), `decline null`},
 			{"dismissed", form, false, dismiss, `cancel null`},
-			{"nobody", form, false, uip.Nobody, `cancel null`},
-			{"would be parked", form, false, uip.Parked, `cancel null`},
+			{"nobody", form, false, uip.NoInteractor, `cancel null`},
+			{"would be parked", form, false, uip.PendingInteractor, `cancel null`},
 		} {
 			t.Run(version+" "+tt.name, func(t *testing.T) {
-				w := &world{Host: linked(t, asking(version, tt.schema, tt.url), Options{}, &sdk.StreamableHTTPOptions{Stateless: version != older})}
-				res, text, err := w.call(t, uip.With(t.Context(), tt.who), "mcp__near__ask", "{}")
+				w := &world{Host: linked(t, asking(version, tt.schema, tt.url), Options{}, &sdk.StreamableHTTPOptions{Stateless: version != greetingVersion})}
+				res, text, err := w.call(t, uip.WithInteractor(t.Context(), tt.who), "mcp__near__ask", "{}")
 				if err != nil || res.Failed || !strings.Contains(text, string(mustQuote(tt.want))) && !strings.Contains(text, string(mustQuote(strings.Replace(tt.want, "{}", "null", 1)))) {
 					t.Errorf("%s, %v", text, err)
 				}
@@ -215,11 +215,11 @@ func mustQuote(s string) []byte {
 }
 
 func TestAServerThatIsAskedNothingMayAskNothing(t *testing.T) {
-	s := asking(older, `{}`, false)
+	s := asking(greetingVersion, `{}`, false)
 	h := linked(t, s, Options{})
 	for session := range s.Sessions() {
 		got, err := session.Elicit(t.Context(), &sdk.ElicitParams{Message: "psst", RequestedSchema: json.RawMessage(`{"type":"object"}`)})
-		if err != nil || got.Action != cancel {
+		if err != nil || got.Action != cancelAction {
 			t.Errorf("%+v, %v", got, err)
 		}
 	}
@@ -227,7 +227,7 @@ func TestAServerThatIsAskedNothingMayAskNothing(t *testing.T) {
 }
 
 func TestTheModelAnswersForAServerIfThePersonLetsIt(t *testing.T) {
-	s := sdk.NewServer(&sdk.Implementation{Name: "near"}, &sdk.ServerOptions{SupportedProtocolVersions: []string{older}})
+	s := sdk.NewServer(&sdk.Implementation{Name: "near"}, &sdk.ServerOptions{SupportedProtocolVersions: []string{greetingVersion}})
 	s.AddTool(&sdk.Tool{Name: "think", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		m, err := r.Session.CreateMessage(ctx, &sdk.CreateMessageParams{MaxTokens: 1 << 20, Messages: []*sdk.SamplingMessage{{Role: "user", Content: &sdk.TextContent{Text: "what \x1b[1mnow?"}}}})
 		if err != nil {
@@ -235,11 +235,11 @@ func TestTheModelAnswersForAServerIfThePersonLetsIt(t *testing.T) {
 		}
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: m.Model + " says " + m.Content.(*sdk.TextContent).Text + ", " + m.StopReason}}}, nil
 	})
-	var seen Sampling
+	var seen SampleRequest
 	fail := false
-	h := linked(t, s, Options{Sample: func(_ context.Context, s Sampling) (Sampled, error) {
+	h := linked(t, s, Options{Sample: func(_ context.Context, s SampleRequest) (SampleResult, error) {
 		seen = s
-		out := Sampled{Text: "this", Model: "m", Cut: true, Spent: []event.Event{event.Spent{Model: "m", Usage: chat.Usage{In: 3}, For: event.ForServer}}}
+		out := SampleResult{Text: "this", Model: "m", Truncated: true, Costs: []event.Event{event.Spent{Model: "m", Usage: chat.Usage{In: 3}, Reason: event.UsageForMCPServer}}}
 		if fail {
 			return out, errors.New("overloaded")
 		}
@@ -247,25 +247,25 @@ func TestTheModelAnswersForAServerIfThePersonLetsIt(t *testing.T) {
 	}})
 	w := &world{Host: h}
 	say := func(option string) uip.Interactor {
-		return uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
-			if text := q.Display.Title + (display.Blocks{q.Display.Content}).Plain(); q.Purpose != uip.ConfirmRiskyAction || !strings.Contains(text, "near") || !strings.Contains(text, "what ^[[1mnow?") {
+		return uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
+			if text := q.Display.Title + (display.Blocks{q.Display.Content}).PlainText(); q.Purpose != uip.PurposeConfirmRiskyAction || !strings.Contains(text, "near") || !strings.Contains(text, "what ^[[1mnow?") {
 				t.Errorf("asked %q", text)
 			}
 			return uip.Response{ID: q.ID, Author: "user", Option: option}, nil
 		})
 	}
-	res, text, err := w.call(t, uip.With(t.Context(), say(uip.Approve)), "mcp__near__think", "{}")
-	if err != nil || !strings.Contains(text, "m says this, maxTokens") || len(res.Facts) != 1 || seen.MaxTokens != maxSampled || len(seen.Messages) != 1 {
-		t.Errorf("%s, %v, %v, %+v", text, err, res.Facts, seen)
+	res, text, err := w.call(t, uip.WithInteractor(t.Context(), say(uip.OptionApprove)), "mcp__near__think", "{}")
+	if err != nil || !strings.Contains(text, "m says this, maxTokens") || len(res.Events) != 1 || seen.MaxTokens != maxSampleTokens || len(seen.Messages) != 1 {
+		t.Errorf("%s, %v, %v, %+v", text, err, res.Events, seen)
 	}
-	seen = Sampling{}
-	for name, who := range map[string]uip.Interactor{"no": say(uip.Reject), "nobody": uip.Nobody, "later": uip.Parked} {
-		if res, _, err := w.call(t, uip.With(t.Context(), who), "mcp__near__think", "{}"); len(seen.Messages) > 0 || len(res.Facts) > 0 || err == nil || !strings.Contains(err.Error(), map[bool]string{true: "did not allow it", false: "no user could answer"}[name == "no"]) {
+	seen = SampleRequest{}
+	for name, who := range map[string]uip.Interactor{"no": say(uip.OptionReject), "nobody": uip.NoInteractor, "later": uip.PendingInteractor} {
+		if res, _, err := w.call(t, uip.WithInteractor(t.Context(), who), "mcp__near__think", "{}"); len(seen.Messages) > 0 || len(res.Events) > 0 || err == nil || !strings.Contains(err.Error(), map[bool]string{true: "did not allow it", false: "no user could answer"}[name == "no"]) {
 			t.Errorf("%s: %v, the model was asked %v", name, err, seen)
 		}
 	}
 	fail = true
-	if res, _, err := w.call(t, uip.With(t.Context(), say(uip.Approve)), "mcp__near__think", "{}"); len(res.Facts) != 1 || err == nil || !strings.Contains(err.Error(), "overloaded") {
-		t.Errorf("%v, cost %v", err, res.Facts)
+	if res, _, err := w.call(t, uip.WithInteractor(t.Context(), say(uip.OptionApprove)), "mcp__near__think", "{}"); len(res.Events) != 1 || err == nil || !strings.Contains(err.Error(), "overloaded") {
+		t.Errorf("%v, cost %v", err, res.Events)
 	}
 }

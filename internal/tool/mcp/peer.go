@@ -17,51 +17,51 @@ import (
 // peer is one server.
 type peer struct {
 	Server
-	host    *Host
-	again   chan struct{} // a restart is requested
-	settled chan struct{} // closed once it is ready or has failed
-	once    sync.Once
-	// surveyed is closed once its resources and prompts are known.
-	surveyed chan struct{}
-	listed   sync.Once
-	calls    calls
-	tokens   tokens
-	locked   atomic.Bool            // it requires a login
-	off      atomic.Bool            // it must not run
-	status   atomic.Int32           // its last HTTP status, if it is a web server
-	page     atomic.Pointer[string] // the content type of its last answer, if invalid in the protocol
+	host          *Host
+	restart       chan struct{} // a restart is requested
+	attempted     chan struct{} // closed once it is ready or has failed
+	attemptedOnce sync.Once
+	// listsLoaded is closed once its resources and prompts are known.
+	listsLoaded    chan struct{}
+	listsOnce      sync.Once
+	calls          callTracker
+	tokens         tokenSource
+	needsLogin     atomic.Bool            // it requires a login
+	switchedOff    atomic.Bool            // it must not run
+	httpStatus     atomic.Int32           // its last HTTP status, if it is a web server
+	badContentType atomic.Pointer[string] // the content type of its last answer, if invalid in the protocol
 
-	mu        sync.Mutex // guards the fields below
-	state     State
-	why       error
-	told      string          // the last message to the user
-	warned    map[string]bool // kinds of warnings the user has seen
-	relisted  int             // number of change reports in a row
-	lastList  time.Time
-	session   *sdk.ClientSession
-	says      string
-	tools     []*remote
-	refused   []string
-	stale     lists // lists to reload
-	listing   bool  // a reload is running
-	resources []Resource
-	prompts   []Prompt
+	mu          sync.Mutex // guards the fields below
+	state       State
+	lastErr     error
+	lastWarning string          // the last message to the user
+	warnedKinds map[string]bool // kinds of warnings the user has seen
+	reloadCount int             // number of change reports in a row
+	lastReload  time.Time
+	session     *sdk.ClientSession
+	serverName  string
+	tools       []*remoteTool
+	skipped     []string
+	staleLists  listKinds // lists to reload
+	reloading   bool      // a reload is running
+	resources   []Resource
+	prompts     []Prompt
 }
 
-// live runs the server until ctx ends, and restarts it when it ends,
+// run runs the server until ctx ends, and restarts it when it ends,
 // later each time. After too many failures it waits for the user.
-func (p *peer) live(ctx context.Context) {
+func (p *peer) run(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; {
 		select {
-		case <-p.again: // it starts now anyway
+		case <-p.restart: // it starts now anyway
 		default:
 		}
-		if p.off.Load() {
-			p.rest(ctx)
+		if p.switchedOff.Load() {
+			p.waitEnabled(ctx)
 			continue
 		}
-		began := p.host.o.Now()
-		err := p.serve(ctx)
+		began := p.host.options.Now()
+		err := p.runOnce(ctx)
 		if ctx.Err() != nil {
 			break
 		}
@@ -72,106 +72,106 @@ func (p *peer) live(ctx context.Context) {
 		p.mu.Lock()
 		ready := p.state == Ready
 		p.mu.Unlock()
-		if ready && p.host.o.Now().Sub(began) >= stable {
+		if ready && p.host.options.Now().Sub(began) >= stableTime {
 			failures = 0
 		}
 		failures++
-		hopeless := errors.Is(err, program.ErrNotFound) || errors.Is(err, errUnauthorised) || errors.Is(err, errNoRelay) || p.host.o.Trial || failures > attempts
-		p.fail(err, hopeless)
+		hopeless := errors.Is(err, program.ErrNotFound) || errors.Is(err, errUnauthorised) || errors.Is(err, errNoRelay) || p.host.options.TestOnly || failures > maxRestarts
+		p.recordFailure(err, hopeless)
 		if !hopeless {
-			_ = p.pause(ctx, time.Second<<(failures-1))
+			_ = p.waitRetry(ctx, time.Second<<(failures-1))
 			continue
 		}
 		select {
-		case <-p.again:
+		case <-p.restart:
 			failures = 0
 		case <-ctx.Done():
 		}
 	}
 }
 
-// rest keeps the server stopped until it is switched on.
-func (p *peer) rest(ctx context.Context) {
-	p.clear()
-	p.once.Do(func() { close(p.settled) })
+// waitEnabled keeps the server stopped until it is switched on.
+func (p *peer) waitEnabled(ctx context.Context) {
+	p.clearLists()
+	p.attemptedOnce.Do(func() { close(p.attempted) })
 	select {
-	case <-p.again:
+	case <-p.restart:
 	case <-ctx.Done():
 	}
 }
 
-// clear removes what the server offers.
-func (p *peer) clear() {
+// clearLists removes what the server offers.
+func (p *peer) clearLists() {
 	p.mu.Lock()
 	had := len(p.tools) > 0
-	p.state, p.why, p.tools, p.resources, p.prompts = Off, nil, nil, nil, nil
+	p.state, p.lastErr, p.tools, p.resources, p.prompts = Disabled, nil, nil, nil, nil
 	p.mu.Unlock()
 	if had {
-		p.host.advertised.changed()
+		p.host.advertised.markChanged()
 	}
 }
 
-// pause waits before the next attempt, or until the user restarts the server.
-func (p *peer) pause(ctx context.Context, d time.Duration) error {
+// waitRetry waits before the next attempt, or until the user restarts the server.
+func (p *peer) waitRetry(ctx context.Context, d time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := make(chan struct{})
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		select {
-		case <-p.again:
+		case <-p.restart:
 			cancel()
 		case <-stop:
 		}
 	})
-	err := p.host.o.Sleep(ctx, d)
+	err := p.host.options.Sleep(ctx, d)
 	close(stop)
 	watch.Wait()
 	return err
 }
 
-// fail records why the server failed, and warns the user once.
-func (p *peer) fail(err error, hopeless bool) {
-	why := p.plain(err)
+// recordFailure records why the server failed, and warns the user once.
+func (p *peer) recordFailure(err error, hopeless bool) {
+	why := p.plainError(err)
 	p.mu.Lock()
-	p.state, p.why, p.session = Failed, why, nil
+	p.state, p.lastErr, p.session = Failed, why, nil
 	if errors.Is(err, errUnauthorised) {
-		p.state = Locked
+		p.state = LoginRequired
 	}
 	text := fmt.Sprintf("MCP server %s failed: %s; restarting", oneLine(p.Name), oneLine(why.Error()))
-	tell := p.told != text
-	p.told = text
+	tell := p.lastWarning != text
+	p.lastWarning = text
 	p.mu.Unlock()
 	if tell || hopeless && !errors.Is(err, program.ErrNotFound) && !errors.Is(err, errUnauthorised) {
 		switch {
-		case hopeless && p.host.o.Trial:
+		case hopeless && p.host.options.TestOnly:
 			text = fmt.Sprintf("MCP server %s failed: %s", oneLine(p.Name), oneLine(why.Error()))
-		case hopeless && p.host.o.Attended:
+		case hopeless && p.host.options.Interactive:
 			text = fmt.Sprintf("MCP server %s failed: %s; not restarted (/mcp reconnect restarts it)", oneLine(p.Name), oneLine(why.Error()))
 		case hopeless:
 			text = fmt.Sprintf("MCP server %s failed: %s; not restarted (coder mcp test %s tries it)", oneLine(p.Name), oneLine(why.Error()), oneLine(p.Name))
 		}
-		p.host.o.Warn(text)
+		p.host.options.Warn(text)
 	}
-	p.once.Do(func() { close(p.settled) })
+	p.attemptedOnce.Do(func() { close(p.attempted) })
 }
 
-// tellOnce warns the user once about a kind of problem, however often a server causes it.
-func (p *peer) tellOnce(kind, text string) {
+// warnOnce warns the user once about a kind of problem, however often a server causes it.
+func (p *peer) warnOnce(kind, text string) {
 	p.mu.Lock()
-	before := p.warned[kind]
-	if p.warned == nil {
-		p.warned = make(map[string]bool)
+	before := p.warnedKinds[kind]
+	if p.warnedKinds == nil {
+		p.warnedKinds = make(map[string]bool)
 	}
-	p.warned[kind] = true
+	p.warnedKinds[kind] = true
 	p.mu.Unlock()
 	if !before {
-		p.host.o.Warn(text)
+		p.host.options.Warn(text)
 	}
 }
 
-// serve starts the server, offers its tools, and returns when it has ended, with nil if the user restarts it.
-func (p *peer) serve(ctx context.Context) error {
+// runOnce starts the server, offers its tools, and returns when it has ended, with nil if the user restarts it.
+func (p *peer) runOnce(ctx context.Context) error {
 	p.mu.Lock()
 	p.state = Starting
 	p.mu.Unlock()
@@ -180,26 +180,26 @@ func (p *peer) serve(ctx context.Context) error {
 		return err
 	}
 	defer line.close()
-	if err := p.list(ctx, line.session); err != nil {
-		return line.explain(fmt.Errorf("list the tools: %w", err))
+	if err := p.listTools(ctx, line.session); err != nil {
+		return line.explainError(fmt.Errorf("list the tools: %w", err))
 	}
 	p.mu.Lock()
-	p.state, p.why, p.session = Ready, nil, line.session
+	p.state, p.lastErr, p.session = Ready, nil, line.session
 	p.mu.Unlock()
 	defer func() { // it cannot be called for now
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.session = nil
 	}()
-	p.host.advertised.changed()
-	p.once.Do(func() { close(p.settled) })
-	p.relist(line.session, resources|prompts)
+	p.host.advertised.markChanged()
+	p.attemptedOnce.Do(func() { close(p.attempted) })
+	p.reloadLists(line.session, resourceList|promptList)
 	ended := make(chan error, 1)
 	go func() { ended <- line.session.Wait() }() // ends with line
 	select {
 	case err := <-ended:
-		return line.explain(cmp.Or(err, errors.New("the server closed the connection")))
-	case <-p.again:
+		return line.explainError(cmp.Or(err, errors.New("the server closed the connection")))
+	case <-p.restart:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -38,13 +38,13 @@ func TestWhatIsWrongIsSaidInOneSentenceWithoutSecrets(t *testing.T) {
 	for _, tt := range tests {
 		h := New(Options{
 			Servers: []Server{{Name: "s", Type: tt.kind, URL: strings.Replace(tt.url, "http://", "http://me:pass-word@", 1) + "/mcp?key=very-secret"}},
-			Root:    t.TempDir(), Now: time.Now, Warn: func(string) {}, Trial: true,
+			Root:    t.TempDir(), Now: time.Now, Warn: func(string) {}, TestOnly: true,
 		})
-		if h.greeting = time.Minute; tt.want == "" {
-			h.greeting = time.Second // nothing it says is an answer to what it was asked
+		if h.greetTimeout = time.Minute; tt.want == "" {
+			h.greetTimeout = time.Second // nothing it says is an answer to what it was asked
 		}
-		h.Settle(t.Context(), time.Hour)
-		why := h.Status()[0].Why
+		h.WaitReady(t.Context(), time.Hour)
+		why := h.Status()[0].Reason
 		if err := h.Close(); err != nil {
 			t.Error(err)
 		}
@@ -66,7 +66,7 @@ func TestWordsOfALibraryAreNotPassedOn(t *testing.T) {
 		"unsupported protocol version 1999-01-01":                            errors.New(`calling "initialize": unsupported protocol version: "1999-01-01"`),
 		"Get http://h/x: refused":                                            errors.New(`connection closed: calling "x": Get http://u:p@h/x?k=secret#f: refused`),
 	} {
-		if got := p.plain(err).Error(); got != want {
+		if got := p.plainError(err).Error(); got != want {
 			t.Errorf("%v is %q, want %q", err, got, want)
 		}
 	}
@@ -80,14 +80,14 @@ func TestAServerOfAnotherVersionIsToldSo(t *testing.T) {
 }
 
 func TestWhatAServerDoesAgainAndAgainIsToldOnce(t *testing.T) {
-	s := asking(older, `{}`, false)
+	s := asking(greetingVersion, `{}`, false)
 	var mu sync.Mutex // guards told
 	told := 0
 	h := linked(t, s, Options{})
-	h.o.Warn = func(string) { mu.Lock(); defer mu.Unlock(); told++ }
+	h.options.Warn = func(string) { mu.Lock(); defer mu.Unlock(); told++ }
 	for session := range s.Sessions() {
 		for range 30 {
-			if got, err := session.Elicit(t.Context(), &sdk.ElicitParams{Message: "psst", RequestedSchema: json.RawMessage(`{"type":"object"}`)}); err != nil || got.Action != cancel {
+			if got, err := session.Elicit(t.Context(), &sdk.ElicitParams{Message: "psst", RequestedSchema: json.RawMessage(`{"type":"object"}`)}); err != nil || got.Action != cancelAction {
 				t.Fatalf("%+v, %v", got, err)
 			}
 		}
@@ -101,14 +101,14 @@ func TestWhatAServerDoesAgainAndAgainIsToldOnce(t *testing.T) {
 
 func TestAServerThatChangesWithoutEndIsLookedAtWithPauses(t *testing.T) {
 	now := time.Now()
-	p := &peer{host: &Host{o: Options{Now: func() time.Time { return now }}}}
+	p := &peer{host: &Host{options: Options{Now: func() time.Time { return now }}}}
 	var got []bool
 	for range 6 {
-		got = append(got, p.tooOften())
-		now = now.Add(relistPause)
+		got = append(got, p.reloadsTooOften())
+		now = now.Add(reloadPause)
 	}
 	now = now.Add(time.Minute)
-	got = append(got, p.tooOften())
+	got = append(got, p.reloadsTooOften())
 	if want := "[false false false true true true false]"; fmt.Sprint(got) != want {
 		t.Errorf("it is waited %v, want %s", got, want)
 	}

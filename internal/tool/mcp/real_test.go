@@ -79,32 +79,32 @@ func TestTheEverythingServer(t *testing.T) {
 	w := &world{Host: New(Options{
 		Servers: []Server{{Name: "real", Type: Stdio, Command: program}}, Root: t.TempDir(), Now: time.Now, Warn: func(text string) { t.Log(text) },
 		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()},
-		Sample: func(_ context.Context, s Sampling) (Sampled, error) {
-			return Sampled{Text: "sampled words", Model: "m"}, nil
+		Sample: func(_ context.Context, s SampleRequest) (SampleResult, error) {
+			return SampleResult{Text: "sampled words", Model: "m"}, nil
 		},
 	})}
 	defer w.Close()
-	p, ok := w.up(t).Prompt(t.Context(), "mcp__real__args-prompt")
+	p, ok := w.up(t).FindPrompt(t.Context(), "mcp__real__args-prompt")
 	if !ok {
 		t.Fatalf("prompts: %v", w.Prompts())
 	}
-	if text, err := p.Write(t.Context(), "Paris"); err != nil || !strings.Contains(text, "Paris") {
+	if text, err := p.Render(t.Context(), "Paris"); err != nil || !strings.Contains(text, "Paris") {
 		t.Errorf("%s: %q, %v", p.Usage(), text, err)
 	}
 	if len(w.Resources()) == 0 {
 		t.Fatal("there are no resources")
 	}
 	raw, _ := json.Marshal(ResourceArgs{"real", w.Resources()[0].URI})
-	call, err := w.ReadResource().Prepare(t.Context(), raw)
+	call, err := w.ResourceReader().Prepare(t.Context(), raw)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res, err := call.Run(t.Context(), io.Discard); err != nil || res.Value.(reading).Content == "" {
+	if res, err := call.Run(t.Context(), io.Discard); err != nil || res.Value.(resourceResult).Content == "" {
 		t.Errorf("%+v, %v", res.Value, err)
 	}
-	who := uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
-		if q.Purpose == uip.ConfirmRiskyAction {
-			return uip.Response{ID: q.ID, Author: "user", Option: uip.Approve}, nil
+	who := uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
+		if q.Purpose == uip.PurposeConfirmRiskyAction {
+			return uip.Response{ID: q.ID, Author: "user", Option: uip.OptionApprove}, nil
 		}
 		return uip.Response{ID: q.ID, Author: "user", Dismissed: true}, nil
 	})
@@ -113,7 +113,7 @@ func TestTheEverythingServer(t *testing.T) {
 		if tool == "trigger-sampling-request" {
 			args = `{"prompt":"speak"}`
 		}
-		if _, text, err := w.call(t, uip.With(t.Context(), who), "mcp__real__"+tool, args); err != nil || !strings.Contains(text, want) {
+		if _, text, err := w.call(t, uip.WithInteractor(t.Context(), who), "mcp__real__"+tool, args); err != nil || !strings.Contains(text, want) {
 			t.Errorf("%s: %s, %v", tool, text, err)
 		}
 	}

@@ -15,26 +15,26 @@ import (
 // errNoRelay is the error of an SDK server without a relay.
 var errNoRelay = errors.New("the server is part of a program that does not drive this session")
 
-// relay is the connection to a server inside the program that drives
+// relayTransport is the connection to a server inside the program that drives
 // the session. Each message is sent and answered separately.
-type relay struct {
+type relayTransport struct {
 	server   string
-	pass     func(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error)
+	send     func(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error)
 	messages chan jsonrpc.Message
-	life     context.Context
-	end      context.CancelFunc
-	passing  sync.WaitGroup
+	ctx      context.Context
+	cancel   context.CancelFunc
+	wg       sync.WaitGroup
 }
 
 // Connect makes relay an [sdk.Transport].
-func (r *relay) Connect(context.Context) (sdk.Connection, error) { return r, nil }
+func (r *relayTransport) Connect(context.Context) (sdk.Connection, error) { return r, nil }
 
 // Read returns the server's next message.
-func (r *relay) Read(ctx context.Context) (jsonrpc.Message, error) {
+func (r *relayTransport) Read(ctx context.Context) (jsonrpc.Message, error) {
 	select {
 	case m := <-r.messages:
 		return m, nil
-	case <-r.life.Done():
+	case <-r.ctx.Done():
 		return nil, io.EOF
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -42,17 +42,17 @@ func (r *relay) Read(ctx context.Context) (jsonrpc.Message, error) {
 }
 
 // Write sends a message. Read returns its answer when it comes.
-func (r *relay) Write(ctx context.Context, m jsonrpc.Message) error {
+func (r *relayTransport) Write(ctx context.Context, m jsonrpc.Message) error {
 	text, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
 		return fmt.Errorf("encode a message: %w", err)
 	}
-	if r.life.Err() != nil {
+	if r.ctx.Err() != nil {
 		return io.ErrClosedPipe
 	}
-	r.passing.Go(func() {
+	r.wg.Go(func() {
 		request, _ := m.(*jsonrpc.Request)
-		answer, err := r.pass(r.life, r.server, text)
+		answer, err := r.send(r.ctx, r.server, text)
 		if request == nil || !request.IsCall() {
 			return // nobody waits for an answer
 		}
@@ -62,18 +62,18 @@ func (r *relay) Write(ctx context.Context, m jsonrpc.Message) error {
 		}
 		select {
 		case r.messages <- back:
-		case <-r.life.Done():
+		case <-r.ctx.Done():
 		}
 	})
 	return ctx.Err()
 }
 
 // Close closes the connection.
-func (r *relay) Close() error {
-	r.end()
-	r.passing.Wait()
+func (r *relayTransport) Close() error {
+	r.cancel()
+	r.wg.Wait()
 	return nil
 }
 
 // SessionID returns "": only HTTP has session ids.
-func (r *relay) SessionID() string { return "" }
+func (r *relayTransport) SessionID() string { return "" }

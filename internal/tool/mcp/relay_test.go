@@ -49,7 +49,7 @@ func TestAServerInTheProgramThatDrivesIsReachedByMessages(t *testing.T) {
 func TestWithoutThatProgramThereIsNoSuchServer(t *testing.T) {
 	var told []string
 	h := New(Options{Servers: []Server{{Name: "calc", Type: Relay}}, Root: t.TempDir(), Now: time.Now, Warn: func(s string) { told = append(told, s) }})
-	h.Settle(t.Context(), time.Minute)
+	h.WaitReady(t.Context(), time.Minute)
 	if err := h.Close(); err != nil || len(told) != 1 || !strings.Contains(told[0], "does not drive this session") {
 		t.Errorf("%v, told %q", err, told)
 	}
@@ -69,13 +69,13 @@ func TestAServerIsSwitchedOffAndOn(t *testing.T) {
 	there := func() int { all, _ := w.Tools(); return len(all) }
 	had := there()
 	for range 2 { // the second time it is so already
-		if !w.Toggle("Calc", false) || w.Status()[0].State != Off || len(w.Status()[0].Tools) != 0 || there() != 0 {
+		if !w.SetEnabled("Calc", false) || w.Status()[0].State != Disabled || len(w.Status()[0].Tools) != 0 || there() != 0 {
 			t.Errorf("off: %+v, %d tools", w.Status()[0], there())
 		}
 	}
 	w.Reconnect("calc") // does not switch it on
-	state(0, Off)
-	if w.Toggle("calc", true); had == 0 {
+	state(0, Disabled)
+	if w.SetEnabled("calc", true); had == 0 {
 		t.Error("it had no tools")
 	}
 	if state(0, Ready); there() != had {
@@ -84,10 +84,10 @@ func TestAServerIsSwitchedOffAndOn(t *testing.T) {
 	if _, text, err := w.call(t, t.Context(), "mcp__calc__add", `{}`); err != nil || !strings.Contains(text, "three") {
 		t.Errorf("%s, %v", text, err)
 	}
-	state(1, Off)
-	w.Toggle("later", true)
+	state(1, Disabled)
+	w.SetEnabled("later", true)
 	state(1, Ready)
-	if w.Toggle("unheard of", true) {
+	if w.SetEnabled("unheard of", true) {
 		t.Error("one that is not there was switched on")
 	}
 }

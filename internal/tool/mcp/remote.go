@@ -28,26 +28,26 @@ const (
 	maxName   = 64 // characters of a tool name
 	maxDoc    = 4 << 10
 	maxSchema = 64 << 10
-	// callPatience is the timeout of a call if the server's settings have none.
-	callPatience = 10 * time.Minute
+	// callTimeout is the timeout of a call if the server's settings have none.
+	callTimeout = 10 * time.Minute
 )
 
-// remote is a tool of a server. It is an immutable [tool.Tool].
-type remote struct {
-	peer    *peer
-	name    string // the server's name for it
-	spec    tool.Spec
-	version string               // hash of the server's description
-	hint    bool                 // the server says that it only reads
-	schema  *jsonschema.Resolved // nil if arguments cannot be checked
+// remoteTool is a tool of a server. It is an immutable [tool.Tool].
+type remoteTool struct {
+	peer         *peer
+	remoteName   string // the server's name for it
+	spec         tool.Spec
+	version      string               // hash of the server's description
+	readOnlyHint bool                 // the server says that it only reads
+	schema       *jsonschema.Resolved // nil if arguments cannot be checked
 }
 
 // newRemote makes a tool from a server's description.
-func newRemote(p *peer, t *sdk.Tool) (*remote, error) {
+func newRemote(p *peer, t *sdk.Tool) (*remoteTool, error) {
 	if t == nil || strings.TrimSpace(t.Name) == "" {
 		return nil, errors.New("the tool has no name")
 	}
-	name := "mcp__" + Clean(p.Name) + "__" + letters(t.Name)
+	name := "mcp__" + CleanName(p.Name) + "__" + replaceSymbols(t.Name)
 	if len(name) > maxName {
 		return nil, fmt.Errorf("tool and server name are longer than %d characters", maxName)
 	}
@@ -55,24 +55,24 @@ func newRemote(p *peer, t *sdk.Tool) (*remote, error) {
 	if err != nil || len(given) > maxSchema {
 		return nil, fmt.Errorf("the schema is longer than %d bytes", maxSchema)
 	}
-	shown, schema, err := readSchema(given)
+	shown, schema, err := parseSchema(given)
 	if err != nil {
 		return nil, err
 	}
-	r := &remote{peer: p, name: t.Name, schema: schema, hint: t.Annotations != nil && t.Annotations.ReadOnlyHint}
+	r := &remoteTool{peer: p, remoteName: t.Name, schema: schema, readOnlyHint: t.Annotations != nil && t.Annotations.ReadOnlyHint}
 	doc := sanitize.Text(strings.TrimSpace(t.Description))
 	if doc == "" {
 		doc = sanitize.Line(t.Title, maxDoc)
 	}
-	r.spec = tool.Spec{Name: name, Doc: clip.Text(doc, maxDoc), Schema: shown}
-	sum := sha256.Sum256(jsonx.Must([]any{p.identity(), t.Name, t.Title, t.Description, json.RawMessage(given), t.Annotations}))
+	r.spec = tool.Spec{Name: name, Doc: clip.Truncate(doc, maxDoc), Schema: shown}
+	sum := sha256.Sum256(jsonx.MustMarshal([]any{p.identity(), t.Name, t.Title, t.Description, json.RawMessage(given), t.Annotations}))
 	r.version = hex.EncodeToString(sum[:8])
 	return r, nil
 }
 
-// readSchema parses the schema of a tool's arguments: as shown to the model, and as used to check
+// parseSchema parses the schema of a tool's arguments: as shown to the model, and as used to check
 // arguments, or nil if that is not possible.
-func readSchema(given json.RawMessage) (shown json.RawMessage, check *jsonschema.Resolved, err error) {
+func parseSchema(given json.RawMessage) (shown json.RawMessage, check *jsonschema.Resolved, err error) {
 	if bytes.Equal(given, []byte("null")) {
 		given = json.RawMessage(`{"type":"object"}`)
 	}
@@ -94,35 +94,35 @@ func readSchema(given json.RawMessage) (shown json.RawMessage, check *jsonschema
 	if _, ok := object["properties"].(map[string]any); !ok {
 		object["properties"] = map[string]any{}
 	}
-	cleanWords(object)
-	return jsonx.Must(object), check, nil
+	cleanTexts(object)
+	return jsonx.MustMarshal(object), check, nil
 }
 
-// cleanWords cleans the texts in a schema.
-func cleanWords(v any) {
+// cleanTexts cleans the texts in a schema.
+func cleanTexts(v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, value := range v {
 			if text, ok := value.(string); ok && (key == "description" || key == "title") {
-				v[key] = clip.Text(sanitize.Text(text), maxDoc)
+				v[key] = clip.Truncate(sanitize.Text(text), maxDoc)
 			}
-			cleanWords(value)
+			cleanTexts(value)
 		}
 	case []any:
 		for _, value := range v {
-			cleanWords(value)
+			cleanTexts(value)
 		}
 	}
 }
 
-// reads reports whether the tool is trusted to only read.
-func (r *remote) reads() bool { return r.hint && r.peer.TrustHints }
+// isReadOnly reports whether the tool is trusted to only read.
+func (r *remoteTool) isReadOnly() bool { return r.readOnlyHint && r.peer.TrustHints }
 
 // Spec describes the tool to the model.
-func (r *remote) Spec() tool.Spec { return r.spec }
+func (r *remoteTool) Spec() tool.Spec { return r.spec }
 
 // Prepare checks the arguments of a call.
-func (r *remote) Prepare(_ context.Context, args json.RawMessage) (tool.Call, error) {
+func (r *remoteTool) Prepare(_ context.Context, args json.RawMessage) (tool.Call, error) {
 	if len(bytes.TrimSpace(args)) == 0 {
 		args = json.RawMessage("{}")
 	}
@@ -132,15 +132,15 @@ func (r *remote) Prepare(_ context.Context, args json.RawMessage) (tool.Call, er
 	}
 	if r.schema != nil {
 		if err := r.schema.Validate(object); err != nil {
-			return nil, fmt.Errorf("%s: the arguments do not match the schema: %s", r.spec.Name, clip.Text(err.Error(), 1000))
+			return nil, fmt.Errorf("%s: the arguments do not match the schema: %s", r.spec.Name, clip.Truncate(err.Error(), 1000))
 		}
 	}
-	return &call{r, args}, nil
+	return &remoteCall{r, args}, nil
 }
 
-// call is a prepared call of a tool.
-type call struct {
-	*remote
+// remoteCall is a prepared call of a tool.
+type remoteCall struct {
+	*remoteTool
 	args json.RawMessage
 }
 
@@ -148,39 +148,39 @@ type call struct {
 const maxTitle = 120
 
 // Plan returns a plan with unknown effects, unless the user trusts the server's hints.
-func (c *call) Plan() tool.Plan {
+func (c *remoteCall) Plan() tool.Plan {
 	e := tool.Effect{Kind: tool.Unknown, Target: c.spec.Name}
-	if c.reads() {
+	if c.isReadOnly() {
 		e.Kind = tool.Read
 	}
 	title := ""
 	if text := string(c.args); text != "{}" {
-		title = clip.Text(sanitize.Line(text, maxTitle), maxTitle)
+		title = clip.Truncate(sanitize.Line(text, maxTitle), maxTitle)
 	}
 	var pretty bytes.Buffer
 	if json.Indent(&pretty, c.args, "", "  ") != nil {
 		pretty.Reset()
 	}
-	about := fmt.Sprintf("%s: %s (%s)\n%s\n\n%s", oneLine(c.peer.Name), oneLine(c.name), oneLine(c.peer.Where()), clip.Text(c.spec.Doc, 600), pretty.String())
+	about := fmt.Sprintf("%s: %s (%s)\n%s\n\n%s", oneLine(c.peer.Name), oneLine(c.remoteName), oneLine(c.peer.DisplayAddress()), clip.Truncate(c.spec.Doc, 600), pretty.String())
 	return tool.Plan{Title: title, Effects: []tool.Effect{e}, Preview: display.Text(about), Version: c.version}
 }
 
 // Run calls the tool on the server.
-func (c *call) Run(ctx context.Context, out io.Writer) (tool.Result, error) {
-	session, err := c.peer.holds(c.remote)
+func (c *remoteCall) Run(ctx context.Context, out io.Writer) (tool.Result, error) {
+	session, err := c.peer.sessionFor(c.remoteTool)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	limit := c.peer.Timeout
 	if limit <= 0 {
-		limit = callPatience
+		limit = callTimeout
 	}
 	open, done := c.peer.calls.begin(ctx, out, limit)
 	defer done()
-	params := &sdk.CallToolParams{Name: c.name, Arguments: c.args}
+	params := &sdk.CallToolParams{Name: c.remoteName, Arguments: c.args}
 	params.SetProgressToken(open.token)
 	look := func(context.Context) string { return "" }
-	if watch := c.peer.host.o.Watch; watch != nil && !c.reads() {
+	if watch := c.peer.host.options.WatchCall; watch != nil && !c.isReadOnly() {
 		look = watch(ctx)
 	}
 	given, err := session.CallTool(open.ctx, params)
@@ -189,25 +189,25 @@ func (c *call) Run(ctx context.Context, out io.Writer) (tool.Result, error) {
 	switch {
 	case ctx.Err() != nil:
 		err = ctx.Err()
-	case context.Cause(open.ctx) == errLate:
-		err = fmt.Errorf("the MCP server %s did not answer within %s", oneLine(c.peer.Name), display.Duration(limit))
+	case context.Cause(open.ctx) == errCallTimeout:
+		err = fmt.Errorf("the MCP server %s did not answer within %s", oneLine(c.peer.Name), display.FormatDuration(limit))
 	case err != nil:
-		err = fmt.Errorf("the MCP server %s: %w", oneLine(c.peer.Name), c.peer.plain(err))
+		err = fmt.Errorf("the MCP server %s: %w", oneLine(c.peer.Name), c.peer.plainError(err))
 	default:
 		res = c.result(given, left)
 	}
-	res.Facts = c.peer.calls.costs(open)
+	res.Events = c.peer.calls.costs(open)
 	return res, err
 }
 
-// holds returns the connection to call a tool, if its description has not changed.
-func (p *peer) holds(r *remote) (*sdk.ClientSession, error) {
+// sessionFor returns the connection to call a tool, if its description has not changed.
+func (p *peer) sessionFor(r *remoteTool) (*sdk.ClientSession, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.session == nil {
 		why := "not started yet"
-		if p.why != nil {
-			why = oneLine(p.why.Error())
+		if p.lastErr != nil {
+			why = oneLine(p.lastErr.Error())
 		}
 		return nil, fmt.Errorf("the MCP server %s is not available: %s", oneLine(p.Name), why)
 	}
@@ -223,11 +223,11 @@ func (p *peer) holds(r *remote) (*sdk.ClientSession, error) {
 	return nil, fmt.Errorf("the MCP server %s no longer has %s", oneLine(p.Name), r.spec.Name)
 }
 
-// list reloads the server's tools. Invalid tools do not prevent the use of the others.
-func (p *peer) list(ctx context.Context, session *sdk.ClientSession) error {
-	ctx, cancel := context.WithTimeout(ctx, listPatience)
+// listTools reloads the server's tools. Invalid tools do not prevent the use of the others.
+func (p *peer) listTools(ctx context.Context, session *sdk.ClientSession) error {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	var tools []*remote
+	var tools []*remoteTool
 	var refused []string
 	says := ""
 	if about := session.InitializeResult(); about != nil && about.ServerInfo != nil {
@@ -243,9 +243,9 @@ func (p *peer) list(ctx context.Context, session *sdk.ClientSession) error {
 			switch {
 			case len(tools) >= maxTools:
 				refused = append(refused, fmt.Sprintf("more than %d tools; the rest are skipped", maxTools))
-			case err == nil && names[folded(r.spec.Name)] != "":
-				err = fmt.Errorf("its name is too similar to %s", oneLine(names[folded(r.spec.Name)]))
-			case err == nil && p.host.o.Taken != nil && p.host.o.Taken(r.spec.Name):
+			case err == nil && names[foldName(r.spec.Name)] != "":
+				err = fmt.Errorf("its name is too similar to %s", oneLine(names[foldName(r.spec.Name)]))
+			case err == nil && p.host.options.IsTaken != nil && p.host.options.IsTaken(r.spec.Name):
 				err = errors.New("the name is reserved for a coder tool")
 			}
 			if len(tools) >= maxTools {
@@ -255,27 +255,27 @@ func (p *peer) list(ctx context.Context, session *sdk.ClientSession) error {
 				refused = append(refused, fmt.Sprintf("tool %s is skipped: %s", oneLine(t.Name), err))
 				continue
 			}
-			names[folded(r.spec.Name)] = t.Name
+			names[foldName(r.spec.Name)] = t.Name
 			tools = append(tools, r)
 		}
 	}
 	p.mu.Lock()
-	p.tools, p.says = tools, says
-	news := len(refused) > 0 && strings.Join(refused, "\n") != strings.Join(p.refused, "\n")
-	p.refused = refused
+	p.tools, p.serverName = tools, says
+	news := len(refused) > 0 && strings.Join(refused, "\n") != strings.Join(p.skipped, "\n")
+	p.skipped = refused
 	p.mu.Unlock()
 	if news {
 		more := ""
 		if len(refused) > 1 {
 			more = fmt.Sprintf(" (and %d more; coder mcp test %s shows them)", len(refused)-1, oneLine(p.Name))
-			if p.host.o.Attended {
+			if p.host.options.Interactive {
 				more = fmt.Sprintf(" (and %d more; /mcp shows them)", len(refused)-1)
 			}
 		}
-		p.tellOnce("refused", fmt.Sprintf("MCP server %s: %v", oneLine(p.Name), refused[0]+more))
+		p.warnOnce("refused", fmt.Sprintf("MCP server %s: %v", oneLine(p.Name), refused[0]+more))
 	}
 	return nil
 }
 
-// folded returns a name in the form in which [tool.Set] compares names.
-func folded(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
+// foldName returns a name in the form in which [tool.Set] compares names.
+func foldName(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }

@@ -23,11 +23,11 @@ const (
 	maxImages = 8
 )
 
-// pictures are the image types that models support.
-var pictures = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+// imageTypes are the image types that models support.
+var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-// answer is the result of a call for the model.
-type answer struct {
+// callResult is the result of a call for the model.
+type callResult struct {
 	OK         bool   `json:"ok"`
 	Error      string `json:"error,omitzero"`
 	Text       string `json:"text,omitzero"`
@@ -38,9 +38,9 @@ type answer struct {
 
 // result returns the result for model and user from a server's
 // answer, with a note on what the call left behind.
-func (c *call) result(given *sdk.CallToolResult, left string) tool.Result {
+func (c *remoteCall) result(given *sdk.CallToolResult, left string) tool.Result {
 	var (
-		a      answer
+		a      callResult
 		texts  []string
 		images []chat.Image
 	)
@@ -52,9 +52,9 @@ func (c *call) result(given *sdk.CallToolResult, left string) tool.Result {
 		case *sdk.ImageContent:
 			kind := http.DetectContentType(part.Data) // whatever type the server claims
 			switch {
-			case !slices.Contains(pictures, kind) || len(part.Data) > maxImage || len(images) >= maxImages:
+			case !slices.Contains(imageTypes, kind) || len(part.Data) > maxImage || len(images) >= maxImages:
 				note("there is an image that cannot be shown: %s, %d bytes", oneLine(part.MIMEType), len(part.Data))
-			case !c.peer.host.o.Vision:
+			case !c.peer.host.options.Vision:
 				note("there is an image, which this model cannot be shown")
 			default:
 				images = append(images, chat.Image{MediaType: kind, Data: part.Data})
@@ -70,7 +70,7 @@ func (c *call) result(given *sdk.CallToolResult, left string) tool.Result {
 	}
 	text := sanitize.Text(strings.Join(texts, "\n"))
 	if strings.TrimSpace(text) == "" && given.StructuredContent != nil {
-		a.Structured, text = bounded(given.StructuredContent)
+		a.Structured, text = limitValue(given.StructuredContent)
 	}
 	if len(text) > maxText {
 		text, a.Truncated = clip.Head(text, maxText), true
@@ -79,7 +79,7 @@ func (c *call) result(given *sdk.CallToolResult, left string) tool.Result {
 	if a.Structured == nil {
 		a.Text = text
 	}
-	res := tool.Result{Images: images, Summary: summary(text, len(images)), Show: display.Text(clip.Text(text, 8<<10))}
+	res := tool.Result{Images: images, Summary: resultSummary(text, len(images)), Show: display.Text(clip.Truncate(text, 8<<10))}
 	if left != "" {
 		note("%s", left)
 	}
@@ -88,7 +88,7 @@ func (c *call) result(given *sdk.CallToolResult, left string) tool.Result {
 		if a.Error == "" {
 			a.Error = "the tool failed without a word"
 		}
-		res.Failed, res.Summary = true, sanitize.Theirs(oneLine(a.Error))
+		res.Failed, res.Summary = true, sanitize.ForeignText(oneLine(a.Error))
 	}
 	res.Value = a
 	return res
@@ -105,8 +105,8 @@ func resourceText(r *sdk.ResourceContents) string {
 	return fmt.Sprintf("resource %s:\n%s", oneLine(r.URI), r.Text)
 }
 
-// bounded returns a value unchanged, or its text if it is too long.
-func bounded(v any) (as any, text string) {
+// limitValue returns a value unchanged, or its text if it is too long.
+func limitValue(v any) (as any, text string) {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return nil, ""
@@ -117,13 +117,13 @@ func bounded(v any) (as any, text string) {
 	return json.RawMessage(raw), string(raw)
 }
 
-func summary(text string, images int) string {
+func resultSummary(text string, images int) string {
 	lines := strings.Count(strings.TrimRight(text, "\n"), "\n") + 1
 	switch {
 	case images > 0:
-		return tool.Count(images, "picture", "pictures")
+		return tool.FormatCount(images, "picture", "pictures")
 	case strings.TrimSpace(text) == "":
 		return "done"
 	}
-	return tool.Count(lines, "line", "lines")
+	return tool.FormatCount(lines, "line", "lines")
 }

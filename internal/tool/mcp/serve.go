@@ -17,16 +17,16 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Offer is a tool that other agents can use.
-type Offer struct {
+// OfferedTool is a tool that other agents can use.
+type OfferedTool struct {
 	Name, Doc string
 	Schema    json.RawMessage
 	// Run runs the tool. It reports progress to tell.
-	Run func(ctx context.Context, args json.RawMessage, tell func(string)) (Given, error)
+	Run func(ctx context.Context, args json.RawMessage, tell func(string)) (OfferedResult, error)
 }
 
-// Given is the result of an offered tool.
-type Given struct {
+// OfferedResult is the result of an offered tool.
+type OfferedResult struct {
 	Text   string
 	Failed bool
 	Images []chat.Image
@@ -34,23 +34,23 @@ type Given struct {
 
 // Serve offers tools to the agent at the other end of in and out, until in ends. It speaks the protocol
 // versions with a greeting, in which a call can ask questions.
-func Serve(ctx context.Context, in io.Reader, out io.Writer, version string, offers []Offer) error {
+func Serve(ctx context.Context, in io.Reader, out io.Writer, version string, offers []OfferedTool) error {
 	s := sdk.NewServer(&sdk.Implementation{Name: "coder", Version: version}, &sdk.ServerOptions{
-		SupportedProtocolVersions: []string{"2024-11-05", "2025-03-26", "2025-06-18", older},
+		SupportedProtocolVersions: []string{"2024-11-05", "2025-03-26", "2025-06-18", greetingVersion},
 		Instructions:              "Tools of the coding agent coder, in its workspace and under its permissions. delegate hands it a whole task.",
 	})
 	for _, o := range offers {
-		s.AddTool(&sdk.Tool{Name: o.Name, Description: o.Doc, InputSchema: o.Schema}, o.serve)
+		s.AddTool(&sdk.Tool{Name: o.Name, Description: o.Doc, InputSchema: o.Schema}, o.handleCall)
 	}
-	err := s.Run(ctx, newServed(in, out))
+	err := s.Run(ctx, newAgentConn(in, out))
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
 	return err
 }
 
-// serve runs the tool for a call of the other agent, which also gets the call's questions.
-func (o Offer) serve(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+// handleCall runs the tool for a call of the other agent, which also gets the call's questions.
+func (o OfferedTool) handleCall(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	told := 0
 	given, err := o.Run(context.WithValue(ctx, clientKey{}, r.Session), r.Params.Arguments, func(text string) {
 		if token := r.Params.GetProgressToken(); token != nil && told < maxProgress {
@@ -62,7 +62,7 @@ func (o Offer) serve(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallTool
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "cancelled"}
 	}
 	if err != nil {
-		given = Given{Text: err.Error(), Failed: true}
+		given = OfferedResult{Text: err.Error(), Failed: true}
 	}
 	res := &sdk.CallToolResult{IsError: given.Failed, Content: []sdk.Content{&sdk.TextContent{Text: given.Text}}}
 	for _, img := range given.Images {
@@ -73,8 +73,8 @@ func (o Offer) serve(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallTool
 
 type clientKey struct{}
 
-// Client is the interactor for the agent whose call runs. If that agent cannot ask its user, nobody answers.
-var Client uip.Interactor = uip.Func(func(ctx context.Context, q uip.Request) (uip.Response, error) {
+// ClientInteractor is the interactor for the agent whose call runs. If that agent cannot ask its user, nobody answers.
+var ClientInteractor uip.Interactor = uip.InteractorFunc(func(ctx context.Context, q uip.Request) (uip.Response, error) {
 	session, ok := ctx.Value(clientKey{}).(*sdk.ServerSession)
 	if !ok {
 		return uip.NoAnswer(q), nil
@@ -84,24 +84,24 @@ var Client uip.Interactor = uip.Func(func(ctx context.Context, q uip.Request) (u
 		return uip.NoAnswer(q), nil
 	}
 	parts := q.Parts
-	if len(parts) == 0 || q.Purpose == uip.ConfirmRiskyAction {
+	if len(parts) == 0 || q.Purpose == uip.PurposeConfirmRiskyAction {
 		parts = []uip.Request{q} // one answer for all
 	}
-	got, err := session.Elicit(ctx, &sdk.ElicitParams{Message: inWords(q), RequestedSchema: questionSchema(parts)})
+	got, err := session.Elicit(ctx, &sdk.ElicitParams{Message: questionText(q), RequestedSchema: questionSchema(parts)})
 	switch {
 	case ctx.Err() != nil:
 		return uip.Response{}, ctx.Err()
 	case err != nil:
 		return uip.NoAnswer(q), nil
-	case got.Action == cancel && q.Purpose != uip.ConfirmRiskyAction:
+	case got.Action == cancelAction && q.Purpose != uip.PurposeConfirmRiskyAction:
 		return uip.Response{ID: q.ID, Author: "user", Dismissed: true}, nil
-	case got.Action != accept:
-		return q.RefusedBy("user", ""), nil
+	case got.Action != acceptAction:
+		return q.Refusal("user", ""), nil
 	}
 	a := uip.Response{ID: q.ID, Author: "user"}
 	for i, part := range parts {
-		one := read(part, fmt.Sprint(got.Content[key(i)]))
-		if len(q.Parts) == 0 || q.Purpose == uip.ConfirmRiskyAction {
+		one := parseAnswer(part, fmt.Sprint(got.Content[fieldKey(i)]))
+		if len(q.Parts) == 0 || q.Purpose == uip.PurposeConfirmRiskyAction {
 			a.Option, a.Input = one.Option, one.Input
 			break
 		}
@@ -110,10 +110,10 @@ var Client uip.Interactor = uip.Func(func(ctx context.Context, q uip.Request) (u
 	return a, nil
 })
 
-func key(i int) string { return fmt.Sprintf("answer%d", i+1) }
+func fieldKey(i int) string { return fmt.Sprintf("answer%d", i+1) }
 
-// inWords returns a question as text.
-func inWords(q uip.Request) string {
+// questionText returns a question as text.
+func questionText(q uip.Request) string {
 	var lines []string
 	for _, one := range append([]uip.Request{q}, q.Parts...) {
 		lines = append(lines, one.Display.Title)
@@ -121,10 +121,10 @@ func inWords(q uip.Request) string {
 			lines = append(lines, one.Display.Description)
 		}
 		if one.Display.Content != nil {
-			lines = append(lines, (display.Blocks{one.Display.Content}).Plain())
+			lines = append(lines, (display.Blocks{one.Display.Content}).PlainText())
 		}
 	}
-	return clip.Text(strings.Join(lines, "\n"), maxText)
+	return clip.Truncate(strings.Join(lines, "\n"), maxText)
 }
 
 // questionSchema returns the form for questions: a field for each. An approval is one field.
@@ -132,33 +132,33 @@ func questionSchema(parts []uip.Request) map[string]any {
 	fields := make(map[string]any)
 	var needed []string
 	for i, part := range parts {
-		field := map[string]any{"type": "string", "title": clip.Text(part.Display.Title, 200)}
+		field := map[string]any{"type": "string", "title": clip.Truncate(part.Display.Title, 200)}
 		var labels []string
 		for _, o := range part.Options {
-			if part.Purpose != uip.ConfirmRiskyAction {
+			if part.Purpose != uip.PurposeConfirmRiskyAction {
 				labels = append(labels, o.Label)
-			} else if o.ID == uip.Approve || o.ID == uip.Reject {
+			} else if o.ID == uip.OptionApprove || o.ID == uip.OptionReject {
 				labels = append(labels, o.ID)
 			}
 		}
 		if len(labels) > 0 {
 			field["enum"] = labels
 		}
-		fields[key(i)] = field
-		needed = append(needed, key(i))
+		fields[fieldKey(i)] = field
+		needed = append(needed, fieldKey(i))
 	}
 	return map[string]any{"type": "object", "properties": fields, "required": needed}
 }
 
-// read returns the answer that a word stands for.
-func read(q uip.Request, word string) uip.Response {
+// parseAnswer returns the answer that a word stands for.
+func parseAnswer(q uip.Request, word string) uip.Response {
 	for _, o := range q.Options {
-		if q.Purpose == uip.ConfirmRiskyAction && word == o.ID && (o.ID == uip.Approve || o.ID == uip.Reject) || q.Purpose != uip.ConfirmRiskyAction && word == o.Label {
+		if q.Purpose == uip.PurposeConfirmRiskyAction && word == o.ID && (o.ID == uip.OptionApprove || o.ID == uip.OptionReject) || q.Purpose != uip.PurposeConfirmRiskyAction && word == o.Label {
 			return uip.Response{ID: q.ID, Option: o.ID}
 		}
 	}
-	if q.Purpose == uip.ConfirmRiskyAction {
-		return uip.Response{ID: q.ID, Option: uip.Reject}
+	if q.Purpose == uip.PurposeConfirmRiskyAction {
+		return uip.Response{ID: q.ID, Option: uip.OptionReject}
 	}
 	return uip.Response{ID: q.ID, Input: word}
 }

@@ -16,37 +16,37 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// served is the connection to an agent that uses coder's tools: one message per line. An invalid line only
+// agentConn is the connection to an agent that uses coder's tools: one message per line. An invalid line only
 // gets an error answer: running calls continue. At the end of input, earlier requests are answered first.
-type served struct {
-	out      io.Writer
-	messages chan jsonrpc.Message
-	closed   chan struct{}
-	end      sync.Once
+type agentConn struct {
+	out       io.Writer
+	messages  chan jsonrpc.Message
+	closed    chan struct{}
+	closeOnce sync.Once
 
-	mu      sync.Mutex          // guards writing and the fields below
-	open    map[jsonrpc.ID]bool // the agent's requests; true if canceled
-	asked   map[jsonrpc.ID]bool // requests to the agent
-	over    bool                // the input has ended
-	allsaid chan struct{}       // closed once the input has ended and all is answered
-	said    sync.Once
+	mu           sync.Mutex          // guards writing and the fields below
+	requests     map[jsonrpc.ID]bool // the agent's requests; true if canceled
+	sentRequests map[jsonrpc.ID]bool // requests to the agent
+	inputEnded   bool                // the input has ended
+	allAnswered  chan struct{}       // closed once the input has ended and all is answered
+	answeredOnce sync.Once
 }
 
-func newServed(in io.Reader, out io.Writer) *served {
-	s := &served{out: out, messages: make(chan jsonrpc.Message), closed: make(chan struct{}), allsaid: make(chan struct{}), open: make(map[jsonrpc.ID]bool), asked: make(map[jsonrpc.ID]bool)}
+func newAgentConn(in io.Reader, out io.Writer) *agentConn {
+	s := &agentConn{out: out, messages: make(chan jsonrpc.Message), closed: make(chan struct{}), allAnswered: make(chan struct{}), requests: make(map[jsonrpc.ID]bool), sentRequests: make(map[jsonrpc.ID]bool)}
 	go s.receive(bufio.NewReaderSize(in, 64<<10)) // ends with in, or with its next line
 	return s
 }
 
 // Connect makes served an [sdk.Transport].
-func (s *served) Connect(context.Context) (sdk.Connection, error) { return s, nil }
+func (s *agentConn) Connect(context.Context) (sdk.Connection, error) { return s, nil }
 
 // receive reads lines until the input ends.
-func (s *served) receive(in *bufio.Reader) {
+func (s *agentConn) receive(in *bufio.Reader) {
 	for {
 		line, err := readLine(in, true)
-		if errors.Is(err, errFlood) {
-			s.refuse(nil, jsonrpc.CodeParseError, fmt.Sprintf("this line has more than %d MB", maxMessage>>20))
+		if errors.Is(err, errMessageTooLong) {
+			s.rejectLine(nil, jsonrpc.CodeParseError, fmt.Sprintf("this line has more than %d MB", maxMessage>>20))
 			continue
 		}
 		for _, m := range s.decode(line) {
@@ -59,12 +59,12 @@ func (s *served) receive(in *bufio.Reader) {
 		if err != nil {
 			// The input has ended: requests to the agent stay unanswered.
 			s.mu.Lock()
-			s.over = true
-			asked := slices.Collect(maps.Keys(s.asked))
-			s.finish()
+			s.inputEnded = true
+			asked := slices.Collect(maps.Keys(s.sentRequests))
+			s.finishIfAnswered()
 			s.mu.Unlock()
 			for _, id := range asked {
-				s.unanswered(id)
+				s.answerForAgent(id)
 			}
 			return
 		}
@@ -72,13 +72,13 @@ func (s *served) receive(in *bufio.Reader) {
 }
 
 // decode returns the messages in a line. It answers invalid ones with an error.
-func (s *served) decode(line []byte) (all []jsonrpc.Message) {
+func (s *agentConn) decode(line []byte) (all []jsonrpc.Message) {
 	if line = bytes.TrimSpace(line); len(line) == 0 {
 		return nil
 	}
 	raw := []json.RawMessage{line}
 	if !json.Valid(line) || line[0] == '[' && json.Unmarshal(line, &raw) != nil {
-		s.refuse(nil, jsonrpc.CodeParseError, "this line is not JSON")
+		s.rejectLine(nil, jsonrpc.CodeParseError, "this line is not JSON")
 		return nil
 	}
 	for _, r := range raw {
@@ -86,25 +86,25 @@ func (s *served) decode(line []byte) (all []jsonrpc.Message) {
 		if err != nil {
 			var of struct{ ID json.RawMessage }
 			_ = json.Unmarshal(r, &of) // without an id, the answer has id null
-			s.refuse(of.ID, jsonrpc.CodeInvalidRequest, "not a message of the protocol")
+			s.rejectLine(of.ID, jsonrpc.CodeInvalidRequest, "not a message of the protocol")
 			continue
 		}
-		s.note(m)
+		s.recordMessage(m)
 		all = append(all, m)
 	}
 	return all
 }
 
-// note records what must be answered.
-func (s *served) note(m jsonrpc.Message) {
+// recordMessage records what must be answered.
+func (s *agentConn) recordMessage(m jsonrpc.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch m := m.(type) {
 	case *jsonrpc.Response:
-		delete(s.asked, m.ID)
+		delete(s.sentRequests, m.ID)
 	case *jsonrpc.Request:
 		if m.IsCall() {
-			s.open[m.ID] = false
+			s.requests[m.ID] = false
 			return
 		}
 		var of struct{ RequestID any }
@@ -112,15 +112,15 @@ func (s *served) note(m jsonrpc.Message) {
 			return
 		}
 		if id, err := jsonrpc.MakeID(of.RequestID); err == nil {
-			if _, is := s.open[id]; is {
-				s.open[id] = true
+			if _, is := s.requests[id]; is {
+				s.requests[id] = true
 			}
 		}
 	}
 }
 
-// refuse answers an invalid line.
-func (s *served) refuse(id json.RawMessage, code int, why string) {
+// rejectLine answers an invalid line.
+func (s *agentConn) rejectLine(id json.RawMessage, code int, why string) {
 	if len(id) == 0 {
 		id = json.RawMessage("null")
 	}
@@ -129,27 +129,27 @@ func (s *served) refuse(id json.RawMessage, code int, why string) {
 	_, _ = fmt.Fprintf(s.out, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`+"\n", id, code, why) // a write error does not matter
 }
 
-// unanswered answers for an agent whose input has ended.
-func (s *served) unanswered(id jsonrpc.ID) {
+// answerForAgent answers for an agent whose input has ended.
+func (s *agentConn) answerForAgent(id jsonrpc.ID) {
 	select {
 	case s.messages <- &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the connection is closed"}}:
 	case <-s.closed:
 	}
 }
 
-// finish ends reading once everything is answered. The caller holds s.mu.
-func (s *served) finish() {
-	if s.over && len(s.open) == 0 {
-		s.said.Do(func() { close(s.allsaid) })
+// finishIfAnswered ends reading once everything is answered. The caller holds s.mu.
+func (s *agentConn) finishIfAnswered() {
+	if s.inputEnded && len(s.requests) == 0 {
+		s.answeredOnce.Do(func() { close(s.allAnswered) })
 	}
 }
 
 // Read returns the next message.
-func (s *served) Read(ctx context.Context) (jsonrpc.Message, error) {
+func (s *agentConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	select {
 	case m := <-s.messages:
 		return m, nil
-	case <-s.allsaid:
+	case <-s.allAnswered:
 	case <-s.closed:
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -158,7 +158,7 @@ func (s *served) Read(ctx context.Context) (jsonrpc.Message, error) {
 }
 
 // Write sends a message. It does not answer canceled requests.
-func (s *served) Write(ctx context.Context, m jsonrpc.Message) error {
+func (s *agentConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	text, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
 		return fmt.Errorf("encode a message: %w", err)
@@ -167,9 +167,9 @@ func (s *served) Write(ctx context.Context, m jsonrpc.Message) error {
 	defer s.mu.Unlock()
 	switch m := m.(type) {
 	case *jsonrpc.Response:
-		back := s.open[m.ID]
-		delete(s.open, m.ID)
-		defer s.finish()
+		back := s.requests[m.ID]
+		delete(s.requests, m.ID)
+		defer s.finishIfAnswered()
 		if back {
 			return nil
 		}
@@ -177,11 +177,11 @@ func (s *served) Write(ctx context.Context, m jsonrpc.Message) error {
 		if !m.IsCall() {
 			break
 		}
-		if s.over {
-			go s.unanswered(m.ID) // ends when that is read, or with the connection
+		if s.inputEnded {
+			go s.answerForAgent(m.ID) // ends when that is read, or with the connection
 			return nil
 		}
-		s.asked[m.ID] = true
+		s.sentRequests[m.ID] = true
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -191,10 +191,10 @@ func (s *served) Write(ctx context.Context, m jsonrpc.Message) error {
 }
 
 // Close closes the connection.
-func (s *served) Close() error {
-	s.end.Do(func() { close(s.closed) })
+func (s *agentConn) Close() error {
+	s.closeOnce.Do(func() { close(s.closed) })
 	return nil
 }
 
 // SessionID returns "": only HTTP has session ids.
-func (s *served) SessionID() string { return "" }
+func (s *agentConn) SessionID() string { return "" }

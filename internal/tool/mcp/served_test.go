@@ -17,25 +17,25 @@ func TestServingGoesOnAfterALineThatIsNoMessage(t *testing.T) {
 	in, lines := io.Pipe()
 	replies, out := io.Pipe()
 	running, finish := make(chan string, 3), make(chan struct{})
-	offer := Offer{Name: "wait", Doc: "waits", Schema: json.RawMessage(`{"type":"object"}`), Run: func(ctx context.Context, args json.RawMessage, _ func(string)) (Given, error) {
+	offer := OfferedTool{Name: "wait", Doc: "waits", Schema: json.RawMessage(`{"type":"object"}`), Run: func(ctx context.Context, args json.RawMessage, _ func(string)) (OfferedResult, error) {
 		running <- string(args)
 		if strings.Contains(string(args), "ask") {
 			<-finish
-			a, err := Client.Ask(ctx, uip.Request{ID: "q", Purpose: uip.RequestInfo})
-			if err != nil || !a.Unanswered() {
+			a, err := ClientInteractor.Ask(ctx, uip.Request{ID: "q", Purpose: uip.PurposeRequestInfo})
+			if err != nil || !a.IsUnanswered() {
 				t.Errorf("a question after the end is answered by %+v, %v", a, err)
 			}
-			return Given{Text: "done"}, nil
+			return OfferedResult{Text: "done"}, nil
 		}
 		select {
 		case <-finish:
 		case <-ctx.Done():
 		}
-		return Given{Text: "done"}, nil
+		return OfferedResult{Text: "done"}, nil
 	}}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- Serve(t.Context(), in, out, "1", []Offer{offer})
+		ended <- Serve(t.Context(), in, out, "1", []OfferedTool{offer})
 		_ = out.Close()
 	}()
 	got := bufio.NewReader(replies)

@@ -37,10 +37,10 @@ type Server struct {
 	// its tools: a tool described as read-only counts as read-only.
 	TrustHints bool
 	// Unconfined means that the user lets it run without a sandbox.
-	Unconfined bool
-	OAuth      OAuth
-	From       string // where it is configured, for display
-	Project    bool   // a project's, not the user's
+	Unconfined  bool
+	OAuth       OAuth
+	Source      string // where it is configured, for display
+	FromProject bool   // a project's, not the user's
 }
 
 // OAuth configures how coder logs in to a server that requires it.
@@ -50,8 +50,8 @@ type OAuth struct {
 	CallbackPort int    `json:"callbackPort"` // the local port that the browser is redirected to; 0 means any
 }
 
-// written is a server in the common format of agents, with coder's own additions. Other members are ignored.
-type written struct {
+// serverConfig is a server in the common format of agents, with coder's own additions. Other members are ignored.
+type serverConfig struct {
 	Type       string            `json:"type"`
 	Transport  string            `json:"transport"`
 	Command    string            `json:"command"`
@@ -67,11 +67,11 @@ type written struct {
 	OAuth      OAuth             `json:"oauth"`
 }
 
-// Read parses the settings of one server. Its error says what is wrong.
-func Read(name string, settings json.RawMessage) (Server, error) {
-	var w written
+// ParseServer parses the settings of one server. Its error says what is wrong.
+func ParseServer(name string, settings json.RawMessage) (Server, error) {
+	var w serverConfig
 	if err := json.Unmarshal(settings, &w); err != nil {
-		return Server{Name: name}, fmt.Errorf("cannot read the settings: %w", jsonx.Misfit(err, w))
+		return Server{Name: name}, fmt.Errorf("cannot read the settings: %w", jsonx.ExplainMismatch(err, w))
 	}
 	s := Server{
 		Name: name, Type: w.Type, Command: w.Command, Args: w.Args, Env: w.Env, URL: w.URL, Headers: w.Headers,
@@ -92,7 +92,7 @@ func Read(name string, settings json.RawMessage) (Server, error) {
 
 func (s Server) check() error {
 	switch {
-	case Clean(s.Name) == "":
+	case CleanName(s.Name) == "":
 		return errors.New("the name has no letter or digit")
 	case s.Type == Relay:
 		return nil
@@ -110,9 +110,9 @@ func (s Server) check() error {
 	return nil
 }
 
-// Where returns the server's command line or address for display, without possible secrets: values of
+// DisplayAddress returns the server's command line or address for display, without possible secrets: values of
 // its environment, headers, the user part of an address.
-func (s Server) Where() string {
+func (s Server) DisplayAddress() string {
 	switch s.Type {
 	case Relay:
 		return "in the program that drives this session"
@@ -127,27 +127,27 @@ func (s Server) Where() string {
 	return u.String()
 }
 
-// Clean returns the name of a server or a tool in the characters allowed in a tool name: letters, digits, -
+// CleanName returns the name of a server or a tool in the characters allowed in a tool name: letters, digits, -
 // and _. A server's part has no two _ in a row, and none at its ends, so that its end is recognizable.
-func Clean(name string) string {
-	clean := letters(name)
+func CleanName(name string) string {
+	clean := replaceSymbols(name)
 	for strings.Contains(clean, "__") {
 		clean = strings.ReplaceAll(clean, "__", "_")
 	}
 	return strings.Trim(clean, "_-")
 }
 
-// Key identifies a server: two with one key cannot coexist, since names of tools and rules ignore case and _.
-func Key(name string) string { return folded(Clean(name)) }
+// ServerKey identifies a server: two with one key cannot coexist, since names of tools and rules ignore case and _.
+func ServerKey(name string) string { return foldName(CleanName(name)) }
 
 // identity returns everything that identifies a server: consent
 // to one does not apply to another with the same name.
 func (s Server) identity() []any {
-	return []any{s.Name, s.Type, s.Command, s.Args, s.URL, slices.Sorted(maps.Keys(s.Env)), s.Project}
+	return []any{s.Name, s.Type, s.Command, s.Args, s.URL, slices.Sorted(maps.Keys(s.Env)), s.FromProject}
 }
 
-// letters returns s with _ for every other character.
-func letters(s string) string {
+// replaceSymbols returns s with _ for every other character.
+func replaceSymbols(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '-' || r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
 			return r

@@ -21,16 +21,16 @@ const (
 	endGrace = 500 * time.Millisecond
 )
 
-// errFlood is the error of a server that sends an endless message.
-var errFlood = fmt.Errorf("the server sent a message larger than %d MB", maxMessage>>20)
+// errMessageTooLong is the error of a server that sends an endless message.
+var errMessageTooLong = fmt.Errorf("the server sent a message larger than %d MB", maxMessage>>20)
 
 // pipe is the connection to a program over its standard streams. It skips output that is not a message.
 type pipe struct {
 	*child.Process
-	in     *bufio.Reader
-	rest   []byte        // of a line already read
-	broken error         // why reading ended; valid once ended is closed
-	ended  chan struct{} // closed when reading ends
+	in       *bufio.Reader
+	buffered []byte        // of a line already read
+	readErr  error         // why reading ended; valid once ended is closed
+	ended    chan struct{} // closed when reading ends
 }
 
 func newPipe(process *child.Process) *pipe {
@@ -44,24 +44,24 @@ func (p *pipe) transport() sdk.Transport {
 
 // Read returns messages, one per line.
 func (p *pipe) Read(b []byte) (int, error) {
-	for len(p.rest) == 0 {
-		if p.broken != nil {
-			return 0, p.broken
+	for len(p.buffered) == 0 {
+		if p.readErr != nil {
+			return 0, p.readErr
 		}
 		line, err := readLine(p.in, false)
-		p.rest = messages(line)
+		p.buffered = splitMessages(line)
 		if err != nil {
-			p.broken = err
+			p.readErr = err
 			close(p.ended)
 		}
 	}
-	n := copy(b, p.rest)
-	p.rest = p.rest[n:]
+	n := copy(b, p.buffered)
+	p.buffered = p.buffered[n:]
 	return n, nil
 }
 
-// messages returns the messages in a line: none if the line is not meant as one, several if it is a batch.
-func messages(line []byte) (lines []byte) {
+// splitMessages returns the messages in a line: none if the line is not meant as one, several if it is a batch.
+func splitMessages(line []byte) (lines []byte) {
 	line = bytes.TrimSpace(line)
 	raw := []json.RawMessage{line}
 	if bytes.HasPrefix(line, []byte("[")) && json.Unmarshal(line, &raw) != nil {
@@ -77,7 +77,7 @@ func messages(line []byte) (lines []byte) {
 
 // Close ends the program and waits for it.
 func (p *pipe) Close() error {
-	p.End(endGrace)
+	p.CloseInput(endGrace)
 	return nil
 }
 
@@ -93,7 +93,7 @@ func readLine(in *bufio.Reader, toEnd bool) ([]byte, error) {
 		}
 		switch more := errors.Is(err, bufio.ErrBufferFull); {
 		case long && !(more && toEnd):
-			return nil, errFlood
+			return nil, errMessageTooLong
 		case !more:
 			return line, err
 		}

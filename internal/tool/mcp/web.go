@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// web returns the client for a web server: it adds the server's headers and login, which no other host gets.
-func (p *peer) web() *http.Client { return &http.Client{Transport: known{p}} }
+// webClient returns the client for a web server: it adds the server's headers and login, which no other host gets.
+func (p *peer) webClient() *http.Client { return &http.Client{Transport: authTransport{p}} }
 
-type known struct{ *peer }
+type authTransport struct{ *peer }
 
 // RoundTrip adds the credentials to a request to the server itself. It
 // resends a rejected request once if a newer token is available.
-func (k known) RoundTrip(r *http.Request) (*http.Response, error) {
+func (k authTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	own, err := url.Parse(k.URL)
 	if err != nil {
 		return nil, err
 	}
-	next := k.host.o.Transport
+	next := k.host.options.Transport
 	if next == nil {
 		next = http.DefaultTransport
 	}
@@ -26,10 +26,10 @@ func (k known) RoundTrip(r *http.Request) (*http.Response, error) {
 		return next.RoundTrip(r)
 	}
 	token := k.tokens.get(r.Context(), "")
-	res, err := next.RoundTrip(k.signed(r, token))
+	res, err := next.RoundTrip(k.withCredentials(r, token))
 	if err == nil && res.StatusCode == http.StatusUnauthorized && token != "" && (r.GetBody != nil || r.Body == nil) {
 		if fresh := k.tokens.get(r.Context(), token); fresh != "" {
-			again := k.signed(r, fresh)
+			again := k.withCredentials(r, fresh)
 			if r.GetBody != nil {
 				if again.Body, err = r.GetBody(); err != nil {
 					return res, nil
@@ -40,17 +40,17 @@ func (k known) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	if err == nil && r.Method != http.MethodDelete { // a goodbye, sent while the failure is reported, explains nothing
-		k.status.Store(int32(res.StatusCode))
+		k.httpStatus.Store(int32(res.StatusCode))
 		if r.Method == http.MethodPost {
-			k.page.Store(page(res))
+			k.badContentType.Store(invalidContentType(res))
 		}
-		k.locked.Store(res.StatusCode == http.StatusUnauthorized)
+		k.needsLogin.Store(res.StatusCode == http.StatusUnauthorized)
 	}
 	return res, err
 }
 
-// signed returns r with the server's headers, and a token if there is one.
-func (k known) signed(r *http.Request, token string) *http.Request {
+// withCredentials returns r with the server's headers, and a token if there is one.
+func (k authTransport) withCredentials(r *http.Request, token string) *http.Request {
 	r = r.Clone(r.Context())
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
@@ -61,9 +61,9 @@ func (k known) signed(r *http.Request, token string) *http.Request {
 	return r
 }
 
-// page returns the content type of an answer to a message if the protocol does not
+// invalidContentType returns the content type of an answer to a message if the protocol does not
 // use that type. The library may report only that the connection was closed.
-func page(res *http.Response) *string {
+func invalidContentType(res *http.Response) *string {
 	kind, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
 	kind = strings.TrimSpace(kind)
 	if res.StatusCode != http.StatusOK || kind == "" || kind == "application/json" || kind == "text/event-stream" {

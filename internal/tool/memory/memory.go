@@ -33,8 +33,8 @@ const Dir = ".coder/memory"
 type Options struct {
 	Workspace *workspace.Workspace
 	Entries   func() []notes.Entry
-	// Closed, if not empty, is why entries cannot be proposed.
-	Closed string
+	// ReadOnlyReason, if not empty, is why entries cannot be proposed.
+	ReadOnlyReason string
 	// Secret reports whether a text contains a secret.
 	Secret func(text string) bool
 }
@@ -49,23 +49,23 @@ func Memory(o Options) tool.Tool {
 	return tool.Func[args]{
 		Name: Name, Doc: doc,
 		Aliases: []tool.Alias{{Name: "save_memory"}, {Name: "remember"}},
-		Work: func(_ context.Context, a args) (tool.Plan, tool.Run, error) {
+		PlanRun: func(_ context.Context, a args) (tool.Plan, tool.Run, error) {
 			if strings.TrimSpace(a.Text) == "" {
-				return o.read(a.Name)
+				return o.planRead(a.Name)
 			}
-			return o.propose(a)
+			return o.planWrite(a)
 		},
 	}
 }
 
-type entry struct {
+type readResult struct {
 	OK   bool   `json:"ok"`
 	Name string `json:"name"`
 	Text string `json:"text"`
 }
 
-// read plans a call that reads an entry. It reads only coder's own memory.
-func (o Options) read(name string) (tool.Plan, tool.Run, error) {
+// planRead plans a call that reads an entry. It reads only coder's own memory.
+func (o Options) planRead(name string) (tool.Plan, tool.Run, error) {
 	name = strings.TrimSuffix(strings.TrimSpace(name), ".md")
 	all := o.Entries()
 	i := slices.IndexFunc(all, func(e notes.Entry) bool { return e.Name == name })
@@ -75,70 +75,70 @@ func (o Options) read(name string) (tool.Plan, tool.Run, error) {
 	plan := tool.Plan{Title: name, Effects: []tool.Effect{{Kind: tool.Note, Target: "memory"}}, Preview: display.Text("read the entry " + name)}
 	return plan, func(ctx context.Context, _ io.Writer) (tool.Result, error) {
 		text := all[i].Text
-		return tool.Result{Value: entry{true, name, text}, Summary: tool.Count(strings.Count(text, "\n")+1, "line", "lines")}, ctx.Err()
+		return tool.Result{Value: readResult{true, name, text}, Summary: tool.FormatCount(strings.Count(text, "\n")+1, "line", "lines")}, ctx.Err()
 	}, nil
 }
 
-type saved struct {
+type writeResult struct {
 	OK   bool   `json:"ok"`
 	Name string `json:"name"`
 	Path string `json:"path"`
 }
 
-// propose plans a call that writes an entry, which the user sees as a diff.
-func (o Options) propose(a args) (plan tool.Plan, run tool.Run, err error) {
-	c, err := o.Change(a.Name, a.Text)
+// planWrite plans a call that writes an entry, which the user sees as a diff.
+func (o Options) planWrite(a args) (plan tool.Plan, run tool.Run, err error) {
+	c, err := o.PlanChange(a.Name, a.Text)
 	if err != nil {
 		return tool.Plan{Title: a.Name}, nil, err
 	}
 	diff := c.Diff()
-	plan = tool.Plan{Title: c.At, Effects: []tool.Effect{{Kind: tool.Write, Target: c.At}}, Preview: diff}
+	plan = tool.Plan{Title: c.Path, Effects: []tool.Effect{{Kind: tool.Write, Target: c.Path}}, Preview: diff}
 	return plan, func(ctx context.Context, _ io.Writer) (tool.Result, error) {
 		if err := ctx.Err(); err != nil {
 			return tool.Result{}, err
 		}
-		if !tool.Approved(ctx) {
+		if !tool.IsApproved(ctx) {
 			return tool.Result{}, errors.New("only the user can approve an entry of memory")
 		}
-		if err := o.Workspace.Swap(c.At, c.Old, c.Text); err != nil {
+		if err := o.Workspace.Swap(c.Path, c.Old, c.New); err != nil {
 			return tool.Result{}, err
 		}
 		summary := fmt.Sprintf("+%d -%d", diff.Added, diff.Deleted)
-		return tool.Result{Value: saved{true, c.Name, c.At}, Summary: summary, Show: diff}, nil
+		return tool.Result{Value: writeResult{true, c.Name, c.Path}, Summary: summary, Show: diff}, nil
 	}, nil
 }
 
 // Change is a planned change of an entry in the project's memory.
 type Change struct {
-	Name, At  string
-	Old, Text []byte // nil if the file does not exist
+	Name, Path string
+	Old, New   []byte // nil if the file does not exist
 }
 
 // Diff returns the change as a diff.
 func (c Change) Diff() display.Diff {
-	diff, added, deleted := patch.Unified(c.At, c.Old, c.Text)
+	diff, added, deleted := patch.Unified(c.Path, c.Old, c.New)
 	return display.Diff{Unified: diff, Added: added, Deleted: deleted}
 }
 
-// Change plans an entry. An entry without a name gets one from its text.
-func (o Options) Change(name, text string) (c Change, err error) {
-	if o.Closed != "" {
-		return c, errors.New(o.Closed)
+// PlanChange plans an entry. An entry without a name gets one from its text.
+func (o Options) PlanChange(name, text string) (c Change, err error) {
+	if o.ReadOnlyReason != "" {
+		return c, errors.New(o.ReadOnlyReason)
 	}
 	if name, err = o.Check(name, text); err != nil {
 		return c, err
 	}
-	if slices.ContainsFunc(o.Entries(), func(e notes.Entry) bool { return e.Name == name && e.Own }) {
+	if slices.ContainsFunc(o.Entries(), func(e notes.Entry) bool { return e.Name == name && e.FromUser }) {
 		return c, fmt.Errorf("the entry %s belongs to the user and holds for all projects; choose another name", name)
 	}
-	c = Change{Name: name, At: path.Join(Dir, name+".md"), Text: []byte(strings.TrimSpace(text) + "\n")}
-	c.Old, err = o.Old(c.At)
+	c = Change{Name: name, Path: path.Join(Dir, name+".md"), New: []byte(strings.TrimSpace(text) + "\n")}
+	c.Old, err = o.ReadFile(c.Path)
 	return c, err
 }
 
-// Old returns the content of a file in the project's memory, or
+// ReadFile returns the content of a file in the project's memory, or
 // nil if it does not exist. It must not be a link.
-func (o Options) Old(at string) ([]byte, error) {
+func (o Options) ReadFile(at string) ([]byte, error) {
 	real, err := o.Workspace.Locate(at)
 	if err != nil {
 		return nil, err
@@ -160,16 +160,16 @@ const maxFile = 64 << 10
 // is invalid. It makes a missing name from the text.
 func (o Options) Check(name, text string) (string, error) {
 	switch {
-	case len(text) > notes.MaxEntry:
-		return "", fmt.Errorf("an entry has at most %d bytes", notes.MaxEntry)
+	case len(text) > notes.MaxEntryBytes:
+		return "", fmt.Errorf("an entry has at most %d bytes", notes.MaxEntryBytes)
 	case o.Secret(text):
 		return "", errors.New("the text contains a secret; memory never stores secrets")
 	}
 	if name = strings.TrimSuffix(strings.TrimSpace(name), ".md"); name == "" {
 		all := o.Entries()
-		name = notes.Name(text, func(n string) bool { return slices.ContainsFunc(all, func(e notes.Entry) bool { return e.Name == n }) })
+		name = notes.NewName(text, func(n string) bool { return slices.ContainsFunc(all, func(e notes.Entry) bool { return e.Name == n }) })
 	}
-	if !notes.ValidName(name) {
+	if !notes.IsValidName(name) {
 		return "", fmt.Errorf("%q is not a valid entry name: use letters, digits and -", name)
 	}
 	return name, nil

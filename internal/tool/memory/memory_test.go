@@ -35,7 +35,7 @@ func options(t *testing.T) (memory.Options, string) {
 		Workspace: ws, Secret: func(s string) bool { return strings.Contains(s, "sk-") },
 		Entries: func() []notes.Entry {
 			all, _ := notes.List(frontmatter.Root{Path: memory.Dir, Files: os.DirFS(at)}, frontmatter.Root{})
-			return append(all, notes.Entry{Name: "mine", Text: "mine", Own: true})
+			return append(all, notes.Entry{Name: "mine", Text: "mine", FromUser: true})
 		},
 	}, dir
 }
@@ -70,7 +70,7 @@ func TestAnEntryIsWrittenOnlyWithAYes(t *testing.T) {
 	if text, err := os.ReadFile(at); err != nil || string(text) != "Call the Boss: Ada\nalways\n" {
 		t.Errorf("%q, %v", text, err)
 	}
-	o.Closed = "closed"
+	o.ReadOnlyReason = "closed"
 	if _, err := memory.Memory(o).Prepare(t.Context(), json.RawMessage(`{"text":"x"}`)); err == nil {
 		t.Error("a closed memory takes an entry")
 	}

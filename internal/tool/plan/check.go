@@ -19,8 +19,8 @@ const (
 	maxID      = 64  // bytes of an id
 )
 
-// item is an entry of the list as written by a model.
-type item struct {
+// todoItem is an entry of the list as written by a model.
+type todoItem struct {
 	ID       string `json:"id,omitzero" doc:"omit for a new item"`
 	Content  string `json:"content"`
 	Status   string `json:"status,omitzero" enum:"pending|in_progress|completed" doc:"default pending"`
@@ -29,7 +29,7 @@ type item struct {
 
 // UnmarshalJSON accepts the item forms that models use: with a number as
 // id, with the content under another name, or the content alone.
-func (it *item) UnmarshalJSON(data []byte) error {
+func (it *todoItem) UnmarshalJSON(data []byte) error {
 	if json.Unmarshal(data, &it.Content) == nil {
 		return nil
 	}
@@ -50,12 +50,12 @@ func (it *item) UnmarshalJSON(data []byte) error {
 	default:
 		return errors.New("an id is a string")
 	}
-	it.Content = firstOf(w.Content, w.Title, w.Text, w.Task, w.Step, w.Description)
-	it.Status, it.Priority = firstOf(w.Status, w.State), w.Priority
+	it.Content = firstNonEmpty(w.Content, w.Title, w.Text, w.Task, w.Step, w.Description)
+	it.Status, it.Priority = firstNonEmpty(w.Status, w.State), w.Priority
 	return nil
 }
 
-func firstOf(texts ...string) string {
+func firstNonEmpty(texts ...string) string {
 	for _, s := range texts {
 		if strings.TrimSpace(s) != "" {
 			return s
@@ -64,9 +64,9 @@ func firstOf(texts ...string) string {
 	return ""
 }
 
-// check returns a well-formed list from a model's list, or an
+// checkTodos returns a well-formed list from a model's list, or an
 // error. An item without an id keeps its id in before.
-func check(items []item, before []event.Todo) ([]event.Todo, error) {
+func checkTodos(items []todoItem, before []event.Todo) ([]event.Todo, error) {
 	if len(items) > maxTodos {
 		return nil, fmt.Errorf("%d todos are too many, the limit is %d", len(items), maxTodos)
 	}
@@ -84,14 +84,14 @@ func check(items []item, before []event.Todo) ([]event.Todo, error) {
 	if busy > 1 {
 		return nil, fmt.Errorf("%d todos are in_progress; only one can be: the one you are working on", busy)
 	}
-	return list, identify(list, before)
+	return list, assignIDs(list, before)
 }
 
-func (it item) todo() (t event.Todo, err error) {
+func (it todoItem) todo() (t event.Todo, err error) {
 	t.Content = strings.Join(strings.Fields(strings.ToValidUTF8(it.Content, "\ufffd")), " ")
 	t.ID, t.Priority = strings.TrimSpace(it.ID), strings.ToLower(strings.TrimSpace(it.Priority))
 	n := utf8.RuneCountInString(t.Content)
-	t.Status, err = statusOf(it.Status)
+	t.Status, err = parseStatus(it.Status)
 	switch {
 	case n == 0:
 		return t, errors.New("content is empty")
@@ -107,8 +107,8 @@ func (it item) todo() (t event.Todo, err error) {
 	return t, nil
 }
 
-// statusOf parses a status or a synonym.
-func statusOf(s string) (event.TodoStatus, error) {
+// parseStatus parses a status or a synonym.
+func parseStatus(s string) (event.TodoStatus, error) {
 	switch strings.ToLower(strings.NewReplacer("-", "_", " ", "_").Replace(strings.TrimSpace(s))) {
 	case "pending", "", "todo", "open", "not_started":
 		return event.TodoPending, nil
@@ -120,8 +120,8 @@ func statusOf(s string) (event.TodoStatus, error) {
 	return "", fmt.Errorf("status must be one of pending, in_progress, completed, not %.40q", s)
 }
 
-// identify gives every item without an id the one it had before, or the next free number.
-func identify(list, before []event.Todo) error {
+// assignIDs gives every item without an id the one it had before, or the next free number.
+func assignIDs(list, before []event.Todo) error {
 	taken := make(map[string]bool)
 	for _, t := range list {
 		if t.ID != "" && taken[t.ID] {

@@ -39,8 +39,8 @@ type ExitOptions struct {
 // ExitMode is a mode, and its text for the model.
 type ExitMode struct{ Name, Text string }
 
-// in returns the option to continue in another mode than the first.
-func in(mode string) string { return StartEditing + ":" + mode }
+// modeOption returns the option to continue in another mode than the first.
+func modeOption(mode string) string { return StartEditing + ":" + mode }
 
 type exitArgs struct {
 	Plan string `json:"plan" also:"content text" doc:"Markdown"`
@@ -56,10 +56,10 @@ type exitResult struct {
 
 // controlSignal is the change of context in the form of other programs.
 type controlSignal struct {
-	Rebuild rebuild `json:"rebuildContext"`
+	Rebuild rebuildContext `json:"rebuildContext"`
 }
 
-type rebuild struct {
+type rebuildContext struct {
 	Reason  string        `json:"reason"`
 	NewMode string        `json:"newMode"`
 	Mode    string        `json:"mode"`
@@ -87,36 +87,38 @@ func ExitPlan(o ExitOptions) tool.Tool {
 			title, _, _ := strings.Cut(strings.TrimSpace(a.Plan), "\n")
 			return tool.Plan{Title: strings.TrimLeft(title, "# "), Effects: []tool.Effect{{Kind: tool.Note, Target: "plan"}}, Preview: display.Text(a.Plan)}, nil
 		},
-		Do: func(ctx context.Context, a exitArgs, _ io.Writer) (tool.Result, error) { return o.exit(ctx, a.Plan) },
+		Do: func(ctx context.Context, a exitArgs, _ io.Writer) (tool.Result, error) {
+			return o.submitPlan(ctx, a.Plan)
+		},
 	}
 }
 
-func (o ExitOptions) exit(ctx context.Context, plan string) (tool.Result, error) {
+func (o ExitOptions) submitPlan(ctx context.Context, plan string) (tool.Result, error) {
 	path, err := o.Save(plan)
 	if err != nil {
 		return tool.Result{}, fmt.Errorf("save the plan: %w", err)
 	}
 	modes := o.Modes()
 	meta := map[string]string{
-		"planFilePath": path, uip.OnYes: StartEditing, uip.OnNo: KeepPlanning, uip.OnWords: KeepPlanning, uip.Named + StartEditing: modes[0].Name,
+		"planFilePath": path, uip.MetaOnYes: StartEditing, uip.MetaOnNo: KeepPlanning, uip.MetaOnText: KeepPlanning, uip.MetaAliasPrefix + StartEditing: modes[0].Name,
 	}
-	options := []uip.Option{{ID: StartEditing, Label: fmt.Sprintf("Start editing, in %s mode", modes[0].Name), Style: uip.Primary, Default: true}}
+	options := []uip.Option{{ID: StartEditing, Label: fmt.Sprintf("Start editing, in %s mode", modes[0].Name), Style: uip.StylePrimary, Default: true}}
 	for _, m := range modes[1:] {
-		options = append(options, uip.Option{ID: in(m.Name), Label: fmt.Sprintf("Start editing, in %s mode", m.Name)})
-		meta[uip.Named+in(m.Name)] = m.Name
+		options = append(options, uip.Option{ID: modeOption(m.Name), Label: fmt.Sprintf("Start editing, in %s mode", m.Name)})
+		meta[uip.MetaAliasPrefix+modeOption(m.Name)] = m.Name
 	}
 	about := fmt.Sprintf("saved in %s", path)
 	if o.FromYolo != nil && o.FromYolo() {
 		about = fmt.Sprintf("saved in %s; yolo is not offered here, /yolo switches to it", path)
 	}
-	a, err := uip.From(ctx).Ask(ctx, uip.Request{
-		Kind: uip.Select, Purpose: uip.ChooseStrategy,
+	a, err := uip.InteractorFrom(ctx).Ask(ctx, uip.Request{
+		Kind: uip.KindSelect, Purpose: uip.PurposeChooseStrategy,
 		Display: uip.Display{Title: "How should the plan be carried out?", Description: about, Content: display.Text(plan), Metadata: meta},
 		Options: append(options, uip.Option{ID: ClearContext, Label: fmt.Sprintf("Clear the context and start, in %s mode", modes[0].Name)}, uip.Option{ID: KeepPlanning, Label: "Keep planning"}),
 	})
 	goOn := modes[0]
 	for _, m := range modes {
-		if a.Option == in(m.Name) {
+		if a.Option == modeOption(m.Name) {
 			a.Option, goOn = StartEditing, m
 		}
 	}
@@ -127,12 +129,12 @@ func (o ExitOptions) exit(ctx context.Context, plan string) (tool.Result, error)
 	switch {
 	case err != nil:
 		return tool.Result{}, err
-	case a.Unanswered():
+	case a.IsUnanswered():
 		return tool.Result{
 			Value: exitResult{Path: path, Text: "No user is available to accept the plan. It is kept; end your turn with a short summary of it."}, Failed: true, Summary: "nobody to ask",
 		}, nil
 	case a.Option == StartEditing || a.Option == ClearContext:
-		signal := &controlSignal{rebuild{Reason: "mode_changed", NewMode: "Agent", Mode: goOn.Name}}
+		signal := &controlSignal{rebuildContext{Reason: "mode_changed", NewMode: "Agent", Mode: goOn.Name}}
 		next := &tool.Rebuild{Mode: goOn.Name}
 		if a.Option == ClearContext { // continue with the plan alone
 			next.Message = strings.TrimSpace("Implement the following plan:\n\n" + plan + "\n\n" + strings.TrimSpace(said))

@@ -24,8 +24,8 @@ var readDoc string
 //go:embed todowrite.md
 var writeDoc string
 
-// target is the name of the list in effects.
-const target = "todo list"
+// effectTarget is the name of the list in effects.
+const effectTarget = "todo list"
 
 // Todos returns the current list.
 type Todos interface {
@@ -46,16 +46,16 @@ func TodoRead(todos Todos) tool.Tool {
 		Name: "todoread", Doc: readDoc,
 		Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "TodoRead"}, {Name: "read_todos"}},
 		Plan: func(context.Context, struct{}) (tool.Plan, error) {
-			return tool.Plan{Title: target, Effects: []tool.Effect{{Kind: tool.Read, Target: target}}}, nil
+			return tool.Plan{Title: effectTarget, Effects: []tool.Effect{{Kind: tool.Read, Target: effectTarget}}}, nil
 		},
 		Do: func(ctx context.Context, _ struct{}, _ io.Writer) (tool.Result, error) {
-			return present(todos.List()), ctx.Err()
+			return todosResult(todos.List()), ctx.Err()
 		},
 	}
 }
 
 type writeArgs struct {
-	Todos []item `json:"todos" also:"items list tasks plan todo"`
+	Todos []todoItem `json:"todos" also:"items list tasks plan todo"`
 }
 
 // TodoWrite returns the tool that replaces the list.
@@ -64,39 +64,39 @@ func TodoWrite(todos Todos) tool.Tool {
 		Name: "todowrite", Doc: writeDoc,
 		Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "TodoWrite"}, {Dialect: tool.CoAuthor, Name: "todoUpdate"}, {Name: "write_todos"}, {Name: "update_todos"}},
 		Plan: func(_ context.Context, a writeArgs) (tool.Plan, error) {
-			list, err := check(a.Todos, todos.List())
+			list, err := checkTodos(a.Todos, todos.List())
 			if err != nil {
 				return tool.Plan{}, &tool.ArgumentError{Tool: "todowrite", Err: err}
 			}
-			return tool.Plan{Title: Summary(list), Effects: []tool.Effect{{Kind: tool.Note, Target: target}}, Preview: table(list)}, nil
+			return tool.Plan{Title: Summary(list), Effects: []tool.Effect{{Kind: tool.Note, Target: effectTarget}}, Preview: todoTable(list)}, nil
 		},
 		Do: func(ctx context.Context, a writeArgs, _ io.Writer) (tool.Result, error) {
-			list, err := check(a.Todos, todos.List())
+			list, err := checkTodos(a.Todos, todos.List())
 			if err != nil {
 				return tool.Result{}, err
 			}
-			r := present(list)
-			r.Facts = []event.Event{event.TodosChanged{Todos: list}}
+			r := todosResult(list)
+			r.Events = []event.Event{event.TodosChanged{Todos: list}}
 			return r, ctx.Err()
 		},
 	}
 }
 
-func present(list []event.Todo) tool.Result {
+func todosResult(list []event.Todo) tool.Result {
 	if list == nil {
 		list = []event.Todo{}
 	}
 	r := tool.Result{Value: result{OK: true, Todos: list}, Summary: Summary(list)}
 	if len(list) > 0 {
-		r.Show = table(list)
+		r.Show = todoTable(list)
 	}
 	return r
 }
 
-func table(list []event.Todo) display.Block {
-	t := display.Table{Head: display.Words("status", "todo")}
+func todoTable(list []event.Todo) display.Block {
+	t := display.Table{Header: display.TextCells("status", "todo")}
 	for _, todo := range list {
-		t.Rows = append(t.Rows, append(display.Words(string(todo.Status)), display.Data(todo.Content)...))
+		t.Rows = append(t.Rows, append(display.TextCells(string(todo.Status)), display.DataCells(todo.Content)...))
 	}
 	return t
 }
@@ -122,15 +122,15 @@ func Summary(list []event.Todo) string {
 	return s
 }
 
-// Memory is a session's list, read from its record. The zero
+// TodoList is a session's list, read from its record. The zero
 // Memory is an empty list. It is safe for concurrent use.
-type Memory struct {
+type TodoList struct {
 	mu   sync.Mutex // guards the field below
 	list []event.Todo
 }
 
 // Observe processes a record. Records come in order.
-func (m *Memory) Observe(r event.Record) {
+func (m *TodoList) Observe(r event.Record) {
 	if e, ok := r.Event.(event.TodosChanged); ok {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -139,7 +139,7 @@ func (m *Memory) Observe(r event.Record) {
 }
 
 // List returns the current list.
-func (m *Memory) List() []event.Todo {
+func (m *TodoList) List() []event.Todo {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return append([]event.Todo(nil), m.list...)

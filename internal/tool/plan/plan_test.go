@@ -17,7 +17,7 @@ import (
 // desk is a session as far as todos are concerned: facts are put on record, and
 // the record is observed.
 type desk struct {
-	plan.Memory
+	plan.TodoList
 	tools tool.Set
 	seq   uint64
 }
@@ -44,7 +44,7 @@ func (d *desk) run(t *testing.T, name, args string) (tool.Plan, tool.Result, err
 	}
 	r, err := call.Run(t.Context(), io.Discard)
 	if err == nil {
-		for _, f := range r.Facts {
+		for _, f := range r.Events {
 			d.seq++
 			d.Observe(event.Record{Seq: d.seq, Event: f})
 		}
@@ -114,11 +114,11 @@ func TestTheListIsWrittenAndRead(t *testing.T) {
 	if string(b) != wire || r.Summary != p.Title {
 		t.Errorf("result %s, %s", b, r.Summary)
 	}
-	if table, ok := r.Show.(display.Table); !ok || len(table.Rows) != 3 || table.Rows[1][0] != display.Words("in_progress")[0] || table.Rows[1][1] != display.Data("mend it")[0] {
+	if table, ok := r.Show.(display.Table); !ok || len(table.Rows) != 3 || table.Rows[1][0] != display.TextCells("in_progress")[0] || table.Rows[1][1] != display.DataCells("mend it")[0] {
 		t.Errorf("shown %v", r.Show)
 	}
 	p, r, err = d.run(t, "todoread", ``)
-	if b2, _ := json.Marshal(r.Value); err != nil || !p.ReadOnly() || string(b2) != wire || r.Facts != nil {
+	if b2, _ := json.Marshal(r.Value); err != nil || !p.ReadOnly() || string(b2) != wire || r.Events != nil {
 		t.Errorf("read %s, %v, %v", b2, p, err)
 	}
 	if _, r, err := d.run(t, "todowrite", `{"todos":[]}`); err != nil || r.Summary != "0 items" || len(d.List()) != 0 {
@@ -188,7 +188,7 @@ func TestWhatIsRefused(t *testing.T) {
 }
 
 func TestMemoryIsNotShared(t *testing.T) {
-	var m plan.Memory
+	var m plan.TodoList
 	todos := []event.Todo{{ID: "1", Content: "a", Status: event.TodoPending}}
 	m.Observe(event.Record{Event: event.TodosChanged{Todos: todos}})
 	todos[0].Content = "changed by who told it"

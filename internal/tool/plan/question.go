@@ -30,22 +30,22 @@ const (
 )
 
 type questionArgs struct {
-	Questions []asked  `json:"questions,omitzero"`
-	Question  string   `json:"question,omitzero" also:"prompt text" hidden:"yes" doc:"the question, if there is only one"`
-	Options   []choice `json:"options,omitzero" also:"choices" hidden:"yes" doc:"the answers to choose from, if there is only one question"`
+	Questions []question `json:"questions,omitzero"`
+	Question  string     `json:"question,omitzero" also:"prompt text" hidden:"yes" doc:"the question, if there is only one"`
+	Options   []choice   `json:"options,omitzero" also:"choices" hidden:"yes" doc:"the answers to choose from, if there is only one question"`
 }
 
-type asked struct {
-	Question string   `json:"question"`
-	Header   string   `json:"header,omitzero" hidden:"yes" doc:"a word or two that stand for it"`
-	Options  []choice `json:"options,omitzero" doc:"omit for a free answer"`
-	Several  bool     `json:"multiSelect,omitzero" hidden:"yes" doc:"more than one of the options may be chosen"`
+type question struct {
+	Question    string   `json:"question"`
+	Header      string   `json:"header,omitzero" hidden:"yes" doc:"a word or two that stand for it"`
+	Options     []choice `json:"options,omitzero" doc:"omit for a free answer"`
+	MultiSelect bool     `json:"multiSelect,omitzero" hidden:"yes" doc:"more than one of the options may be chosen"`
 	// Validation restricts a typed answer.
-	Validation rule `json:"validation,omitzero" hidden:"yes" doc:"what a typed answer must be"`
+	Validation answerRule `json:"validation,omitzero" hidden:"yes" doc:"what a typed answer must be"`
 }
 
-// rule restricts a typed answer.
-type rule struct {
+// answerRule restricts a typed answer.
+type answerRule struct {
 	Regex    string `json:"regex,omitzero" doc:"regular expression (RE2) that it must match"`
 	Optional bool   `json:"optional,omitzero" doc:"it may be empty"`
 }
@@ -73,7 +73,7 @@ func Question() tool.Tool {
 			{Dialect: tool.Sema, Name: "AskUserQuestion"}, {Dialect: tool.CoAuthor, Name: "askUser"}, {Name: "ask_user"}, {Name: "ask"},
 		},
 		Plan: func(_ context.Context, a questionArgs) (tool.Plan, error) {
-			qs, err := a.all()
+			qs, err := a.list()
 			if err != nil {
 				return tool.Plan{}, err
 			}
@@ -82,7 +82,7 @@ func Question() tool.Tool {
 			}, nil
 		},
 		Do: func(ctx context.Context, a questionArgs, _ io.Writer) (tool.Result, error) {
-			qs, err := a.all()
+			qs, err := a.list()
 			if err != nil {
 				return tool.Result{}, err
 			}
@@ -91,11 +91,11 @@ func Question() tool.Tool {
 	}
 }
 
-// all returns the questions in either form.
-func (a questionArgs) all() ([]asked, error) {
+// list returns the questions in either form.
+func (a questionArgs) list() ([]question, error) {
 	qs := a.Questions
 	if strings.TrimSpace(a.Question) != "" {
-		qs = append([]asked{{Question: a.Question, Options: a.Options}}, qs...)
+		qs = append([]question{{Question: a.Question, Options: a.Options}}, qs...)
 	}
 	switch {
 	case len(qs) == 0:
@@ -111,7 +111,7 @@ func (a questionArgs) all() ([]asked, error) {
 	return qs, nil
 }
 
-func (q asked) check() error {
+func (q question) check() error {
 	switch {
 	case strings.TrimSpace(q.Question) == "":
 		return errors.New("it is empty")
@@ -148,20 +148,20 @@ type questionResult struct {
 }
 
 // ask asks the questions and returns the answers to the model.
-func ask(ctx context.Context, qs []asked) (tool.Result, error) {
-	req := uip.Request{Kind: uip.Composite, Purpose: uip.RequestInfo, Display: uip.Display{Title: fmt.Sprintf("%d questions", len(qs))}}
+func ask(ctx context.Context, qs []question) (tool.Result, error) {
+	req := uip.Request{Kind: uip.KindComposite, Purpose: uip.PurposeRequestInfo, Display: uip.Display{Title: fmt.Sprintf("%d questions", len(qs))}}
 	parts := make([]uip.Request, 0, len(qs))
 	for _, q := range qs {
-		parts = append(parts, q.request())
+		parts = append(parts, q.uiRequest())
 	}
 	if req.Parts = parts; len(parts) == 1 {
 		req = parts[0]
 	}
-	a, err := uip.From(ctx).Ask(ctx, req)
+	a, err := uip.InteractorFrom(ctx).Ask(ctx, req)
 	switch {
 	case err != nil:
 		return tool.Result{}, err
-	case a.Unanswered():
+	case a.IsUnanswered():
 		const text = "No user is available to answer. Decide yourself, and say in your answer what you assumed."
 		return tool.Result{Value: questionResult{Text: text}, Failed: true, Summary: "nobody to ask"}, nil
 	case a.Dismissed:
@@ -173,12 +173,12 @@ func ask(ctx context.Context, qs []asked) (tool.Result, error) {
 	for i, part := range parts {
 		one := a
 		if len(req.Parts) > 0 {
-			one = a.Part(part)
+			one = a.PartAnswer(part)
 		}
 		words := one.Input // or the labels of the options
-		if labels := chosen(part, one); len(labels) > 0 {
+		if labels := chosenLabels(part, one); len(labels) > 0 {
 			words = strings.Join(labels, ", ")
-		} else if legend := legend(part, words); legend != "" {
+		} else if legend := optionLegend(part, words); legend != "" {
 			words += " (" + legend + ")"
 		}
 		r.Answers = append(r.Answers, answer{qs[i].Question, words})
@@ -189,9 +189,9 @@ func ask(ctx context.Context, qs []asked) (tool.Result, error) {
 	return tool.Result{Value: r, Summary: answers, Show: display.Text(answers)}, nil
 }
 
-// chosen returns the labels of the options that an answer names. Anything else is the user's own text.
-func chosen(q uip.Request, given uip.Response) (labels []string) {
-	for _, o := range q.Chosen(given) {
+// chosenLabels returns the labels of the options that an answer names. Anything else is the user's own text.
+func chosenLabels(q uip.Request, given uip.Response) (labels []string) {
+	for _, o := range q.ChosenOptions(given) {
 		label, _, _ := strings.Cut(o.Label, " — ")
 		if label = cmp.Or(q.Display.Metadata["label"+o.ID], label); !slices.Contains(labels, label) {
 			labels = append(labels, label)
@@ -200,8 +200,8 @@ func chosen(q uip.Request, given uip.Response) (labels []string) {
 	return labels
 }
 
-// legend lists the options for the numbers at the start of an answer: the model did not number them.
-func legend(q uip.Request, words string) string {
+// optionLegend lists the options for the numbers at the start of an answer: the model did not number them.
+func optionLegend(q uip.Request, words string) string {
 	var means []string
 	for word := range strings.FieldsSeq(strings.NewReplacer(",", " ", "，", " ", "、", " ").Replace(words)) {
 		if n := slices.IndexFunc(q.Options, func(o uip.Option) bool { return o.ID == word }); n >= 0 {
@@ -213,13 +213,13 @@ func legend(q uip.Request, words string) string {
 	return strings.Join(means, ", ")
 }
 
-func (q asked) request() uip.Request {
+func (q question) uiRequest() uip.Request {
 	req := uip.Request{
-		Kind: uip.Input, Purpose: uip.RequestInfo, Display: uip.Display{Title: q.Question, Metadata: map[string]string{uip.Quoted: "true"}}, Validation: &uip.Validation{Regex: q.Validation.Regex, Required: !q.Validation.Optional},
+		Kind: uip.KindInput, Purpose: uip.PurposeRequestInfo, Display: uip.Display{Title: q.Question, Metadata: map[string]string{uip.MetaQuotedTitle: "true"}}, Validation: &uip.Validation{Regex: q.Validation.Regex, Required: !q.Validation.Optional},
 	}
 	if len(q.Options) > 0 {
-		req.Kind, req.Purpose = uip.Select, uip.ChooseStrategy
-		if q.Several {
+		req.Kind, req.Purpose = uip.KindSelect, uip.PurposeChooseStrategy
+		if q.MultiSelect {
 			req.Display.Description = "choose one or more, such as: 1 2"
 		}
 	}

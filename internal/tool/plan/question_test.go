@@ -24,11 +24,11 @@ func TestAQuestionCanSayWhatItsAnswerMustBe(t *testing.T) {
 			t.Fatal(err)
 		}
 		var put uip.Request
-		person := uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+		person := uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
 			put = q
 			return uip.Response{ID: q.ID, Author: "user", Input: "1"}, nil
 		})
-		if _, err := call.Run(uip.With(t.Context(), person), nil); err != nil {
+		if _, err := call.Run(uip.WithInteractor(t.Context(), person), nil); err != nil {
 			t.Fatal(err)
 		}
 		if put.Validation == nil || *put.Validation != want {
@@ -53,13 +53,13 @@ func TestSeveralOptionsCanBeChosen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		person := uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+		person := uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
 			if q.Display.Description == "" {
 				t.Error("the person is not told that several may be chosen")
 			}
 			return uip.Response{ID: q.ID, Author: "user", Input: input}, nil
 		})
-		result, err := call.Run(uip.With(t.Context(), person), nil)
+		result, err := call.Run(uip.WithInteractor(t.Context(), person), nil)
 		if err != nil || result.Summary != strconv.Quote(want) {
 			t.Errorf("%s: %s, %v", input, result.Summary, err)
 		}
@@ -77,11 +77,11 @@ func TestToKeepPlanningIsNoFailure(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		person := uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+		person := uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
 			given.ID, given.Author = q.ID, "user"
 			return given, nil
 		})
-		result, err := call.Run(uip.With(t.Context(), person), nil)
+		result, err := call.Run(uip.WithInteractor(t.Context(), person), nil)
 		if err != nil || result.Failed || result.Rebuild != nil || result.Summary != "keep planning" {
 			t.Errorf("%+v: %+v, %v", given, result, err)
 		}
@@ -100,10 +100,10 @@ func TestWordsWithAYesToThePlanAreToldToTheModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		person := uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+		person := uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
 			return uip.Response{ID: q.ID, Author: "user", Option: option, Comment: "be quick"}, nil
 		})
-		result, err := call.Run(uip.With(t.Context(), person), nil)
+		result, err := call.Run(uip.WithInteractor(t.Context(), person), nil)
 		if err != nil || result.Rebuild == nil {
 			t.Fatalf("%s: %+v, %v", option, result, err)
 		}

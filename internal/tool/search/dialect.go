@@ -14,17 +14,17 @@ import (
 // and \b cover all scripts, not only ASCII: \bGröße\b is a word.
 
 // wordTable has the characters of words: letters, marks, digits, connectors, and circled letters.
-var wordTable = pairsOf([]*unicode.RangeTable{
+var wordTable = runePairs([]*unicode.RangeTable{
 	unicode.L, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc, unicode.Other_Alphabetic, unicode.Join_Control,
 })
 
 var (
-	digitTable = pairsOf([]*unicode.RangeTable{unicode.Nd})
-	spaceTable = pairsOf([]*unicode.RangeTable{unicode.White_Space})
+	digitTable = runePairs([]*unicode.RangeTable{unicode.Nd})
+	spaceTable = runePairs([]*unicode.RangeTable{unicode.White_Space})
 )
 
-// pairsOf returns the content of tables as pairs of first and last character.
-func pairsOf(tables []*unicode.RangeTable) func() []rune {
+// runePairs returns the content of tables as pairs of first and last character.
+func runePairs(tables []*unicode.RangeTable) func() []rune {
 	return sync.OnceValue(func() (pairs []rune) {
 		type span struct{ lo, hi, stride rune }
 		var all []span
@@ -58,8 +58,8 @@ func pairsOf(tables []*unicode.RangeTable) func() []rune {
 	})
 }
 
-// isWord reports whether a character is part of a word.
-func isWord(r rune) bool {
+// isWordRune reports whether a character is part of a word.
+func isWordRune(r rune) bool {
 	if r < 0x80 {
 		return syntax.IsWordChar(r)
 	}
@@ -68,8 +68,8 @@ func isWord(r rune) bool {
 	return found || i%2 == 1
 }
 
-// inside returns the characters of a class, or all others, for use in brackets.
-func inside(pairs []rune, negated bool) string {
+// classChars returns the characters of a class, or all others, for use in brackets.
+func classChars(pairs []rune, negated bool) string {
 	var b strings.Builder
 	write := func(lo, hi rune) {
 		if lo <= hi {
@@ -91,22 +91,22 @@ func inside(pairs []rune, negated bool) string {
 	return b.String()
 }
 
-// perl returns the class that replaces an ASCII-only class of regexp/syntax.
-func perl(c byte) (class string, ok bool) {
+// perlClass returns the class that replaces an ASCII-only class of regexp/syntax.
+func perlClass(c byte) (class string, ok bool) {
 	switch c {
 	case 'w', 'W':
-		return inside(wordTable(), c == 'W'), true
+		return classChars(wordTable(), c == 'W'), true
 	case 'd', 'D':
-		return inside(digitTable(), c == 'D'), true
+		return classChars(digitTable(), c == 'D'), true
 	case 's', 'S':
-		return inside(spaceTable(), c == 'S'), true
+		return classChars(spaceTable(), c == 'S'), true
 	}
 	return "", false
 }
 
-// widen expands the classes of a pattern for all scripts, and rejects
+// expandClasses expands the classes of a pattern for all scripts, and rejects
 // syntax that would silently mean something else than in other dialects.
-func widen(pattern string) (string, error) {
+func expandClasses(pattern string) (string, error) {
 	var b strings.Builder
 	class := 0 // start of the current class, or 0
 	for i := 0; i < len(pattern); i++ {
@@ -123,7 +123,7 @@ func widen(pattern string) (string, error) {
 				i += end - 1
 				continue
 			}
-			set, ok := perl(n)
+			set, ok := perlClass(n)
 			switch {
 			case !ok && class == 0 && (n == '<' || n == '>'):
 				return "", fmt.Errorf(`\%c means a word boundary in some dialects and a plain %c in others: write \b or %c`, n, n, n)
@@ -170,25 +170,25 @@ func parse(pattern string, ignoreCase bool) (*syntax.Regexp, error) {
 		flags |= syntax.FoldCase
 	}
 	if _, err := syntax.Parse(pattern, flags); err != nil {
-		return nil, explain(err) // in the terms of the pattern's author
+		return nil, explainSyntax(err) // in the terms of the pattern's author
 	}
-	wide, err := widen(pattern)
+	wide, err := expandClasses(pattern)
 	if err != nil {
 		return nil, fmt.Errorf("pattern: %w", err)
 	}
 	tree, err := syntax.Parse(wide, flags)
 	if err != nil {
-		return nil, explain(err)
+		return nil, explainSyntax(err)
 	}
 	tree = tree.Simplify()
-	if spansLines(tree) {
+	if namesLineBreak(tree) {
 		return nil, errors.New(`pattern: \n is not supported: search works line by line, and no line contains a line break. Search for one of the lines, with context for the others`)
 	}
 	return tree, nil
 }
 
-// explain names the unsupported part of a pattern, if it is known from other dialects.
-func explain(err error) error {
+// explainSyntax names the unsupported part of a pattern, if it is known from other dialects.
+func explainSyntax(err error) error {
 	s := (*syntax.Error)(nil)
 	if !errors.As(err, &s) {
 		return fmt.Errorf("pattern: %w", err)
@@ -205,8 +205,8 @@ func explain(err error) error {
 		return fmt.Errorf(`pattern: %w (a plain ( or ) is written \( or \))`, err)
 	case s.Code == syntax.ErrMissingBracket:
 		return fmt.Errorf(`pattern: %w (a plain [ is written \[)`, err)
-	case s.Code == syntax.ErrInvalidEscape && elsewhere()[s.Expr] != "":
-		return fmt.Errorf("pattern: %w (write %s)", err, elsewhere()[s.Expr])
+	case s.Code == syntax.ErrInvalidEscape && dialectHints()[s.Expr] != "":
+		return fmt.Errorf("pattern: %w (write %s)", err, dialectHints()[s.Expr])
 	case s.Code == syntax.ErrInvalidCharRange && strings.HasPrefix(s.Expr, `\p{`):
 		return fmt.Errorf(`pattern: %w (classes are such as \p{L}, \p{Lu} or \p{Han})`, err)
 	case s.Code == syntax.ErrInvalidPerlOp && strings.HasPrefix(s.Expr, "(?"):
@@ -219,8 +219,8 @@ func explain(err error) error {
 	return fmt.Errorf("pattern: %s (%s) is not supported: the syntax is RE2", what, s.Expr)
 }
 
-// elsewhere has replacements for the escapes of other dialects.
-var elsewhere = sync.OnceValue(func() map[string]string {
+// dialectHints has replacements for the escapes of other dialects.
+var dialectHints = sync.OnceValue(func() map[string]string {
 	return map[string]string{
 		`\u`: `\x{1F600} with the number of the character, or the character itself`, `\U`: `\x{1F600} with the number of the character, or the character itself`,
 		`\h`: `[ \t]`, `\R`: "one of the lines; a search goes line by line", `\Z`: "$", `\e`: `\x1b`, `\K`: "the whole pattern without it", `\G`: "^",
@@ -228,27 +228,27 @@ var elsewhere = sync.OnceValue(func() map[string]string {
 	}
 })
 
-// matchesAnything reports whether part of a pattern matches
+// hasMatchAll reports whether part of a pattern matches
 // every character including line ends: (?s:.) or [\s\S].
-func matchesAnything(re *syntax.Regexp) bool {
+func hasMatchAll(re *syntax.Regexp) bool {
 	all := re.Op == syntax.OpCharClass && len(re.Rune) == 2 && re.Rune[0] == 0 && re.Rune[1] == unicode.MaxRune
-	return all || re.Op == syntax.OpAnyChar || slices.ContainsFunc(re.Sub, matchesAnything)
+	return all || re.Op == syntax.OpAnyChar || slices.ContainsFunc(re.Sub, hasMatchAll)
 }
 
-// namesBeyondASCII reports whether a pattern names individual non-ASCII characters.
-func namesBeyondASCII(re *syntax.Regexp) bool {
-	return re.Op == syntax.OpLiteral && slices.ContainsFunc(re.Rune, func(r rune) bool { return r >= 0x80 }) || slices.ContainsFunc(re.Sub, namesBeyondASCII)
+// namesNonASCII reports whether a pattern names individual non-ASCII characters.
+func namesNonASCII(re *syntax.Regexp) bool {
+	return re.Op == syntax.OpLiteral && slices.ContainsFunc(re.Rune, func(r rune) bool { return r >= 0x80 }) || slices.ContainsFunc(re.Sub, namesNonASCII)
 }
 
-// spansLines reports whether a pattern explicitly names a line break.
-func spansLines(re *syntax.Regexp) bool {
+// namesLineBreak reports whether a pattern explicitly names a line break.
+func namesLineBreak(re *syntax.Regexp) bool {
 	switch re.Op {
 	case syntax.OpLiteral:
 		return slices.Contains(re.Rune, '\n')
 	case syntax.OpCharClass:
 		return len(re.Rune) > 0 && !slices.ContainsFunc(re.Rune, func(r rune) bool { return r != '\n' && r != '\r' })
 	}
-	return slices.ContainsFunc(re.Sub, spansLines)
+	return slices.ContainsFunc(re.Sub, namesLineBreak)
 }
 
 // namesReturn reports whether a pattern explicitly names a

@@ -12,42 +12,42 @@ import (
 
 // finder finds a run in a text. It is safe for concurrent use.
 type finder struct {
-	run  run
-	rare int // the position of the run that accepts the fewest bytes
+	run     byteRun
+	rarePos int // the position of the run that accepts the fewest bytes
 	// A run with a position that accepts only one or two bytes,
 	// and rare ones, is found by searching for these bytes.
-	one, two byte
-	byByte   bool
+	byte1, byte2  byte
+	useByteSearch bool
 	// Other runs are found by their ends: how far ahead the next
 	// end may be, given the byte at the current position.
-	skip  [256]uint8 // 0 if the run may end here
-	after [256]uint8 // the same, if it turns out not to
-	fits  [maxRun][256]bool
+	skip      [256]uint8 // 0 if the run may end here
+	skipAfter [256]uint8 // the same, if it turns out not to
+	accepts   [maxRun][256]bool
 }
 
 const (
-	// rareShare is the maximum share of bytes worth searching for.
-	rareShare = 0.03
-	// leastSkip is how many bytes a finder must advance per examined byte to be faster than examining each.
-	leastSkip = 1.8
-	// leastScore is how rare a need must be to be worth searching
+	// maxRareShare is the maximum share of bytes worth searching for.
+	maxRareShare = 0.03
+	// minSkip is how many bytes a finder must advance per examined byte to be faster than examining each.
+	minSkip = 1.8
+	// minScore is how rare a need must be to be worth searching
 	// for, as a logarithm: once in a few hundred bytes.
-	leastScore = 5.5
+	minScore = 5.5
 )
 
 // newFinders returns a finder for each run of n, or none if searching for them does not help.
-func newFinders(n need) (all []*finder) {
-	if n.score() < leastScore {
+func newFinders(n requirement) (all []*finder) {
+	if n.score() < minScore {
 		return nil
 	}
 	for _, r := range n {
 		f := newFinder(r[:min(len(r), maxRun)])
-		of, ahead, total := shares(), 0.0, 0.0 // average advance per examined byte
+		of, ahead, total := byteShares(), 0.0, 0.0 // average advance per examined byte
 		for b := range 256 {
 			ahead += float64(max(f.skip[b], 1)) * of[b]
 			total += of[b]
 		}
-		if !f.byByte && ahead/total < leastSkip {
+		if !f.useByteSearch && ahead/total < minSkip {
 			return nil
 		}
 		all = append(all, f)
@@ -55,35 +55,35 @@ func newFinders(n need) (all []*finder) {
 	return all
 }
 
-func newFinder(r run) *finder {
+func newFinder(r byteRun) *finder {
 	f := &finder{run: r}
 	for i, s := range r {
 		for b := range 256 {
-			f.fits[i][b] = s.has(byte(b))
+			f.accepts[i][b] = s.has(byte(b))
 		}
-		if s.share() < r[f.rare].share() {
-			f.rare = i
+		if s.share() < r[f.rarePos].share() {
+			f.rarePos = i
 		}
 	}
 	var fit []byte // bytes that the rarest position accepts
 	for b := range 256 {
-		if f.fits[f.rare][b] {
+		if f.accepts[f.rarePos][b] {
 			fit = append(fit, byte(b))
 		}
 	}
-	if len(fit) > 0 && len(fit) <= 2 && f.run[f.rare].share() <= rareShare {
-		f.byByte, f.one, f.two = true, fit[0], fit[len(fit)-1]
+	if len(fit) > 0 && len(fit) <= 2 && f.run[f.rarePos].share() <= maxRareShare {
+		f.useByteSearch, f.byte1, f.byte2 = true, fit[0], fit[len(fit)-1]
 	}
 	last := len(r) - 1
 	for b := range 256 {
-		f.after[b] = uint8(len(r))
+		f.skipAfter[b] = uint8(len(r))
 		for i := range last {
-			if f.fits[i][b] {
-				f.after[b] = uint8(last - i)
+			if f.accepts[i][b] {
+				f.skipAfter[b] = uint8(last - i)
 			}
 		}
-		if !f.fits[last][b] {
-			f.skip[b] = f.after[b]
+		if !f.accepts[last][b] {
+			f.skip[b] = f.skipAfter[b]
 		}
 	}
 	return f
@@ -91,7 +91,7 @@ func newFinder(r run) *finder {
 
 // find returns the index of the next run, or -1.
 func (f *finder) find(data []byte) int {
-	if f.byByte {
+	if f.useByteSearch {
 		return f.findByte(data)
 	}
 	for end := len(f.run) - 1; end < len(data); {
@@ -100,18 +100,18 @@ func (f *finder) find(data []byte) int {
 			end += int(n)
 			continue
 		}
-		if at := end - len(f.run) + 1; f.at(data, at) {
+		if at := end - len(f.run) + 1; f.matchesAt(data, at) {
 			return at
 		}
-		end += int(f.after[b])
+		end += int(f.skipAfter[b])
 	}
 	return -1
 }
 
-// at reports whether the run is at a position of data with room for it.
-func (f *finder) at(data []byte, at int) bool {
+// matchesAt reports whether the run is at a position of data with room for it.
+func (f *finder) matchesAt(data []byte, at int) bool {
 	for i := range f.run {
-		if !f.fits[i][data[at+i]] {
+		if !f.accepts[i][data[at+i]] {
 			return false
 		}
 	}
@@ -123,23 +123,23 @@ func (f *finder) findByte(data []byte) int {
 	if len(data) < len(f.run) {
 		return -1
 	}
-	base := f.rare
+	base := f.rarePos
 	space := data[base : len(data)-len(f.run)+base+1] // where the rarest byte may be
-	one, two := bytes.IndexByte(space, f.one), -1
-	if f.two != f.one {
-		two = bytes.IndexByte(space, f.two)
+	one, two := bytes.IndexByte(space, f.byte1), -1
+	if f.byte2 != f.byte1 {
+		two = bytes.IndexByte(space, f.byte2)
 	}
 	for one >= 0 || two >= 0 {
 		at := one
 		if one < 0 || two >= 0 && two < one {
 			at = two
 		}
-		if f.at(data, at) {
+		if f.matchesAt(data, at) {
 			return at
 		}
-		next, c := &one, f.one
+		next, c := &one, f.byte1
 		if at != one {
-			next, c = &two, f.two
+			next, c = &two, f.byte2
 		}
 		if *next = bytes.IndexByte(space[at+1:], c); *next >= 0 {
 			*next += at + 1
@@ -148,20 +148,22 @@ func (f *finder) findByte(data []byte) int {
 	return -1
 }
 
-// set is a set of bytes.
-type set [4]uint64
+// byteSet is a set of bytes.
+type byteSet [4]uint64
 
-func (s *set) add(b byte)      { s[b>>6] |= 1 << (b & 63) }
-func (s *set) has(b byte) bool { return s[b>>6]&(1<<(b&63)) != 0 }
+func (s *byteSet) add(b byte)      { s[b>>6] |= 1 << (b & 63) }
+func (s *byteSet) has(b byte) bool { return s[b>>6]&(1<<(b&63)) != 0 }
 
-func (s set) or(t set) set { return set{s[0] | t[0], s[1] | t[1], s[2] | t[2], s[3] | t[3]} }
+func (s byteSet) or(t byteSet) byteSet {
+	return byteSet{s[0] | t[0], s[1] | t[1], s[2] | t[2], s[3] | t[3]}
+}
 
-// run is a partly known text: the possible bytes at each position. No position is a line end.
-type run []set
+// byteRun is a partly known text: the possible bytes at each position. No position is a line end.
+type byteRun []byteSet
 
-func literally(text string) (r run) {
+func literalRun(text string) (r byteRun) {
 	for i := range len(text) {
-		var s set
+		var s byteSet
 		s.add(text[i])
 		r = append(r, s)
 	}
@@ -173,11 +175,11 @@ const (
 	maxRuns = 8  // alternatives worth searching for
 )
 
-// need is what a match must contain: one of a few runs. The zero need is nothing.
-type need []run
+// requirement is what a match must contain: one of a few runs. The zero need is nothing.
+type requirement []byteRun
 
 // score returns the rarity of a need, as a logarithm: higher is rarer.
-func (n need) score() float64 {
+func (n requirement) score() float64 {
 	least := 0.0
 	for i, r := range n {
 		sum := 0.0
@@ -191,23 +193,23 @@ func (n need) score() float64 {
 	return least - math.Log(float64(max(len(n), 1)))
 }
 
-// common are the bytes of source code, most frequent first.
-const common = " etniarosclpduf\tm\n.gh,(b)x=_v\"0/yw:1k-S;Tq{}2EIAC*R[]NPjz3>PLF4DM8&O<BU56'9!7V+W|XG#\\HK`@$%YQ?JZ^~"
+// commonBytes are the bytes of source code, most frequent first.
+const commonBytes = " etniarosclpduf\tm\n.gh,(b)x=_v\"0/yw:1k-S;Tq{}2EIAC*R[]NPjz3>PLF4DM8&O<BU56'9!7V+W|XG#\\HK`@$%YQ?JZ^~"
 
-// shares returns the approximate frequency of each byte.
-var shares = sync.OnceValue(func() *[256]float64 {
+// byteShares returns the approximate frequency of each byte.
+var byteShares = sync.OnceValue(func() *[256]float64 {
 	all := new([256]float64)
 	for i := range all {
 		all[i] = 0.0004
 	}
-	for i := range len(common) {
-		all[common[i]] = math.Max(0.1*math.Pow(0.94, float64(i)), 0.0004)
+	for i := range len(commonBytes) {
+		all[commonBytes[i]] = math.Max(0.1*math.Pow(0.94, float64(i)), 0.0004)
 	}
 	return all
 })
 
-func (s set) share() (sum float64) {
-	of := shares()
+func (s byteSet) share() (sum float64) {
+	of := byteShares()
 	for b := range 256 {
 		if s.has(byte(b)) {
 			sum += of[b]
@@ -216,70 +218,70 @@ func (s set) share() (sum float64) {
 	return min(sum, 1)
 }
 
-// shape is what is known about the matches of an expression.
-type shape struct {
-	exact      bool // every match is exactly head
-	head, tail run  // how a match begins and ends
-	need       need // what a match contains
+// matchInfo is what is known about the matches of an expression.
+type matchInfo struct {
+	exact       bool        // every match is exactly head
+	head, tail  byteRun     // how a match begins and ends
+	requirement requirement // what a match contains
 }
 
-func exactly(r run) shape { return shape{exact: true, head: r, tail: r} }
+func exactMatch(r byteRun) matchInfo { return matchInfo{exact: true, head: r, tail: r} }
 
-// analysis computes the shapes of expressions. It does not distinguish non-ASCII bytes.
-type analysis struct {
-	// strange means that the result ignores two non-ASCII characters
+// analyzer computes the shapes of expressions. It does not distinguish non-ASCII bytes.
+type analyzer struct {
+	// foldsNonASCII means that the result ignores two non-ASCII characters
 	// that are ASCII letters in another case: ſ and the Kelvin sign.
-	strange bool
+	foldsNonASCII bool
 }
 
-// needed returns what a match of re must contain. If strange,
+// findRequirement returns what a match of re must contain. If strange,
 // this applies only to texts without ſ and the Kelvin sign.
-func needed(re *syntax.Regexp) (n need, strange bool) {
-	var a analysis
-	n = a.shape(re).best()
-	return n, a.strange
+func findRequirement(re *syntax.Regexp) (n requirement, strange bool) {
+	var a analyzer
+	n = a.analyze(re).bestRequirement()
+	return n, a.foldsNonASCII
 }
 
-// best returns the rarest need.
-func (s shape) best() need {
-	best := s.need
-	for _, r := range []run{s.head, s.tail} {
-		if n := (need{r[:min(len(r), maxRun)]}); len(r) > 0 && n.score() > best.score() {
+// bestRequirement returns the rarest need.
+func (s matchInfo) bestRequirement() requirement {
+	best := s.requirement
+	for _, r := range []byteRun{s.head, s.tail} {
+		if n := (requirement{r[:min(len(r), maxRun)]}); len(r) > 0 && n.score() > best.score() {
 			best = n
 		}
 	}
 	return best
 }
 
-func (a *analysis) shape(re *syntax.Regexp) shape {
+func (a *analyzer) analyze(re *syntax.Regexp) matchInfo {
 	switch re.Op {
 	case syntax.OpLiteral:
 		return a.literal(re)
 	case syntax.OpCharClass:
 		return a.class(re.Rune)
 	case syntax.OpCapture:
-		return a.shape(re.Sub[0])
+		return a.analyze(re.Sub[0])
 	case syntax.OpPlus:
-		s := a.shape(re.Sub[0])
+		s := a.analyze(re.Sub[0])
 		s.exact = false
 		return s
 	case syntax.OpConcat:
-		parts := make([]shape, len(re.Sub))
+		parts := make([]matchInfo, len(re.Sub))
 		for i, sub := range re.Sub {
-			parts[i] = a.shape(sub)
+			parts[i] = a.analyze(sub)
 		}
-		return join(parts)
+		return concatenate(parts)
 	case syntax.OpAlternate:
-		return a.either(re.Sub)
+		return a.alternatives(re.Sub)
 	case syntax.OpEmptyMatch, syntax.OpBeginLine, syntax.OpEndLine, syntax.OpBeginText, syntax.OpEndText,
 		syntax.OpWordBoundary, syntax.OpNoWordBoundary:
-		return exactly(nil)
+		return exactMatch(nil)
 	}
-	return shape{}
+	return matchInfo{}
 }
 
-func (a *analysis) literal(re *syntax.Regexp) shape {
-	parts := make([]shape, 0, len(re.Rune))
+func (a *analyzer) literal(re *syntax.Regexp) matchInfo {
+	parts := make([]matchInfo, 0, len(re.Rune))
 	for _, r := range re.Rune {
 		switch {
 		case re.Flags&syntax.FoldCase != 0:
@@ -291,17 +293,17 @@ func (a *analysis) literal(re *syntax.Regexp) shape {
 		case r == utf8.RuneError:
 			parts = append(parts, a.class([]rune{r, r}))
 		default:
-			parts = append(parts, exactly(literally(string(r))))
+			parts = append(parts, exactMatch(literalRun(string(r))))
 		}
 	}
-	return join(parts)
+	return concatenate(parts)
 }
 
-const kelvin, longS = '\u212a', '\u017f'
+const kelvinSign, longS = '\u212a', '\u017f'
 
 // class returns the shape of one character from a class, given as pairs of first and last.
-func (a *analysis) class(pairs []rune) shape {
-	var s set
+func (a *analyzer) class(pairs []rune) matchInfo {
+	var s byteSet
 	wide := false
 	for i := 0; i+1 < len(pairs); i += 2 {
 		lo, hi := pairs[i], pairs[i+1]
@@ -311,27 +313,27 @@ func (a *analysis) class(pairs []rune) shape {
 			}
 		}
 		switch {
-		case lo == hi && (lo == kelvin || lo == longS):
-			a.strange = true
+		case lo == hi && (lo == kelvinSign || lo == longS):
+			a.foldsNonASCII = true
 		case hi > unicode.MaxASCII:
 			wide = true
 		}
 	}
 	if !wide {
-		return exactly(run{s})
+		return exactMatch(byteRun{s})
 	}
 	s[2], s[3] = math.MaxUint64, math.MaxUint64
-	return shape{head: run{s}, tail: run{s}}
+	return matchInfo{head: byteRun{s}, tail: byteRun{s}}
 }
 
-// join returns the shape of consecutive parts.
-func join(parts []shape) shape {
-	all := shape{exact: true}
+// concatenate returns the shape of consecutive parts.
+func concatenate(parts []matchInfo) matchInfo {
+	all := matchInfo{exact: true}
 	for _, p := range parts {
 		if !p.exact {
-			all.need = better(all.need, need{clip(append(slices.Clip(all.tail), p.head...))}, p.best())
+			all.requirement = rarest(all.requirement, requirement{limitRun(append(slices.Clip(all.tail), p.head...))}, p.bestRequirement())
 		} else {
-			all.need = better(all.need, p.need)
+			all.requirement = rarest(all.requirement, p.requirement)
 		}
 		if all.exact {
 			all.head = append(slices.Clip(all.head), p.head...)
@@ -343,13 +345,13 @@ func join(parts []shape) shape {
 		}
 		all.exact = all.exact && p.exact
 	}
-	all.need = better(all.need, need{clip(all.tail)})
+	all.requirement = rarest(all.requirement, requirement{limitRun(all.tail)})
 	return all
 }
 
-func clip(r run) run { return r[:min(len(r), maxRun)] }
+func limitRun(r byteRun) byteRun { return r[:min(len(r), maxRun)] }
 
-func better(best need, others ...need) need {
+func rarest(best requirement, others ...requirement) requirement {
 	for _, n := range others {
 		if n.score() > best.score() {
 			best = n
@@ -358,13 +360,13 @@ func better(best need, others ...need) need {
 	return best
 }
 
-// either returns the shape of alternatives.
-func (a *analysis) either(subs []*syntax.Regexp) shape {
-	all := a.shape(subs[0])
-	list := slices.Clip(all.best())
+// alternatives returns the shape of alternatives.
+func (a *analyzer) alternatives(subs []*syntax.Regexp) matchInfo {
+	all := a.analyze(subs[0])
+	list := slices.Clip(all.bestRequirement())
 	for _, sub := range subs[1:] {
-		s := a.shape(sub)
-		own := s.best()
+		s := a.analyze(sub)
+		own := s.bestRequirement()
 		if len(list) == 0 || len(own) == 0 || len(list)+len(own) > maxRuns {
 			list = nil
 		} else {
@@ -372,16 +374,16 @@ func (a *analysis) either(subs []*syntax.Regexp) shape {
 		}
 		all.exact = all.exact && s.exact && len(all.head) == len(s.head)
 		n := min(len(all.tail), len(s.tail))
-		all.head, all.tail = union(all.head, s.head), union(all.tail[len(all.tail)-n:], s.tail[len(s.tail)-n:])
+		all.head, all.tail = unionRuns(all.head, s.head), unionRuns(all.tail[len(all.tail)-n:], s.tail[len(s.tail)-n:])
 	}
-	all.need = list
+	all.requirement = list
 	return all
 }
 
-// union returns what is known about a text that begins like a or like b.
-func union(a, b run) run {
+// unionRuns returns what is known about a text that begins like a or like b.
+func unionRuns(a, b byteRun) byteRun {
 	n := min(len(a), len(b))
-	u := make(run, n)
+	u := make(byteRun, n)
 	for i := range n {
 		u[i] = a[i].or(b[i])
 	}

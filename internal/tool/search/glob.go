@@ -27,7 +27,7 @@ const (
 	maxPattern   = 1000    // bytes of a pattern
 	maxBraces    = 4       // each makes matching slower
 	maxCommas    = 64      // the same
-	maxFound     = 200_000 // matches compared by age
+	maxCompared  = 200_000 // matches compared by age
 )
 
 type globArgs struct {
@@ -55,7 +55,7 @@ func Glob(ws *workspace.Workspace) tool.Tool {
 			if err != nil {
 				return tool.Plan{}, err
 			}
-			return reading(ws, a.Pattern, base)
+			return searchPlan(ws, a.Pattern, base)
 		},
 		Do: func(ctx context.Context, a globArgs, _ io.Writer) (tool.Result, error) {
 			return glob(ctx, ws, a)
@@ -64,16 +64,16 @@ func Glob(ws *workspace.Workspace) tool.Tool {
 }
 
 // split checks the pattern and splits it into the start directory and what to find there.
-func (a globArgs) split(ws *workspace.Workspace) (base string, g include, err error) {
+func (a globArgs) split(ws *workspace.Workspace) (base string, g fileFilter, err error) {
 	if err := checkGlob(a.Pattern); err != nil {
 		return "", g, err
 	}
 	if a.Limit < 0 {
 		return "", g, errors.New("limit must not be negative")
 	}
-	list := items(a.Pattern)
+	list := splitGlobs(a.Pattern)
 	if len(list) == 1 && !strings.HasPrefix(list[0], "!") {
-		return a.below(ws, list[0])
+		return a.splitPattern(ws, list[0])
 	}
 	if base, err = ws.Locate(cmp.Or(a.Path, ".")); err != nil {
 		return "", g, err
@@ -81,25 +81,25 @@ func (a globArgs) split(ws *workspace.Workspace) (base string, g include, err er
 	g.base = base
 	for _, item := range list {
 		rest, negated := strings.CutPrefix(item, "!")
-		if rest, err = inTree(ws, base, rest); err != nil {
+		if rest, err = relativeGlob(ws, base, rest); err != nil {
 			return "", g, err
 		}
-		for _, p := range readings(rest) {
+		for _, p := range interpretations(rest) {
 			switch {
 			case !negated:
-				g.want = append(g.want, mask{p, fromBase})
+				g.includes = append(g.includes, globMask{p, searchSubject})
 			case strings.Contains(p, "/"):
-				g.not = append(g.not, mask{p, fromBase}, mask{strings.TrimSuffix(p, "/") + "/**", fromBase})
+				g.excludes = append(g.excludes, globMask{p, searchSubject}, globMask{strings.TrimSuffix(p, "/") + "/**", searchSubject})
 			default:
-				g.not = append(g.not, mask{p, baseName}, mask{"**/" + p + "/**", fromBase})
+				g.excludes = append(g.excludes, globMask{p, baseSubject}, globMask{"**/" + p + "/**", searchSubject})
 			}
 		}
 	}
 	return base, g, nil
 }
 
-// below splits one pattern: its fixed beginning is the start directory.
-func (a globArgs) below(ws *workspace.Workspace, item string) (base string, g include, err error) {
+// splitPattern splits one pattern: its fixed beginning is the start directory.
+func (a globArgs) splitPattern(ws *workspace.Workspace, item string) (base string, g fileFilter, err error) {
 	dir, pattern := doublestar.SplitPattern(item)
 	if slices.Contains(strings.Split(strings.ReplaceAll(pattern, `\`, "/"), "/"), "..") {
 		return "", g, fmt.Errorf("pattern %q: .. is not allowed after a wildcard", a.Pattern)
@@ -113,8 +113,8 @@ func (a globArgs) below(ws *workspace.Workspace, item string) (base string, g in
 	if g.base = base; pattern == "" || strings.HasSuffix(pattern, "/") {
 		pattern += "**" // everything in a folder
 	}
-	for _, p := range readings(pattern) {
-		g.want = append(g.want, mask{p, fromBase})
+	for _, p := range interpretations(pattern) {
+		g.includes = append(g.includes, globMask{p, searchSubject})
 	}
 	return base, g, nil
 }
@@ -149,10 +149,10 @@ func unescape(dir string) string {
 	return b.String()
 }
 
-// found is a matching file and its age.
-type found struct {
-	path string
-	mod  time.Time
+// globMatch is a matching file and its age.
+type globMatch struct {
+	path    string
+	modTime time.Time
 }
 
 func glob(ctx context.Context, ws *workspace.Workspace, a globArgs) (tool.Result, error) {
@@ -161,34 +161,34 @@ func glob(ctx context.Context, ws *workspace.Workspace, a globArgs) (tool.Result
 		return tool.Result{}, err
 	}
 	if info, err := ws.Stat(base); err != nil {
-		return tool.Result{}, ws.Meant(ctx, base, err)
+		return tool.Result{}, ws.AddSuggestion(ctx, base, err)
 	} else if !info.IsDir() {
 		return tool.Result{}, fmt.Errorf("%s is not a directory", base)
 	}
 	r := globResult{OK: true, Matches: []string{}}
 	depth := 0 // how deep the patterns can reach; 0 means unlimited
-	for _, one := range wanted.want {
+	for _, one := range wanted.includes {
 		if strings.Contains(one.pattern, "**") || strings.ContainsAny(one.pattern, `{[\`) {
 			depth = 0
 			break
 		}
 		depth = max(depth, 1+strings.Count(path.Clean(one.pattern), "/"))
 	}
-	var files []found
+	var files []globMatch
 	looked := 0
 	for e := range ws.Walk(ctx, base, depth) {
-		if looked++; looked > maxWalk || len(files) == maxFound {
+		if looked++; looked > maxWalk || len(files) == maxCompared {
 			r.Truncated = true
 			break
 		}
 		switch {
 		case e.Err != nil:
-			r.Unreadable = noted(r.Unreadable, e.Path)
+			r.Unreadable = appendLimited(r.Unreadable, e.Path)
 		case e.Ignored || e.IsDir():
-		case wanted.matches(below(base, e.Path)):
-			f := found{path: e.Path}
+		case wanted.matches(relativePath(base, e.Path)):
+			f := globMatch{path: e.Path}
 			if info, err := e.Info(); err == nil {
-				f.mod = info.ModTime()
+				f.modTime = info.ModTime()
 			}
 			files = append(files, f)
 		}
@@ -196,7 +196,7 @@ func glob(ctx context.Context, ws *workspace.Workspace, a globArgs) (tool.Result
 	if err := ctx.Err(); err != nil {
 		return tool.Result{}, err
 	}
-	slices.SortStableFunc(files, func(a, b found) int { return b.mod.Compare(a.mod) })
+	slices.SortStableFunc(files, func(a, b globMatch) int { return b.modTime.Compare(a.modTime) })
 	limit := min(cmp.Or(a.Limit, defaultFiles), maxFiles)
 	r.Truncated = r.Truncated || len(files) > limit
 	for _, f := range files[:min(len(files), limit)] {
@@ -210,43 +210,43 @@ func glob(ctx context.Context, ws *workspace.Workspace, a globArgs) (tool.Result
 			r.Note = fmt.Sprintf("%s is looked for in one directory only; **/%s looks in all below it too", a.Pattern, a.Pattern)
 		}
 	}
-	return tool.Result{Value: r, Summary: tool.OfMore(tool.Count(r.Count, "file", "files"), r.Truncated)}, nil
+	return tool.Result{Value: r, Summary: tool.MarkPartial(tool.FormatCount(r.Count, "file", "files"), r.Truncated)}, nil
 }
 
-// maxNoted limits how many unreadable places a result names.
-const maxNoted = 20
+// maxUnreadable limits how many unreadable places a result names.
+const maxUnreadable = 20
 
-func noted(list []string, name string) []string {
-	if len(list) < maxNoted {
+func appendLimited(list []string, name string) []string {
+	if len(list) < maxUnreadable {
 		list = append(list, name)
 	}
 	return list
 }
 
-// include selects the files that a grep reads: those that match one of want, or all if want is empty, except
+// fileFilter selects the files that a grep reads: those that match one of want, or all if want is empty, except
 // those that match one of not. If a glob has several readings, each counts, so that no file is missed.
-type include struct {
-	base      string // the searched directory
-	want, not []mask
+type fileFilter struct {
+	base               string // the searched directory
+	includes, excludes []globMask
 }
 
-// mask is one reading of a glob.
-type mask struct {
+// globMask is one reading of a glob.
+type globMask struct {
 	pattern string
-	of      func(base, rel string) string // returns what it is matched with
+	subject func(base, rel string) string // returns what it is matched with
 }
 
-func baseName(_, rel string) string    { return path.Base(rel) }
-func fromBase(_, rel string) string    { return rel }
-func fromRoot(base, rel string) string { return path.Join(base, rel) }
+func baseSubject(_, rel string) string    { return path.Base(rel) }
+func searchSubject(_, rel string) string  { return rel }
+func rootSubject(base, rel string) string { return path.Join(base, rel) }
 
-func (g include) matches(rel string) bool {
-	fits := func(one mask) bool { return doublestar.MatchUnvalidated(one.pattern, one.of(g.base, rel)) }
-	return (len(g.want) == 0 || slices.ContainsFunc(g.want, fits)) && !slices.ContainsFunc(g.not, fits)
+func (g fileFilter) matches(rel string) bool {
+	fits := func(one globMask) bool { return doublestar.MatchUnvalidated(one.pattern, one.subject(g.base, rel)) }
+	return (len(g.includes) == 0 || slices.ContainsFunc(g.includes, fits)) && !slices.ContainsFunc(g.excludes, fits)
 }
 
-// newInclude parses which files to read below base: a list of globs, some of which may begin with "!".
-func newInclude(ws *workspace.Workspace, base, text string) (g include, err error) {
+// newFileFilter parses which files to read below base: a list of globs, some of which may begin with "!".
+func newFileFilter(ws *workspace.Workspace, base, text string) (g fileFilter, err error) {
 	g.base = base
 	if text == "" {
 		return g, nil
@@ -254,34 +254,34 @@ func newInclude(ws *workspace.Workspace, base, text string) (g include, err erro
 	if err := checkGlob(text); err != nil {
 		return g, fmt.Errorf("include: %w", err)
 	}
-	for _, item := range items(text) {
+	for _, item := range splitGlobs(text) {
 		rest, negated := strings.CutPrefix(item, "!")
-		list, err := includeOf(ws, base, rest)
+		list, err := parseMasks(ws, base, rest)
 		switch {
 		case err != nil:
 			return g, fmt.Errorf("include: %w", err)
 		case negated:
-			g.not = append(g.not, list...)
+			g.excludes = append(g.excludes, list...)
 		default:
-			g.want = append(g.want, list...)
+			g.includes = append(g.includes, list...)
 		}
 	}
 	return g, nil
 }
 
-// includeOf returns the readings of one glob.
-func includeOf(ws *workspace.Workspace, base, item string) (list []mask, err error) {
-	if item, err = inTree(ws, base, item); err != nil {
+// parseMasks returns the readings of one glob.
+func parseMasks(ws *workspace.Workspace, base, item string) (list []globMask, err error) {
+	if item, err = relativeGlob(ws, base, item); err != nil {
 		return nil, err
 	}
 	add := func(pattern string, of ...func(base, rel string) string) {
-		for _, p := range readings(pattern) {
+		for _, p := range interpretations(pattern) {
 			for _, o := range of {
-				list = append(list, mask{p, o})
+				list = append(list, globMask{p, o})
 			}
 		}
 	}
-	of := []func(base, rel string) string{fromBase, fromRoot}
+	of := []func(base, rel string) string{searchSubject, rootSubject}
 	if base == "." {
 		of = of[:1]
 	}
@@ -291,10 +291,10 @@ func includeOf(ws *workspace.Workspace, base, item string) (list []mask, err err
 	if !strings.ContainsAny(dir, `/\`) {
 		deep = "**/" + dir
 		if !folder {
-			add(dir, baseName)
+			add(dir, baseSubject)
 		}
 		if plain && strings.HasPrefix(dir, ".") {
-			add("*"+dir, baseName) // a file extension
+			add("*"+dir, baseSubject) // a file extension
 		}
 	} else if !folder {
 		add(dir, of...)
@@ -305,8 +305,8 @@ func includeOf(ws *workspace.Workspace, base, item string) (list []mask, err err
 	return list, nil
 }
 
-// inTree returns a glob relative to the searched directory, or to the root of the workspace.
-func inTree(ws *workspace.Workspace, base, item string) (string, error) {
+// relativeGlob returns a glob relative to the searched directory, or to the root of the workspace.
+func relativeGlob(ws *workspace.Workspace, base, item string) (string, error) {
 	for strings.HasPrefix(item, "./") {
 		item = item[2:]
 	}
@@ -325,7 +325,7 @@ func inTree(ws *workspace.Workspace, base, item string) (string, error) {
 	case err == nil && at == ".":
 		return rest, nil
 	case err == nil:
-		return wildcards.Replace(at) + "/" + rest, nil
+		return wildcardEscaper.Replace(at) + "/" + rest, nil
 	}
 	top, _, _ := strings.Cut(strings.TrimPrefix(dir, "/"), "/") // or it is relative to the base
 	if _, missing := ws.Stat(path.Join(base, unescape(top))); missing != nil {
@@ -334,11 +334,11 @@ func inTree(ws *workspace.Workspace, base, item string) (string, error) {
 	return strings.TrimLeft(item, "/"), nil
 }
 
-// items splits a list of globs at commas outside braces, and at spaces if each part is clearly a glob.
-func items(text string) (list []string) {
+// splitGlobs splits a list of globs at commas outside braces, and at spaces if each part is clearly a glob.
+func splitGlobs(text string) (list []string) {
 	depth, from := 0, 0
 	cut := func(to int) {
-		if item := unwrapped(strings.TrimSpace(text[from:to])); item != "" {
+		if item := unquote(strings.TrimSpace(text[from:to])); item != "" {
 			list = append(list, item)
 		}
 		from = to + 1
@@ -356,14 +356,14 @@ func items(text string) (list []string) {
 	cut(len(text))
 	for _, sep := range []string{"|", ";"} {
 		if parts := strings.Split(text, sep); len(list) == 1 && len(parts) > 1 && !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(p, "*") }) {
-			return items(strings.Join(parts, ","))
+			return splitGlobs(strings.Join(parts, ","))
 		}
 	}
 	if len(list) == 1 {
 		fields := strings.Fields(text)
 		if !slices.ContainsFunc(fields, func(f string) bool { return !strings.ContainsAny(f, "*!") }) {
 			for i := range fields {
-				fields[i] = unwrapped(fields[i])
+				fields[i] = unquote(fields[i])
 			}
 			return fields
 		}
@@ -371,8 +371,8 @@ func items(text string) (list []string) {
 	return list
 }
 
-// unwrapped returns a glob without shell quotes.
-func unwrapped(item string) string {
+// unquote returns a glob without shell quotes.
+func unquote(item string) string {
 	for _, q := range []string{`"`, `'`} {
 		if s, ok := strings.CutPrefix(item, q); ok && strings.HasSuffix(s, q) {
 			return strings.TrimSuffix(s, q)
@@ -381,23 +381,23 @@ func unwrapped(item string) string {
 	return item
 }
 
-// readings returns the patterns that a glob may stand for: itself; with
+// interpretations returns the patterns that a glob may stand for: itself; with
 // brackets as part of a name, as in app/[slug]; with Windows separators.
-func readings(pattern string) []string {
+func interpretations(pattern string) []string {
 	list := []string{pattern}
 	if strings.ContainsAny(pattern, "[") && !strings.Contains(pattern, `\[`) {
-		list = append(list, brackets.Replace(pattern))
+		list = append(list, bracketEscaper.Replace(pattern))
 	}
 	if strings.Contains(pattern, `\`) {
 		slashes := strings.ReplaceAll(pattern, `\`, "/")
 		if list = append(list, slashes); strings.Contains(slashes, "[") {
-			list = append(list, brackets.Replace(slashes))
+			list = append(list, bracketEscaper.Replace(slashes))
 		}
 	}
 	return slices.DeleteFunc(list, func(p string) bool { return !doublestar.ValidatePattern(p) })
 }
 
-// wildcards escapes the wildcards in a path.
-var wildcards = strings.NewReplacer("[", `\[`, "]", `\]`, "*", `\*`, "?", `\?`, "{", `\{`, "}", `\}`, `\`, `\\`)
+// wildcardEscaper escapes the wildcards in a path.
+var wildcardEscaper = strings.NewReplacer("[", `\[`, "]", `\]`, "*", `\*`, "?", `\?`, "{", `\{`, "}", `\}`, `\`, `\\`)
 
-var brackets = strings.NewReplacer("[", `\[`, "]", `\]`)
+var bracketEscaper = strings.NewReplacer("[", `\[`, "]", `\]`)

@@ -61,10 +61,10 @@ func Grep(ws *workspace.Workspace, o Options) tool.Tool {
 			if _, err := a.matcher(); err != nil {
 				return tool.Plan{}, err
 			}
-			if _, err := newInclude(ws, cmp.Or(a.Path, "."), a.Include); err != nil {
+			if _, err := newFileFilter(ws, cmp.Or(a.Path, "."), a.Include); err != nil {
 				return tool.Plan{}, err
 			}
-			return reading(ws, a.Pattern, cmp.Or(a.Path, "."))
+			return searchPlan(ws, a.Pattern, cmp.Or(a.Path, "."))
 		},
 		Do: func(ctx context.Context, a grepArgs, _ io.Writer) (tool.Result, error) {
 			m, err := a.matcher()
@@ -77,13 +77,13 @@ func Grep(ws *workspace.Workspace, o Options) tool.Tool {
 			}
 			info, err := ws.Stat(at)
 			if err != nil {
-				return tool.Result{}, ws.Meant(ctx, a.Path, err)
+				return tool.Result{}, ws.AddSuggestion(ctx, a.Path, err)
 			}
-			kind, err := kindOf(a.Type)
+			kind, err := parseType(a.Type)
 			if err != nil {
 				return tool.Result{}, err
 			}
-			wanted, err := newInclude(ws, at, a.Include)
+			wanted, err := newFileFilter(ws, at, a.Include)
 			if err != nil {
 				return tool.Result{}, err
 			}
@@ -91,28 +91,28 @@ func Grep(ws *workspace.Workspace, o Options) tool.Tool {
 				a.OutputMode = modeFiles
 			}
 			s := &searcher{
-				ws: ws, m: m, include: wanted, kind: kind, base: at, mode: a.OutputMode,
-				context: a.Context, limit: min(cmp.Or(a.MaxMatches, defaultMatches), maxMatches), size: maxFile, hides: o.Hide,
+				ws: ws, matcher: m, include: wanted, fileType: kind, base: at, mode: a.OutputMode,
+				context: a.Context, limit: min(cmp.Or(a.MaxMatches, defaultMatches), maxMatches), maxSize: maxFile, isHidden: o.Hide,
 			}
 			if !info.IsDir() {
-				s.size = maxNamedFile
+				s.maxSize = maxNamedFile
 			}
 			s.run(ctx)
 			if err := ctx.Err(); err != nil {
 				return tool.Result{}, err
 			}
-			if s.named != nil {
-				return tool.Result{}, s.named
+			if s.namedErr != nil {
+				return tool.Result{}, s.namedErr
 			}
 			r := s.result()
-			if r.Note = a.note(s, info.IsDir()); r.Note == "" && !s.found() {
-				r.Note = a.literally(ctx, s)
+			if r.Note = a.emptyNote(s, info.IsDir()); r.Note == "" && !s.hasFound() {
+				r.Note = a.plainTextNote(ctx, s)
 			}
-			summary := tool.Count(r.Count, "match", "matches") + " in " + tool.Count(r.Files, "file", "files")
+			summary := tool.FormatCount(r.Count, "match", "matches") + " in " + tool.FormatCount(r.Files, "file", "files")
 			if s.mode == modeFiles || s.mode == modeCount {
-				summary = tool.Count(r.Files, "file", "files")
+				summary = tool.FormatCount(r.Files, "file", "files")
 			}
-			return tool.Result{Value: r, Summary: tool.OfMore(summary, r.Truncated)}, nil
+			return tool.Result{Value: r, Summary: tool.MarkPartial(summary, r.Truncated)}, nil
 		},
 	}
 }
@@ -127,26 +127,26 @@ func (a grepArgs) matcher() (*matcher, error) {
 	case a.MaxMatches < 0:
 		return nil, errors.New("max_matches must not be negative")
 	}
-	if _, err := kindOf(a.Type); err != nil {
+	if _, err := parseType(a.Type); err != nil {
 		return nil, err
 	}
 	return newMatcher(a.Pattern, a.IgnoreCase)
 }
 
-// note says what may be wrong with a search without results.
-func (a grepArgs) note(s *searcher, dir bool) string {
+// emptyNote says what may be wrong with a search without results.
+func (a grepArgs) emptyNote(s *searcher, dir bool) string {
 	switch {
-	case len(s.foreign) > 0 && !s.cut:
-		return fmt.Sprintf("characters beyond ASCII are not found in files that are not UTF-8: %s; iconv -f ENCODING -t UTF-8 FILE | grep finds them", strings.Join(s.foreign, ", "))
-	case s.found():
+	case len(s.otherEncoding) > 0 && !s.truncated:
+		return fmt.Sprintf("characters beyond ASCII are not found in files that are not UTF-8: %s; iconv -f ENCODING -t UTF-8 FILE | grep finds them", strings.Join(s.otherEncoding, ", "))
+	case s.hasFound():
 		return ""
-	case s.m.dotAll:
+	case s.matcher.dotAll:
 		return "a search goes line by line: nothing in the pattern matches a line end. Search for one of the lines, with context for those around it"
 	case !dir:
 		return ""
-	case s.searched == 0 && a.Include != "":
+	case s.fileCount == 0 && a.Include != "":
 		return fmt.Sprintf("include %q names no file that is searched there", a.Include)
-	case s.searched == 0 && a.Type != "":
+	case s.fileCount == 0 && a.Type != "":
 		return fmt.Sprintf("no files of type %s to search there", a.Type)
 	case strings.Contains(a.Pattern, `\|`):
 		return `\| is a plain |; alternatives are written a|b`
@@ -154,8 +154,8 @@ func (a grepArgs) note(s *searcher, dir bool) string {
 	return ""
 }
 
-// literally says where the pattern occurs as plain text, if it does: a search for foo(x) may mean just that.
-func (a grepArgs) literally(ctx context.Context, s *searcher) string {
+// plainTextNote says where the pattern occurs as plain text, if it does: a search for foo(x) may mean just that.
+func (a grepArgs) plainTextNote(ctx context.Context, s *searcher) string {
 	quoted := regexp.QuoteMeta(a.Pattern)
 	if quoted == a.Pattern {
 		return ""
@@ -164,7 +164,7 @@ func (a grepArgs) literally(ctx context.Context, s *searcher) string {
 	if err != nil {
 		return ""
 	}
-	as := &searcher{ws: s.ws, m: m, include: s.include, kind: s.kind, base: s.base, limit: 1, size: s.size, hides: s.hides}
+	as := &searcher{ws: s.ws, matcher: m, include: s.include, fileType: s.fileType, base: s.base, limit: 1, maxSize: s.maxSize, isHidden: s.isHidden}
 	as.run(ctx)
 	if r := as.result(); len(r.Matches) > 0 {
 		place := strings.SplitN(r.Matches[0], ":", 3) // its file and line

@@ -14,57 +14,57 @@ import (
 // matcher finds the lines that match a pattern. If every match must contain something rare, it searches
 // for that first, and tries the pattern only on lines with it, which is many times faster.
 type matcher struct {
-	prog    *syntax.Prog
-	need    need
-	finders []*finder // for what a match must contain; none if that does not help
-	strange bool      // they do not work for text with ſ or the Kelvin sign
-	returns bool      // the carriage return before a line feed must be visible
-	beyond  bool      // the pattern names non-ASCII characters
-	dotAll  bool      // part of the pattern also matches line ends
-	spare   sync.Pool // automatons
+	prog          *syntax.Prog
+	requirement   requirement
+	finders       []*finder // for what a match must contain; none if that does not help
+	foldsNonASCII bool      // they do not work for text with ſ or the Kelvin sign
+	keepReturns   bool      // the carriage return before a line feed must be visible
+	nonASCII      bool      // the pattern names non-ASCII characters
+	dotAll        bool      // part of the pattern also matches line ends
+	automatons    sync.Pool // automatons
 }
 
-// longestRegexp limits the size of a regular expression in bytes: its
+// maxRegexp limits the size of a regular expression in bytes: its
 // compiled form takes a thousand times as much memory, or more.
-const longestRegexp = 4 << 10
+const maxRegexp = 4 << 10
 
 func newMatcher(pattern string, ignoreCase bool) (*matcher, error) {
-	if len(pattern) > longestRegexp {
+	if len(pattern) > maxRegexp {
 		return nil, fmt.Errorf("pattern is too long (%d bytes)", len(pattern))
 	}
 	tree, err := parse(pattern, ignoreCase)
 	if err != nil {
 		return nil, err
 	}
-	m := &matcher{returns: namesReturn(tree), beyond: namesBeyondASCII(tree), dotAll: matchesAnything(tree)}
+	m := &matcher{keepReturns: namesReturn(tree), nonASCII: namesNonASCII(tree), dotAll: hasMatchAll(tree)}
 	if m.prog, err = syntax.Compile(tree); err != nil {
 		return nil, fmt.Errorf("pattern: %w", err)
 	}
-	m.need, m.strange = needed(tree)
-	m.finders = newFinders(m.need)
-	m.spare.New = func() any { return newAutomaton(m.prog) }
+	m.requirement, m.foldsNonASCII = findRequirement(tree)
+	m.finders = newFinders(m.requirement)
+	m.automatons.New = func() any { return newAutomaton(m.prog) }
 	return m, nil
 }
 
-// lines returns the matching lines of data, at most limit of them. It stops when ctx ends.
-func (m *matcher) lines(ctx context.Context, data []byte, limit int) []span {
-	a := m.spare.Get().(*automaton)
-	defer m.spare.Put(a)
-	if len(m.finders) == 0 || m.strange && foldsStrangely(data) {
+// findLines returns the matching lines of data, at most limit of them. It stops when ctx ends.
+func (m *matcher) findLines(ctx context.Context, data []byte, limit int) []span {
+	a := m.automatons.Get().(*automaton)
+	defer m.automatons.Put(a)
+	if len(m.finders) == 0 || m.foldsNonASCII && hasFoldingRunes(data) {
 		return a.find(ctx, data, nil, limit)
 	}
-	return m.byNeed(ctx, a, data, limit)
+	return m.findByRequirement(ctx, a, data, limit)
 }
 
-// at returns the approximate position of the match in a matching line.
-func (m *matcher) at(line []byte) int {
-	a := m.spare.Get().(*automaton)
-	defer m.spare.Put(a)
+// position returns the approximate position of the match in a matching line.
+func (m *matcher) position(line []byte) int {
+	a := m.automatons.Get().(*automaton)
+	defer m.automatons.Put(a)
 	return max(a.matchAt(line), 0)
 }
 
-// byNeed checks only lines that contain what a match needs.
-func (m *matcher) byNeed(ctx context.Context, a *automaton, data []byte, limit int) (lines []span) {
+// findByRequirement checks only lines that contain what a match needs.
+func (m *matcher) findByRequirement(ctx context.Context, a *automaton, data []byte, limit int) (lines []span) {
 	next := make([]int, len(m.finders)) // where each was last found, -1 for nowhere
 	for i := range next {
 		next[i] = -2 // not searched yet
@@ -93,25 +93,25 @@ func (m *matcher) byNeed(ctx context.Context, a *automaton, data []byte, limit i
 	return lines
 }
 
-// foldsStrangely reports whether data has one of the two non-ASCII characters
+// hasFoldingRunes reports whether data has one of the two non-ASCII characters
 // that are ASCII letters in another case: ſ and the Kelvin sign.
-func foldsStrangely(data []byte) bool {
-	return bytes.Contains(data, []byte(string(longS))) || bytes.Contains(data, []byte(string(kelvin)))
+func hasFoldingRunes(data []byte) bool {
+	return bytes.Contains(data, []byte(string(longS))) || bytes.Contains(data, []byte(string(kelvinSign)))
 }
 
-// decoded returns a file's text in UTF-8, without a byte order mark. It treats a file as UTF-16 if it
+// decodeText returns a file's text in UTF-8, without a byte order mark. It treats a file as UTF-16 if it
 // begins with that mark, or looks like UTF-16.
-func decoded(data []byte) []byte {
+func decodeText(data []byte) []byte {
 	switch head := data[:min(len(data), sniffLen)]; {
 	case bytes.HasPrefix(data, []byte("\xff\xfe")):
-		return fromUTF16(data[2:], binary.LittleEndian)
+		return decodeUTF16(data[2:], binary.LittleEndian)
 	case bytes.HasPrefix(data, []byte("\xfe\xff")):
-		return fromUTF16(data[2:], binary.BigEndian)
+		return decodeUTF16(data[2:], binary.BigEndian)
 	case bytes.IndexByte(head, 0) < 0:
 	case isUTF16(head, binary.LittleEndian):
-		return fromUTF16(data, binary.LittleEndian)
+		return decodeUTF16(data, binary.LittleEndian)
 	case isUTF16(head, binary.BigEndian):
-		return fromUTF16(data, binary.BigEndian)
+		return decodeUTF16(data, binary.BigEndian)
 	}
 	return bytes.TrimPrefix(data, []byte("\ufeff"))
 }
@@ -132,7 +132,7 @@ func isUTF16(head []byte, order binary.ByteOrder) bool {
 	return len(head)%2 == 0 && zero[1-high] == 0 && zero[high] >= len(head)/2*9/10
 }
 
-func fromUTF16(data []byte, order binary.ByteOrder) []byte {
+func decodeUTF16(data []byte, order binary.ByteOrder) []byte {
 	text := make([]byte, 0, len(data))
 	for i := 0; i+1 < len(data); i += 2 {
 		r := rune(order.Uint16(data[i:]))

@@ -40,18 +40,18 @@ func TestNeeded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m.need.String() != tc.want {
-			t.Errorf("needed(%q) = %s, want %s", tc.pattern, m.need, tc.want)
+		if m.requirement.String() != tc.want {
+			t.Errorf("needed(%q) = %s, want %s", tc.pattern, m.requirement, tc.want)
 		}
 	}
 }
 
 // A pattern of megabytes would take minutes and all memory.
 func TestAPatternHasABound(t *testing.T) {
-	if _, err := newMatcher(strings.Repeat("abcdefgh", longestRegexp), false); err == nil || !strings.Contains(err.Error(), "too long") {
+	if _, err := newMatcher(strings.Repeat("abcdefgh", maxRegexp), false); err == nil || !strings.Contains(err.Error(), "too long") {
 		t.Errorf("err = %v", err)
 	}
-	if _, err := newMatcher(strings.Repeat("abcdefgh", longestRegexp/8), false); err != nil {
+	if _, err := newMatcher(strings.Repeat("abcdefgh", maxRegexp/8), false); err != nil {
 		t.Error(err)
 	}
 }
@@ -62,7 +62,7 @@ func TestFoldingBeyondASCII(t *testing.T) {
 		t.Fatal(err)
 	}
 	data := []byte("KISS\n\u212aiſſ\nno\n")
-	if got := m.lines(t.Context(), data, 10); len(got) != 2 {
+	if got := m.findLines(t.Context(), data, 10); len(got) != 2 {
 		t.Errorf("lines = %v", got)
 	}
 }
@@ -97,19 +97,19 @@ func FuzzMatcher(f *testing.F) {
 			}
 			at += len(line)
 		}
-		if got := m.lines(t.Context(), []byte(text), 1<<20); !slices.Equal(got, want) {
-			t.Fatalf("%q in %q: %v, want %v (need %s)", pattern, text, got, want, m.need)
+		if got := m.findLines(t.Context(), []byte(text), 1<<20); !slices.Equal(got, want) {
+			t.Fatalf("%q in %q: %v, want %v (need %s)", pattern, text, got, want, m.requirement)
 		}
-		if m.finders = nil; m.need.score() > 0 && !(m.strange && foldsStrangely([]byte(text))) { // rare or not, it must be there
-			for _, r := range m.need {
-				m.finders = append(m.finders, newFinder(clip(r)))
+		if m.finders = nil; m.requirement.score() > 0 && !(m.foldsNonASCII && hasFoldingRunes([]byte(text))) { // rare or not, it must be there
+			for _, r := range m.requirement {
+				m.finders = append(m.finders, newFinder(limitRun(r)))
 			}
-			if got := m.lines(t.Context(), []byte(text), 1<<20); !slices.Equal(got, want) {
-				t.Fatalf("%q in %q by need: %v, want %v (need %s)", pattern, text, got, want, m.need)
+			if got := m.findLines(t.Context(), []byte(text), 1<<20); !slices.Equal(got, want) {
+				t.Fatalf("%q in %q by need: %v, want %v (need %s)", pattern, text, got, want, m.requirement)
 			}
 			m.finders = nil
 		}
-		if got := m.lines(t.Context(), []byte(text), 1<<20); !slices.Equal(got, want) {
+		if got := m.findLines(t.Context(), []byte(text), 1<<20); !slices.Equal(got, want) {
 			t.Fatalf("%q in %q by automaton: %v, want %v", pattern, text, got, want)
 		}
 	})
@@ -118,7 +118,7 @@ func FuzzMatcher(f *testing.F) {
 // wideRegexp is a pattern as the standard library matches it, with the classes
 // of all scripts.
 func wideRegexp(t *testing.T, pattern string, fold bool) *regexp.Regexp {
-	wide, err := widen(pattern)
+	wide, err := expandClasses(pattern)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,10 +138,10 @@ func TestFinder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var a analysis
-		f := newFinder(a.shape(tree.Simplify()).head)
-		for _, byByte := range []bool{f.byByte, false} {
-			f.byByte = byByte
+		var a analyzer
+		f := newFinder(a.analyze(tree.Simplify()).head)
+		for _, byByte := range []bool{f.useByteSearch, false} {
+			f.useByteSearch = byByte
 			for range 300 {
 				text := make([]byte, rnd.IntN(60))
 				for i := range text {
@@ -184,14 +184,14 @@ func plain(t *testing.T, pattern string) *matcher {
 
 func TestSearchByAutomatonStops(t *testing.T) {
 	text := strings.Repeat("some line of text\n", 50_000) + "needle"
-	if got := plain(t, "^needle$").lines(&countdown{t.Context(), 4}, []byte(text), 10); len(got) != 0 {
+	if got := plain(t, "^needle$").findLines(&countdown{t.Context(), 4}, []byte(text), 10); len(got) != 0 {
 		t.Errorf("it went on to the end: %v", got)
 	}
 }
 
 func TestLongTextIsSearchedInWindows(t *testing.T) {
 	text := strings.Repeat("some line of text\n", 20_000) + "needle"
-	if got := plain(t, "^needle$").lines(t.Context(), []byte(text), 10); len(got) != 1 || got[0].to != len(text) {
+	if got := plain(t, "^needle$").findLines(t.Context(), []byte(text), 10); len(got) != 1 || got[0].to != len(text) {
 		t.Errorf("lines = %v", got)
 	}
 }
@@ -215,19 +215,19 @@ func TestAutomatonForgets(t *testing.T) {
 		}
 	}
 	var got strings.Builder
-	for _, l := range m.lines(t.Context(), []byte(text.String()), 1000) {
+	for _, l := range m.findLines(t.Context(), []byte(text.String()), 1000) {
 		got.WriteString(text.String()[l.from:l.to] + "\n")
 	}
 	if got.String() != want.String() || got.Len() == 0 {
 		t.Errorf("found %d bytes of lines, want %d", got.Len(), want.Len())
 	}
-	if a := m.spare.Get().(*automaton); len(a.states) > maxStates {
+	if a := m.automatons.Get().(*automaton); len(a.states) > maxStates {
 		t.Errorf("%d states are kept", len(a.states))
 	}
 }
 
 // String shows a need in the way of an expression.
-func (n need) String() string {
+func (n requirement) String() string {
 	var alternatives []string
 	for _, r := range n {
 		var b strings.Builder
@@ -239,7 +239,7 @@ func (n need) String() string {
 	return strings.Join(alternatives, "|")
 }
 
-func (s set) print(b *strings.Builder) {
+func (s byteSet) print(b *strings.Builder) {
 	var all []byte
 	for c := range 256 {
 		if s.has(byte(c)) {

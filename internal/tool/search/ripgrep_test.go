@@ -347,7 +347,7 @@ func TestSearchInAnAddedTree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tools, err := tool.NewSet(search.With(ws, search.Options{})...)
+	tools, err := tool.NewSet(search.All(ws, search.Options{})...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,14 +18,14 @@ type Options struct {
 	Hide func(path string) bool
 }
 
-// With returns every tool of this package.
-func With(ws *workspace.Workspace, o Options) []tool.Tool { return []tool.Tool{Glob(ws), Grep(ws, o)} }
+// All returns every tool of this package.
+func All(ws *workspace.Workspace, o Options) []tool.Tool { return []tool.Tool{Glob(ws), Grep(ws, o)} }
 
 // maxWalk limits how many files and directories one search visits.
 const maxWalk = 1_000_000
 
-// reading returns the plan of a search below dir for what.
-func reading(ws *workspace.Workspace, what, dir string) (tool.Plan, error) {
+// searchPlan returns the plan of a search below dir for what.
+func searchPlan(ws *workspace.Workspace, what, dir string) (tool.Plan, error) {
 	at, err := ws.Locate(dir)
 	title := what
 	if at != "." {
@@ -34,8 +34,8 @@ func reading(ws *workspace.Workspace, what, dir string) (tool.Plan, error) {
 	return tool.Plan{Title: title, Effects: []tool.Effect{{Kind: tool.Read, Target: at}}}, err
 }
 
-// below returns name relative to dir.
-func below(dir, name string) string {
+// relativePath returns name relative to dir.
+func relativePath(dir, name string) string {
 	if dir == "." {
 		return name
 	}

@@ -38,7 +38,7 @@ func openAt(t testing.TB, dir string) tool.Set {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { ws.Close() })
-	tools, err := tool.NewSet(search.With(ws, search.Options{})...)
+	tools, err := tool.NewSet(search.All(ws, search.Options{})...)
 	if err != nil {
 		t.Fatal(err)
 	}

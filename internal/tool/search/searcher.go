@@ -20,72 +20,72 @@ import (
 // searcher searches lines in several files at a time. Its
 // result does not depend on their order of completion.
 type searcher struct {
-	ws      *workspace.Workspace
-	m       *matcher
-	include include
-	kind    kind
-	base    string
-	mode    string
-	context int
-	limit   int                    // wanted matching lines, or files
-	size    int64                  // maximum bytes of a file
-	hides   func(path string) bool // may be nil
-	named   error                  // why the one named file could not be searched
+	ws       *workspace.Workspace
+	matcher  *matcher
+	include  fileFilter
+	fileType fileType
+	base     string
+	mode     string
+	context  int
+	limit    int                    // wanted matching lines, or files
+	maxSize  int64                  // maximum bytes of a file
+	isHidden func(path string) bool // may be nil
+	namedErr error                  // why the one named file could not be searched
 
-	hits  atomic.Int64 // matching lines found so far, or files
-	files []hits       // in order of discovery
+	hitCount atomic.Int64 // matching lines found so far, or files
+	results  []fileHits   // in order of discovery
 
-	searched   int // number of selected files
-	large      int
-	binary     []string // matching files that are not text
-	unreadable []string
-	foreign    []string // files whose encoding cannot express all characters of the pattern
-	cut        bool     // some files were not searched
+	fileCount     int // number of selected files
+	tooLarge      int
+	binary        []string // matching files that are not text
+	unreadable    []string
+	otherEncoding []string // files whose encoding cannot express all characters of the pattern
+	truncated     bool     // some files were not searched
 }
 
-// hits are the matching lines of one file as shown: for each the line itself and, if requested, its context.
-type hits [][]string
+// fileHits are the matching lines of one file as shown: for each the line itself and, if requested, its context.
+type fileHits [][]string
 
 // span is the extent of a line, without its line end.
 type span struct{ from, to int }
 
 // run searches the named file, or every file below the base.
 func (s *searcher) run(ctx context.Context) {
-	if s.size != maxNamedFile {
-		s.all(ctx)
+	if s.maxSize != maxNamedFile {
+		s.searchTree(ctx)
 		return
 	}
-	data, _, err := s.ws.ReadFile(s.base, s.size)
-	var h hits
+	data, _, err := s.ws.ReadFile(s.base, s.maxSize)
+	var h fileHits
 	if err == nil {
-		h, err = s.search(ctx, s.base, data)
-		if s.isForeign(data, err) {
-			s.foreign = []string{s.base}
+		h, err = s.searchFile(ctx, s.base, data)
+		if s.hasOtherEncoding(data, err) {
+			s.otherEncoding = []string{s.base}
 		}
 	}
 	if errors.Is(err, errBinary) || errors.Is(err, errBinaryMatch) {
 		err = fmt.Errorf("%s: %w", s.base, err)
 	}
-	s.named, s.files = err, []hits{h}
+	s.namedErr, s.results = err, []fileHits{h}
 }
 
 // job is a group of files to search with their results.
 type job struct {
-	batch workspace.Batch
-	found []finding
-	lines int // found lines, or files
+	batch    workspace.Batch
+	findings []fileResult
+	lines    int // found lines, or files
 }
 
-type finding struct {
-	path    string
-	hits    hits
-	foreign bool
-	err     error
+type fileResult struct {
+	path          string
+	hits          fileHits
+	otherEncoding bool
+	err           error
 }
 
-// all searches every file below the base. It hands out files in order, so that once enough lines are
+// searchTree searches every file below the base. It hands out files in order, so that once enough lines are
 // found, the files handed out contain the first ones.
-func (s *searcher) all(ctx context.Context) {
+func (s *searcher) searchTree(ctx context.Context) {
 	work := make(chan *job)
 	var jobs []*job
 	var workers sync.WaitGroup
@@ -93,63 +93,63 @@ func (s *searcher) all(ctx context.Context) {
 		workers.Go(func() {
 			var last *workspace.Reader
 			for j := range work {
-				last = s.do(ctx, j, last)
+				last = s.searchBatch(ctx, j, last)
 			}
 		})
 	}
 	looked := 0
 	for b := range s.ws.Batches(ctx, s.base) {
-		if looked += b.Seen; looked > maxWalk {
-			s.cut = true
+		if looked += b.Examined; looked > maxWalk {
+			s.truncated = true
 			break
 		}
 		if b.Err != nil {
-			s.unreadable = noted(s.unreadable, b.Dir)
+			s.unreadable = appendLimited(s.unreadable, b.Dir)
 		}
 		b.Names = slices.DeleteFunc(b.Names, func(name string) bool {
 			at := path.Join(b.Dir, name)
-			rel := below(s.base, at)
-			return !s.kind.matches(rel) || !s.include.matches(rel) || s.hides != nil && s.hides(at)
+			rel := relativePath(s.base, at)
+			return !s.fileType.matches(rel) || !s.include.matches(rel) || s.isHidden != nil && s.isHidden(at)
 		})
-		s.searched += len(b.Names)
+		s.fileCount += len(b.Names)
 		if len(b.Names) == 0 {
 			continue
 		}
 		j := &job{batch: b}
 		jobs = append(jobs, j)
 		work <- j
-		if s.hits.Load() > int64(s.limit) {
-			s.cut = true
+		if s.hitCount.Load() > int64(s.limit) {
+			s.truncated = true
 			break
 		}
 	}
 	close(work)
 	workers.Wait()
 	for _, j := range jobs {
-		for _, f := range j.found {
-			if f.foreign {
-				s.foreign = noted(s.foreign, f.path)
+		for _, f := range j.findings {
+			if f.otherEncoding {
+				s.otherEncoding = appendLimited(s.otherEncoding, f.path)
 			}
 			switch {
 			case errors.Is(f.err, workspace.ErrTooLarge):
-				s.large++
+				s.tooLarge++
 			case errors.Is(f.err, errBinary):
 			case errors.Is(f.err, errBinaryMatch):
-				s.binary = noted(s.binary, f.path)
+				s.binary = appendLimited(s.binary, f.path)
 			case f.err != nil:
-				s.unreadable = noted(s.unreadable, f.path)
+				s.unreadable = appendLimited(s.unreadable, f.path)
 			case f.hits != nil:
-				s.files = append(s.files, f.hits)
+				s.results = append(s.results, f.hits)
 			}
 		}
 	}
 }
 
-// do searches the files of one job. last is the reader of the previous job.
-func (s *searcher) do(ctx context.Context, j *job, last *workspace.Reader) *workspace.Reader {
+// searchBatch searches the files of one job. last is the reader of the previous job.
+func (s *searcher) searchBatch(ctx context.Context, j *job, last *workspace.Reader) *workspace.Reader {
 	r, err := j.batch.Open()
 	if err != nil {
-		j.found = append(j.found, finding{path: j.batch.Dir, err: err})
+		j.findings = append(j.findings, fileResult{path: j.batch.Dir, err: err})
 		return last
 	}
 	defer r.Close()
@@ -158,30 +158,30 @@ func (s *searcher) do(ctx context.Context, j *job, last *workspace.Reader) *work
 		if j.lines > s.limit {
 			break // later matches are not shown
 		}
-		data, err := r.Read(name, s.size)
+		data, err := r.Read(name, s.maxSize)
 		name = path.Join(j.batch.Dir, name)
-		var h hits
+		var h fileHits
 		if err == nil && ctx.Err() == nil {
-			h, err = s.search(ctx, name, data)
+			h, err = s.searchFile(ctx, name, data)
 			j.lines += len(h)
 		}
-		foreign := s.isForeign(data, err)
+		foreign := s.hasOtherEncoding(data, err)
 		if h != nil || err != nil || foreign {
-			j.found = append(j.found, finding{name, h, foreign, err})
+			j.findings = append(j.findings, fileResult{name, h, foreign, err})
 		}
 	}
 	return r
 }
 
-// isForeign reports whether a searched text has an encoding
+// hasOtherEncoding reports whether a searched text has an encoding
 // that cannot express all characters of the pattern.
-func (s *searcher) isForeign(data []byte, err error) bool {
-	return err == nil && s.m.beyond && !utf8.Valid(decoded(data))
+func (s *searcher) hasOtherEncoding(data []byte, err error) bool {
+	return err == nil && s.matcher.nonASCII && !utf8.Valid(decodeText(data))
 }
 
-// found reports whether anything was found.
-func (s *searcher) found() bool {
-	return len(s.binary) > 0 || slices.ContainsFunc(s.files, func(h hits) bool { return h != nil })
+// hasFound reports whether anything was found.
+func (s *searcher) hasFound() bool {
+	return len(s.binary) > 0 || slices.ContainsFunc(s.results, func(h fileHits) bool { return h != nil })
 }
 
 // Files that are not text are not shown.
@@ -193,16 +193,16 @@ var (
 // sniffLen is how much of a file is examined to tell text from binary.
 const sniffLen = 8000
 
-// search finds matching lines in a file.
-func (s *searcher) search(ctx context.Context, name string, data []byte) (hits, error) {
-	data = decoded(data)
+// searchFile finds matching lines in a file.
+func (s *searcher) searchFile(ctx context.Context, name string, data []byte) (fileHits, error) {
+	data = decodeText(data)
 	if bytes.IndexByte(data[:min(len(data), sniffLen)], 0) >= 0 {
-		if len(s.m.lines(ctx, data, 1)) > 0 {
+		if len(s.matcher.findLines(ctx, data, 1)) > 0 {
 			return nil, errBinaryMatch
 		}
 		return nil, errBinary
 	}
-	if !s.m.returns && bytes.Contains(data, []byte("\r\n")) {
+	if !s.matcher.keepReturns && bytes.Contains(data, []byte("\r\n")) {
 		data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
 	}
 	if s.mode == modeFiles || s.mode == modeCount {
@@ -210,20 +210,20 @@ func (s *searcher) search(ctx context.Context, name string, data []byte) (hits, 
 		if s.mode == modeCount {
 			limit = maxCounted
 		}
-		n := len(s.m.lines(ctx, data, limit))
+		n := len(s.matcher.findLines(ctx, data, limit))
 		if n == 0 {
 			return nil, nil
 		}
-		s.hits.Add(1)
+		s.hitCount.Add(1)
 		if s.mode == modeCount {
 			name += ":" + strconv.Itoa(n)
 		}
-		return hits{{name}}, nil
+		return fileHits{{name}}, nil
 	}
-	lines := s.m.lines(ctx, data, s.limit+1)
-	s.hits.Add(int64(len(lines)))
-	p := printer{path: name, data: data, context: s.context, at: s.m.at, number: 1}
-	return p.print(lines), nil
+	lines := s.matcher.findLines(ctx, data, s.limit+1)
+	s.hitCount.Add(int64(len(lines)))
+	p := printer{path: name, data: data, context: s.context, matchPos: s.matcher.position, lineNumber: 1}
+	return p.format(lines), nil
 }
 
 // maxCounted limits how far the lines of one file are counted.
@@ -231,9 +231,9 @@ const maxCounted = 1_000_000
 
 // result returns the first matches, as many as requested and as fit.
 func (s *searcher) result() grepResult {
-	r := grepResult{OK: true, Matches: []string{}, Truncated: s.cut, TooLarge: s.large, Binary: s.binary, Unreadable: s.unreadable}
+	r := grepResult{OK: true, Matches: []string{}, Truncated: s.truncated, TooLarge: s.tooLarge, Binary: s.binary, Unreadable: s.unreadable}
 	room, shown := maxText, 0
-	for _, h := range s.files {
+	for _, h := range s.results {
 		for i, group := range h {
 			if shown == s.limit || room <= 0 {
 				r.Truncated = true
@@ -262,20 +262,20 @@ func (s *searcher) result() grepResult {
 
 // printer formats the matching lines of a file and their context.
 type printer struct {
-	path    string
-	data    []byte // the file with plain line ends
-	context int
-	at      func(line []byte) int // position of the match in a line
+	path     string
+	data     []byte // the file with plain line ends
+	context  int
+	matchPos func(line []byte) int // position of the match in a line
 
-	out    []string // lines of the current match
-	size   int      // bytes so far
-	number int      // of the line at pos
-	pos    int
-	last   int // number of the last written line, or 0
+	out         []string // lines of the current match
+	size        int      // bytes so far
+	lineNumber  int      // of the line at pos
+	pos         int
+	lastWritten int // number of the last written line, or 0
 }
 
-// print formats the lines, at most as many as fit into a result. An empty group then represents the rest.
-func (p *printer) print(lines []span) (h hits) {
+// format formats the lines, at most as many as fit into a result. An empty group then represents the rest.
+func (p *printer) format(lines []span) (h fileHits) {
 	for i, l := range lines {
 		if p.size >= maxText {
 			return append(h, nil)
@@ -284,35 +284,35 @@ func (p *printer) print(lines []span) (h hits) {
 		if i+1 < len(lines) {
 			next = lines[i+1].from
 		}
-		p.number += bytes.Count(p.data[p.pos:l.from], []byte("\n"))
+		p.lineNumber += bytes.Count(p.data[p.pos:l.from], []byte("\n"))
 		p.pos = l.from
-		p.before(l)
-		p.line(p.number, ":", l, p.at)
-		p.after(l, next)
+		p.writeBefore(l)
+		p.writeLine(p.lineNumber, ":", l, p.matchPos)
+		p.writeAfter(l, next)
 		h, p.out = append(h, p.out), nil
 	}
 	return h
 }
 
-// before writes the context lines before l that are not written yet.
-func (p *printer) before(l span) {
+// writeBefore writes the context lines before l that are not written yet.
+func (p *printer) writeBefore(l span) {
 	var above []span
-	for at := l.from; at > 0 && len(above) < min(p.context, p.number-1-p.last); {
+	for at := l.from; at > 0 && len(above) < min(p.context, p.lineNumber-1-p.lastWritten); {
 		from := bytes.LastIndexByte(p.data[:at-1], '\n') + 1
 		above = append(above, span{from, at - 1})
 		at = from
 	}
-	if p.context > 0 && p.last > 0 && p.number-len(above) > p.last+1 {
+	if p.context > 0 && p.lastWritten > 0 && p.lineNumber-len(above) > p.lastWritten+1 {
 		p.out = append(p.out, "--")
 	}
 	for i := len(above) - 1; i >= 0; i-- {
-		p.line(p.number-1-i, "-", above[i], nil)
+		p.writeLine(p.lineNumber-1-i, "-", above[i], nil)
 	}
 }
 
-// after writes the context lines after l, up to the next match.
-func (p *printer) after(l span, next int) {
-	at, number := l.to+1, p.number
+// writeAfter writes the context lines after l, up to the next match.
+func (p *printer) writeAfter(l span, next int) {
+	at, number := l.to+1, p.lineNumber
 	for range p.context {
 		if at >= next {
 			return
@@ -322,12 +322,12 @@ func (p *printer) after(l span, next int) {
 			end = at + i
 		}
 		number++
-		p.line(number, "-", span{at, end}, nil)
+		p.writeLine(number, "-", span{at, end}, nil)
 		at = end + 1
 	}
 }
 
-func (p *printer) line(number int, mark string, l span, at func(line []byte) int) {
+func (p *printer) writeLine(number int, mark string, l span, at func(line []byte) int) {
 	text := p.data[l.from:l.to]
 	place := 0
 	if at != nil && len(text) > maxLineText {
@@ -336,7 +336,7 @@ func (p *printer) line(number int, mark string, l span, at func(line []byte) int
 	s := fmt.Sprintf("%s%s%d%s%s", p.path, mark, number, mark, shorten(text, place))
 	p.out = append(p.out, s)
 	p.size += len(s) + 1
-	p.last = number
+	p.lastWritten = number
 }
 
 // shorten makes a line valid UTF-8 of limited length, including what is at a position in it.

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// types are short names for kinds of files, with their extensions and names.
-var types = sync.OnceValue(func() map[string][]string {
+// fileTypes are short names for kinds of files, with their extensions and names.
+var fileTypes = sync.OnceValue(func() map[string][]string {
 	return map[string][]string{
 		"bazel":      {".bzl", ".bazel", "BUILD", "WORKSPACE"},
 		"bash":       {".sh", ".bash", ".bashrc", ".profile"},
@@ -53,8 +53,8 @@ var types = sync.OnceValue(func() map[string][]string {
 	}
 })
 
-// typeNames are other names of types.
-var typeNames = sync.OnceValue(func() map[string]string {
+// typeAliases are other names of types.
+var typeAliases = sync.OnceValue(func() map[string]string {
 	return map[string]string{
 		"sh": "bash", "shell": "bash", "c++": "cpp", "cxx": "cpp", "csharp": "cs", "golang": "go", "javascript": "js",
 		"md": "markdown", "py": "python", "rb": "ruby", "rs": "rust", "ts": "typescript", "yml": "yaml", "dockerfile": "docker",
@@ -62,30 +62,30 @@ var typeNames = sync.OnceValue(func() map[string]string {
 	}
 })
 
-// kind has the extensions and names of a type of files; nil means every file.
-type kind []string
+// fileType has the extensions and names of a type of files; nil means every file.
+type fileType []string
 
-func kindOf(name string) (kind, error) {
+func parseType(name string) (fileType, error) {
 	if first, rest, several := strings.Cut(name, ","); several {
-		k, err := kindOf(strings.TrimSpace(first))
-		more, other := kindOf(strings.TrimSpace(rest))
+		k, err := parseType(strings.TrimSpace(first))
+		more, other := parseType(strings.TrimSpace(rest))
 		return slices.Concat(k, more), cmp.Or(err, other)
 	}
 	name = strings.ToLower(strings.TrimPrefix(name, "."))
-	if other, ok := typeNames()[name]; ok {
+	if other, ok := typeAliases()[name]; ok {
 		name = other
 	}
 	if name == "" {
 		return nil, nil
 	}
-	k, ok := types()[name]
+	k, ok := fileTypes()[name]
 	if !ok {
 		return nil, fmt.Errorf("unknown type %q; use include with a glob such as *.%s", name, name)
 	}
 	return k, nil
 }
 
-func (k kind) matches(name string) bool {
+func (k fileType) matches(name string) bool {
 	base := path.Base(name)
 	return k == nil || slices.Contains(k, base) || slices.Contains(k, path.Ext(base))
 }

@@ -24,8 +24,8 @@ var doc string
 
 // These limits apply to texts about skills.
 const (
-	listBytes = 16 << 10
-	nameShown = 100 // characters of an unknown name
+	maxListBytes = 16 << 10
+	maxNameChars = 100 // characters of an unknown name
 )
 
 type args struct {
@@ -34,10 +34,10 @@ type args struct {
 	Arguments string `json:"arguments,omitzero" also:"args input prompt"`
 }
 
-func (a args) loads() bool { return a.Action == "load" || a.Action == "" && a.Name != "" }
+func (a args) isLoad() bool { return a.Action == "load" || a.Action == "" && a.Name != "" }
 
-// name returns the skill's name in the catalogue.
-func (a args) name() string { return strings.TrimPrefix(strings.TrimSpace(a.Name), "/") }
+// skillName returns the skill's name in the catalogue.
+func (a args) skillName() string { return strings.TrimPrefix(strings.TrimSpace(a.Name), "/") }
 
 // Skill returns the tool that lists and loads the skills of a catalogue.
 func Skill(c *skills.Catalogue) tool.Tool {
@@ -46,74 +46,74 @@ func Skill(c *skills.Catalogue) tool.Tool {
 		Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "Skill"}, {Dialect: tool.CoAuthor, Name: "activateSkill"}, {Name: "load_skill"}, {Name: "use_skill"}},
 		Plan: func(_ context.Context, a args) (tool.Plan, error) {
 			target, title, preview := "list", "list of skills", "list the skills"
-			if a.loads() {
-				target = clip(a.name())
+			if a.isLoad() {
+				target = shortenName(a.skillName())
 				title, preview = target, "load the skill "+target
 			}
 			note := tool.Effect{Kind: tool.Note, Target: target}
 			return tool.Plan{Title: title, Effects: []tool.Effect{note}, Preview: display.Text(preview)}, nil
 		},
 		Do: func(_ context.Context, a args, _ io.Writer) (tool.Result, error) {
-			if a.loads() {
-				return load(c, a), nil
+			if a.isLoad() {
+				return loadSkill(c, a), nil
 			}
 			all, _ := c.List()
-			return tool.Result{Value: listing{true, skills.Summary(all, listBytes)}, Summary: fmt.Sprintf("%d skills", len(all))}, nil
+			return tool.Result{Value: listResult{true, skills.FormatList(all, maxListBytes)}, Summary: fmt.Sprintf("%d skills", len(all))}, nil
 		},
 	}
 }
 
-type loaded struct {
-	OK    bool     `json:"ok"`
-	Name  string   `json:"name"`
-	Skill string   `json:"skill"`
-	Dir   string   `json:"dir,omitzero"`
-	Files []string `json:"files,omitzero"`
-	Cut   bool     `json:"cut,omitzero"`
+type loadResult struct {
+	OK        bool     `json:"ok"`
+	Name      string   `json:"name"`
+	Skill     string   `json:"skill"`
+	Dir       string   `json:"dir,omitzero"`
+	Files     []string `json:"files,omitzero"`
+	Truncated bool     `json:"cut,omitzero"`
 }
 
-func load(c *skills.Catalogue, a args) tool.Result {
-	if _, known := c.Find(a.name()); !known {
+func loadSkill(c *skills.Catalogue, a args) tool.Result {
+	if _, known := c.Find(a.skillName()); !known {
 		c.Refresh() // it may be new
 	}
-	l, err := c.Load(a.name(), a.Arguments)
+	l, err := c.Load(a.skillName(), a.Arguments)
 	if err != nil { // the turn continues without it
 		all, warnings := c.List()
 		why := err.Error()
 		for _, w := range warnings {
-			if strings.Contains(w.Path, "/"+a.name()+"/") {
+			if strings.Contains(w.Path, "/"+a.skillName()+"/") {
 				why = w.String()
 			}
 		}
 		return tool.Result{
-			Value:   failed{Error: why + "; continue without it", Skills: skills.Summary(all, listBytes)},
+			Value:   errorResult{Error: why + "; continue without it", Skills: skills.FormatList(all, maxListBytes)},
 			Failed:  true,
 			Summary: why,
-			Facts:   []event.Event{event.Notice{Level: event.Warn, Text: fmt.Sprintf("skill %s could not be used (%s); continuing without it", clip(a.name()), why)}},
+			Events:  []event.Event{event.Notice{Level: event.LevelWarn, Text: fmt.Sprintf("skill %s could not be used (%s); continuing without it", shortenName(a.skillName()), why)}},
 		}
 	}
-	r := loaded{OK: true, Name: l.Name, Skill: l.Body, Files: l.Files, Cut: l.Cut}
+	r := loadResult{OK: true, Name: l.Name, Skill: l.Body, Files: l.Files, Truncated: l.Truncated}
 	if l.Path != "" {
 		r.Dir = path.Dir(l.Path)
 	}
-	return tool.Result{Value: r, Summary: tool.Count(strings.Count(l.Body, "\n")+1, "line", "lines")}
+	return tool.Result{Value: r, Summary: tool.FormatCount(strings.Count(l.Body, "\n")+1, "line", "lines")}
 }
 
-type failed struct {
+type errorResult struct {
 	OK     bool   `json:"ok"`
 	Error  string `json:"error"`
 	Skills string `json:"skills,omitzero"`
 }
 
-type listing struct {
+type listResult struct {
 	OK     bool   `json:"ok"`
 	Skills string `json:"skills"`
 }
 
-// clip returns a name short enough to show.
-func clip(name string) string {
-	if runes := []rune(name); len(runes) > nameShown {
-		return string(runes[:nameShown]) + "…"
+// shortenName returns a name short enough to show.
+func shortenName(name string) string {
+	if runes := []rune(name); len(runes) > maxNameChars {
+		return string(runes[:maxNameChars]) + "…"
 	}
 	return name
 }

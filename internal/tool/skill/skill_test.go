@@ -75,11 +75,11 @@ func TestWhatCannotBeLoadedIsSaidToBothAndEndsNothing(t *testing.T) {
 		if !r.Failed || !strings.Contains(text, why) || !strings.Contains(text, "continue without it") || !strings.Contains(text, "- pdf: reads PDFs") {
 			t.Errorf("%q: %s", name, text)
 		}
-		if len(r.Facts) != 1 {
-			t.Fatalf("%q: %d facts", name, len(r.Facts))
+		if len(r.Events) != 1 {
+			t.Fatalf("%q: %d facts", name, len(r.Events))
 		}
-		if n, ok := r.Facts[0].(event.Notice); !ok || n.Level != event.Warn || !strings.Contains(n.Text, "continuing without it") {
-			t.Errorf("%q: %+v", name, r.Facts[0])
+		if n, ok := r.Events[0].(event.Notice); !ok || n.Level != event.LevelWarn || !strings.Contains(n.Text, "continuing without it") {
+			t.Errorf("%q: %+v", name, r.Events[0])
 		}
 	}
 	if _, _, text := use(t, catalogue(folder()), `{"name":"`+strings.Repeat("x", 5000)+`"}`); len(text) > 8000 {

@@ -51,7 +51,7 @@ func TestAnAnswerMustFit(t *testing.T) {
 	if _, err := c.Run(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	if more, err := a.Final("whatever"); more != "" || err != nil {
+	if more, err := a.CheckAnswer("whatever"); more != "" || err != nil {
 		t.Errorf("given: %q, %v", more, err)
 	}
 	if got := a.Take(); string(got) != `{"n":1}` || a.Take() != nil {
@@ -62,16 +62,16 @@ func TestAnAnswerMustFit(t *testing.T) {
 func TestTextThatFitsCountsAndTheRestIsAskedForABoundedNumberOfTimes(t *testing.T) {
 	for _, text := range []string{`{"n":2}`, " {\"n\":2}\n", "```json\n{\"n\":2}\n```"} {
 		a := newAnswer(t)
-		if more, err := a.Final(text); more != "" || err != nil || !strings.Contains(string(a.Take()), `"n":2`) {
+		if more, err := a.CheckAnswer(text); more != "" || err != nil || !strings.Contains(string(a.Take()), `"n":2`) {
 			t.Errorf("%s: %q, %v", text, more, err)
 		}
 	}
 	a := newAnswer(t)
 	times := 0
 	for {
-		more, err := a.Final("two")
+		more, err := a.CheckAnswer("two")
 		if err != nil {
-			if !errors.Is(err, structured.ErrNone) || times != 4 {
+			if !errors.Is(err, structured.ErrNoAnswer) || times != 4 {
 				t.Errorf("after %d times: %v", times, err)
 			}
 			break
@@ -82,7 +82,7 @@ func TestTextThatFitsCountsAndTheRestIsAskedForABoundedNumberOfTimes(t *testing.
 		times++
 	}
 	_ = a.Take() // which ends the turn
-	if more, err := a.Final("two"); err != nil || more == "" {
+	if more, err := a.CheckAnswer("two"); err != nil || more == "" {
 		t.Errorf("the next turn begins with %q, %v", more, err)
 	}
 }
@@ -91,17 +91,17 @@ func TestCallsAreWrongABoundedNumberOfTimesTextsAmongThem(t *testing.T) {
 	a := newAnswer(t)
 	wrong := func() error {
 		_, err := a.Prepare(t.Context(), json.RawMessage(`{"n":"one"}`))
-		return a.Called(structured.Name, err != nil)
+		return a.RecordCall(structured.Name, err != nil)
 	}
-	if more, err := a.Final("two"); more == "" || err != nil {
+	if more, err := a.CheckAnswer("two"); more == "" || err != nil {
 		t.Fatalf("%q, %v", more, err)
 	}
 	for range 3 {
-		if err := errors.Join(wrong(), a.Called("read", true), a.Called(structured.Name, false)); err != nil {
+		if err := errors.Join(wrong(), a.RecordCall("read", true), a.RecordCall(structured.Name, false)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := wrong(); !errors.Is(err, structured.ErrNone) || !strings.Contains(err.Error(), "does not match its schema") {
+	if err := wrong(); !errors.Is(err, structured.ErrNoAnswer) || !strings.Contains(err.Error(), "does not match its schema") {
 		t.Errorf("the fifth: %v", err)
 	}
 	if err := wrong(); err != nil {

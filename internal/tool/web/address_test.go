@@ -18,11 +18,11 @@ func TestAllowedHosts(t *testing.T) {
 		{"a.corp.example", "80", true}, {"a.b.corp.example", "80", true}, {"corp.example", "80", false}, {"xcorp.example", "80", false},
 		{"::1", "80", true}, {"::1", "81", false}, {"anything", "80", false},
 	} {
-		if got := o.Allows(tc.host, tc.port); got != tc.want {
+		if got := o.IsAllowed(tc.host, tc.port); got != tc.want {
 			t.Errorf("Allows(%s, %s) = %v", tc.host, tc.port, got)
 		}
 	}
-	if (Options{}).Allows("localhost", "80") {
+	if (Options{}).IsAllowed("localhost", "80") {
 		t.Error("the zero Options allow a host")
 	}
 }
@@ -41,7 +41,7 @@ func FuzzURL(f *testing.F) {
 		if u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.Hostname() == "" || u.Fragment != "" {
 			t.Errorf("%q became %v", s, u)
 		}
-		if a, err := netip.ParseAddr(u.Hostname()); err == nil && egress.Why(a) != "" {
+		if a, err := netip.ParseAddr(u.Hostname()); err == nil && egress.AddressClass(a) != "" {
 			t.Errorf("%q leads to %v", s, a)
 		}
 	})

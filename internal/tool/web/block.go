@@ -14,14 +14,14 @@ type writer struct {
 	out      []byte
 	full     bool // the limit was reached
 
-	line  []byte
-	blank bool // white space precedes the next word
-	gap   int  // wanted line breaks before the next block
+	line          []byte
+	pendingSpace  bool // white space precedes the next word
+	pendingBreaks int  // wanted line breaks before the next block
 
-	lists   []list
-	quote   int
-	bullet  string // of the current item if it has no text yet
-	heading string // the mark of the current heading
+	lists      []list
+	quoteDepth int
+	bullet     string // of the current item if it has no text yet
+	heading    string // the mark of the current heading
 }
 
 // list is an open list.
@@ -36,57 +36,57 @@ const (
 	maxNested = 256 // lists and tables tracked
 )
 
-// words adds text to the block, with white space collapsed.
-func (w *writer) words(s string) {
+// writeText adds text to the block, with white space collapsed.
+func (w *writer) writeText(s string) {
 	for i, r := range s {
 		switch {
 		case unicode.IsSpace(r):
-			w.blank = true
+			w.pendingSpace = true
 			continue
 		case r == 0xad || r == 0x200b || r == 0x2060 || r == 0xfeff:
 			continue // invisible: permits or forbids a line break
 		}
-		w.pendingBlank()
+		w.writeSpace()
 		_, n := utf8.DecodeRuneInString(s[i:])
 		w.line = append(w.line, s[i:i+n]...)
 	}
 	w.checkLimit()
 }
 
-// pendingBlank writes the space before a word.
-func (w *writer) pendingBlank() {
-	if n := len(w.line); w.blank && n > 0 && w.line[n-1] != '\n' {
+// writeSpace writes the space before a word.
+func (w *writer) writeSpace() {
+	if n := len(w.line); w.pendingSpace && n > 0 && w.line[n-1] != '\n' {
 		w.line = append(w.line, ' ')
 	}
-	w.blank = false
+	w.pendingSpace = false
 }
 
 // checkLimit records whether the limit is reached.
 func (w *writer) checkLimit() { w.full = w.full || len(w.out)+len(w.line) > w.limit }
 
-// end writes the block, if there is one, and requests space before the next one.
-func (w *writer) end(gap int) {
+// flushBlock writes the block, if there is one, and requests space before the next one.
+func (w *writer) flushBlock(gap int) {
 	text := strings.TrimSpace(string(w.line))
-	w.line, w.blank = w.line[:0], false
+	w.line, w.pendingSpace = w.line[:0], false
 	if text != "" {
-		w.block(text)
+		w.writeBlock(text)
 	}
 	if w.bullet == "" {
-		w.gap = max(w.gap, gap)
+		w.pendingBreaks = max(w.pendingBreaks, gap)
 	}
 }
 
-// block writes the lines of a block.
-func (w *writer) block(text string) {
+// writeBlock writes the lines of a block.
+func (w *writer) writeBlock(text string) {
 	if len(w.out) > 0 {
-		w.out = append(w.out, strings.Repeat("\n", max(w.gap, 1))...)
+		w.out = append(w.out, strings.Repeat("\n", max(w.pendingBreaks, 1))...)
 	}
-	w.gap = 0
+	w.pendingBreaks = 0
 	depth := min(len(w.lists), maxIndent)
-	margin := w.margin(depth)
+	margin := w.linePrefix(depth)
 	first := margin
 	if w.bullet != "" {
-		first = w.margin(max(depth-1, 0)) + w.bullet
+		first = w.linePrefix(max(depth-1, 0)) + w.bullet
 		w.bullet = ""
 	}
 	first += w.heading
@@ -100,11 +100,11 @@ func (w *writer) block(text string) {
 	w.checkLimit()
 }
 
-// margin returns the prefix of every line: quote marks, indentation.
-func (w *writer) margin(depth int) string {
+// linePrefix returns the prefix of every line: quote marks, indentation.
+func (w *writer) linePrefix(depth int) string {
 	m := strings.Repeat("  ", depth)
 	if w.markdown {
-		m = strings.Repeat("> ", min(w.quote, maxIndent)) + m
+		m = strings.Repeat("> ", min(w.quoteDepth, maxIndent)) + m
 	}
 	return m
 }

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/text/encoding/traditionalchinese"
 )
 
-// encodingOf returns the encoding for a page's charset name, as browsers understand it; nil if it is
+// findEncoding returns the encoding for a page's charset name, as browsers understand it; nil if it is
 // unknown. Separators between letters and digits vary, and are ignored.
-func encodingOf(charset string) encoding.Encoding {
+func findEncoding(charset string) encoding.Encoding {
 	return encodings()[strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
 			return r

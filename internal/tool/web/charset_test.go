@@ -24,7 +24,7 @@ func TestCharsetsAreThoseOfBrowsers(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		ours := encodingOf(name)
+		ours := findEncoding(name)
 		if ours == nil {
 			t.Errorf("%s is not known", name)
 			continue
@@ -35,7 +35,7 @@ func TestCharsetsAreThoseOfBrowsers(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"", "utf-7", "iso-2022-kr", "nonsense", "windows-9999", "latin"} {
-		if encodingOf(name) != nil {
+		if findEncoding(name) != nil {
 			t.Errorf("%q is known", name)
 		}
 	}

@@ -24,8 +24,8 @@ const (
 	sniffLen = 512
 )
 
-// read turns a response into a result.
-func (o Options) read(resp *http.Response, r request) (fetchResult, error) {
+// readResponse turns a response into a result.
+func (o Options) readResponse(resp *http.Response, r request) (fetchResult, error) {
 	v := fetchResult{OK: resp.StatusCode < http.StatusBadRequest, URL: r.url.String(), Status: resp.StatusCode}
 	if !v.OK {
 		v.Error = strings.TrimSpace(fmt.Sprintf("%d %s", v.Status, http.StatusText(v.Status)))
@@ -34,8 +34,8 @@ func (o Options) read(resp *http.Response, r request) (fetchResult, error) {
 		return v, fmt.Errorf("the server compressed the page as %.40q, which is not supported", enc)
 	}
 	limit := o.MaxText
-	if r.size > 0 {
-		limit = min(limit, r.size)
+	if r.maxSize > 0 {
+		limit = min(limit, r.maxSize)
 	}
 	head := make([]byte, sniffLen)
 	n, err := io.ReadFull(resp.Body, head)
@@ -51,29 +51,29 @@ func (o Options) read(resp *http.Response, r request) (fetchResult, error) {
 	v.ContentType = kind
 	switch {
 	case strings.HasPrefix(kind, "image/") && kind != "image/svg+xml":
-		return o.image(v, resp, head)
+		return o.readImage(v, resp, head)
 	case !strings.HasPrefix(kind, "text/") && !strings.HasSuffix(kind, "+json") && !strings.HasSuffix(kind, "+xml") &&
-		!strings.HasSuffix(kind, "+yaml") && !slices.Contains(textual, strings.TrimPrefix(kind, "application/")):
-		return v, fmt.Errorf("it is not text, but %s%s", kind, sizeOf(resp))
+		!strings.HasSuffix(kind, "+yaml") && !slices.Contains(textTypes, strings.TrimPrefix(kind, "application/")):
+		return v, fmt.Errorf("it is not text, but %s%s", kind, describeSize(resp))
 	}
-	return v.text(resp, head, limit, params["charset"], r)
+	return v.readText(resp, head, limit, params["charset"], r)
 }
 
-// textual are application types that are readable as text.
-var textual = []string{
+// textTypes are application types that are readable as text.
+var textTypes = []string{
 	"json", "xml", "javascript", "ecmascript", "x-javascript", "typescript", "yaml", "x-yaml", "toml", "graphql", "sql",
 	"x-sh", "x-ndjson", "ndjson", "jsonl", "x-www-form-urlencoded", "x-httpd-php", "x-tex", "manifest",
 }
 
-func sizeOf(resp *http.Response) string {
+func describeSize(resp *http.Response) string {
 	if resp.ContentLength < 0 {
 		return ""
 	}
 	return fmt.Sprintf(" of %d bytes", resp.ContentLength)
 }
 
-// image returns an image for a model with vision, and describes it to any other.
-func (o Options) image(v fetchResult, resp *http.Response, head []byte) (fetchResult, error) {
+// readImage returns an image for a model with vision, and describes it to any other.
+func (o Options) readImage(v fetchResult, resp *http.Response, head []byte) (fetchResult, error) {
 	data, err := io.ReadAll(io.LimitReader(io.MultiReader(bytes.NewReader(head), resp.Body), int64(o.MaxImage)+1))
 	if err != nil {
 		return v, fmt.Errorf("while reading: %w", err)
@@ -85,7 +85,7 @@ func (o Options) image(v fetchResult, resp *http.Response, head []byte) (fetchRe
 		return v, fmt.Errorf("the image is larger than %d bytes", o.MaxImage)
 	case !o.Vision:
 		v.Note = tool.JoinNotes(v.Note, "this is an image, which this model cannot be shown")
-	case !slices.Contains(pictures, kind):
+	case !slices.Contains(imageTypes, kind):
 		v.Note = tool.JoinNotes(v.Note, "this is an image of a kind that models cannot be shown")
 	default:
 		v.images = []chat.Image{{MediaType: kind, Data: data}}
@@ -94,11 +94,11 @@ func (o Options) image(v fetchResult, resp *http.Response, head []byte) (fetchRe
 	return v, nil
 }
 
-// pictures are the image types that models support.
-var pictures = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+// imageTypes are the image types that models support.
+var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
-// text reads the rest of the body and decodes all of it.
-func (v fetchResult) text(resp *http.Response, head []byte, limit int, charset string, r request) (fetchResult, error) {
+// readText reads the rest of the body and decodes all of it.
+func (v fetchResult) readText(resp *http.Response, head []byte, limit int, charset string, r request) (fetchResult, error) {
 	body, err := io.ReadAll(io.LimitReader(io.MultiReader(bytes.NewReader(head), resp.Body), int64(limit)+1))
 	if err != nil {
 		return v, fmt.Errorf("while reading: %w", err)
@@ -114,26 +114,26 @@ func (v fetchResult) text(resp *http.Response, head []byte, limit int, charset s
 	}
 	text, remark := decode(body, charset, markup || strings.HasSuffix(v.ContentType, "xml"))
 	if strings.ContainsRune(text[:min(len(text), sniffLen)], 0) {
-		return v, fmt.Errorf("its type is %s, but it is binary%s", v.ContentType, sizeOf(resp))
+		return v, fmt.Errorf("its type is %s, but it is binary%s", v.ContentType, describeSize(resp))
 	}
 	v.Note = tool.JoinNotes(v.Note, remark)
 	if markup && r.format != "html" {
-		p := readable(text, resp.Request.URL, r.format == "markdown")
+		p := convertPage(text, resp.Request.URL, r.format == "markdown")
 		text, v.Title = p.text, p.title
-		if p.cut {
+		if p.truncated {
 			v.Truncated = true
 			v.Note = tool.JoinNotes(v.Note, "the page is too long to be shown to its end")
 		}
 	} else {
 		text = sanitize.Text(text)
 	}
-	v.Content, v.NextOffset = cut(text, r.offset, maxChars)
+	v.Content, v.NextOffset = sliceChars(text, r.offset, maxChars)
 	v.Truncated = v.Truncated || v.NextOffset > 0
 	return v, nil
 }
 
-// cut returns n characters of text from an offset, and the offset of the rest, or zero if there is none.
-func cut(text string, offset, n int) (part string, next int) {
+// sliceChars returns n characters of text from an offset, and the offset of the rest, or zero if there is none.
+func sliceChars(text string, offset, n int) (part string, next int) {
 	from, count := len(text), 0
 	for i := range text {
 		if count == offset {
@@ -147,12 +147,12 @@ func cut(text string, offset, n int) (part string, next int) {
 	return text[from:], 0
 }
 
-// declared matches the encoding that a document declares near its beginning. It is compiled on first
+// encodingPattern matches the encoding that a document declares near its beginning. It is compiled on first
 // use: compiling is expensive, and most sessions never fetch anything.
-var declared = lazy.Regexp(`(?i)(?:<meta[^>]{0,200}charset\s*=|<\?xml[^>]{0,100}encoding\s*=)\s*["']?\s*([a-z0-9_:.-]{1,40})`)
+var encodingPattern = lazy.Regexp(`(?i)(?:<meta[^>]{0,200}charset\s*=|<\?xml[^>]{0,100}encoding\s*=)\s*["']?\s*([a-z0-9_:.-]{1,40})`)
 
-// declaredWithin is how much of a document is searched for its encoding.
-const declaredWithin = 2048
+// maxDeclaration is how much of a document is searched for its encoding.
+const maxDeclaration = 2048
 
 // decode decodes a body, and returns a remark about guesses and replacements. A byte order mark takes
 // precedence over the server's charset, and that over the document's.
@@ -166,7 +166,7 @@ func decode(body []byte, charset string, markup bool) (text, remark string) {
 		return decodeUTF16(body[2:], binary.BigEndian), ""
 	}
 	if charset == "" && markup {
-		if m := declared().FindSubmatch(body[:min(len(body), declaredWithin)]); m != nil {
+		if m := encodingPattern().FindSubmatch(body[:min(len(body), maxDeclaration)]); m != nil {
 			charset = string(m[1])
 		}
 	}
@@ -193,7 +193,7 @@ func decode(body []byte, charset string, markup bool) (text, remark string) {
 	if utf8.Valid(body) && !shifts {                                                                                  // which is common
 		return string(body), ""
 	}
-	if known := encodingOf(charset); known != nil {
+	if known := findEncoding(charset); known != nil {
 		if text, err := known.NewDecoder().Bytes(body); err == nil {
 			return string(text), ""
 		}

@@ -19,11 +19,11 @@ import (
 const (
 	maxRedirects = 5
 	maxHead      = 256 << 10 // bytes of a response's headers
-	accepted     = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, */*;q=0.5"
+	acceptHeader = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, */*;q=0.5"
 )
 
 // follow sends the request and follows redirects as long as the caller was allowed to go there;
-// otherwise its error is a [redirectAway]. It returns the last response, whose body the caller must
+// otherwise its error is a [redirectError]. It returns the last response, whose body the caller must
 // close, and the addresses of the redirects.
 func (o Options) follow(ctx context.Context, r request) (*http.Response, []string, error) {
 	var hops []string
@@ -34,27 +34,27 @@ func (o Options) follow(ctx context.Context, r request) (*http.Response, []strin
 			return nil, nil, err
 		}
 		to := resp.Header.Get("Location")
-		if !slices.Contains(redirects, resp.StatusCode) || to == "" {
+		if !slices.Contains(redirectStatuses, resp.StatusCode) || to == "" {
 			return resp, hops, nil
 		}
 		resp.Body.Close()
 		if len(hops) == maxRedirects {
 			return nil, nil, fmt.Errorf("redirected more than %d times", maxRedirects)
 		}
-		if r, err = o.redirect(asked, r, to, resp.StatusCode); err != nil {
+		if r, err = o.redirectRequest(asked, r, to, resp.StatusCode); err != nil {
 			return nil, nil, fmt.Errorf("redirected to %.200q: %w", to, err)
 		}
 		hops = append(hops, r.url.String())
 	}
 }
 
-// redirectAway is the error of a redirect to a host that was not approved.
-type redirectAway struct {
-	to     *url.URL
+// redirectError is the error of a redirect to a host that was not approved.
+type redirectError struct {
+	target *url.URL
 	status int
 }
 
-func (e *redirectAway) Error() string {
+func (e *redirectError) Error() string {
 	return "redirected to another host, which was not requested; to continue, fetch the address in redirect_to"
 }
 
@@ -66,12 +66,12 @@ func withoutWWW(host string) string {
 	return host
 }
 
-var redirects = []int{
+var redirectStatuses = []int{
 	http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect,
 }
 
-// redirect returns the request for a redirect. Another host gets nothing that the caller added.
-func (o Options) redirect(asked *url.URL, r request, to string, status int) (request, error) {
+// redirectRequest returns the request for a redirect. Another host gets nothing that the caller added.
+func (o Options) redirectRequest(asked *url.URL, r request, to string, status int) (request, error) {
 	ref, err := r.url.Parse(to)
 	if err != nil {
 		return r, errors.New("the address is malformed")
@@ -85,9 +85,9 @@ func (o Options) redirect(asked *url.URL, r request, to string, status int) (req
 	here, there := *asked, *u
 	here.Host, there.Host = withoutWWW(here.Host), withoutWWW(there.Host)
 	plain := request{url: u, method: http.MethodGet}
-	reached := o.Reaches != nil && o.Reaches(plain.target()) && plain.sends() == ""
-	if !sameSite(&here, &there) && !o.listed(u.Hostname(), portOf(u)) && !reached {
-		return r, &redirectAway{to: u, status: status}
+	reached := o.IsApproved != nil && o.IsApproved(plain.target()) && plain.sentData() == ""
+	if !sameSite(&here, &there) && !o.isListed(u.Hostname(), effectivePort(u)) && !reached {
+		return r, &redirectError{target: u, status: status}
 	}
 	if status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect {
 		r.method, r.body = http.MethodGet, ""
@@ -111,9 +111,9 @@ func sameSite(from, to *url.URL) bool {
 		return false
 	}
 	if from.Scheme == "http" && to.Scheme == "https" {
-		return portOf(from) == "80" && portOf(to) == "443"
+		return effectivePort(from) == "80" && effectivePort(to) == "443"
 	}
-	return from.Scheme == to.Scheme && portOf(from) == portOf(to)
+	return from.Scheme == to.Scheme && effectivePort(from) == effectivePort(to)
 }
 
 // send sends one request over its own connection.
@@ -126,7 +126,7 @@ func (o Options) send(ctx context.Context, r request) (*http.Response, error) {
 		req.Body, req.ContentLength = http.NoBody, 0
 	}
 	req.Header.Set("User-Agent", o.UserAgent)
-	req.Header.Set("Accept", accepted)
+	req.Header.Set("Accept", acceptHeader)
 	maps.Copy(req.Header, r.header)
 	t, err := o.transport(ctx, req)
 	if err != nil {
@@ -149,8 +149,8 @@ func (o Options) transport(ctx context.Context, req *http.Request) (*http.Transp
 	if err != nil || proxy == nil {
 		return t, err
 	}
-	if !o.Allows(req.URL.Hostname(), portOf(req.URL)) {
-		if _, err := o.dialer().Addresses(ctx, req.URL.Hostname(), portOf(req.URL)); err != nil {
+	if !o.IsAllowed(req.URL.Hostname(), effectivePort(req.URL)) {
+		if _, err := o.dialer().Resolve(ctx, req.URL.Hostname(), effectivePort(req.URL)); err != nil {
 			return nil, err
 		}
 	}
@@ -165,14 +165,14 @@ var ErrAddress = egress.ErrAddress
 
 // dialer returns a dialer that connects only to allowed addresses.
 func (o Options) dialer() egress.Dialer {
-	return egress.Dialer{Allow: o.Allows, Lookup: o.Lookup, Connect: o.Connect}
+	return egress.Dialer{Allow: o.IsAllowed, Lookup: o.Lookup, Connect: o.Connect}
 }
 
-// Allows reports whether a host may be reached at any address.
-func (o Options) Allows(host, port string) bool { return o.AllowPrivate || o.listed(host, port) }
+// IsAllowed reports whether a host may be reached at any address.
+func (o Options) IsAllowed(host, port string) bool { return o.AllowPrivate || o.isListed(host, port) }
 
-// listed reports whether the user's settings list a host.
-func (o Options) listed(host, port string) bool {
+// isListed reports whether the user's settings list a host.
+func (o Options) isListed(host, port string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	return slices.ContainsFunc(o.AllowHosts, func(rule string) bool {
 		rule = strings.ToLower(rule)
@@ -183,20 +183,20 @@ func (o Options) listed(host, port string) bool {
 	})
 }
 
-// plainlyForbidden returns an error for addresses that are forbidden without a lookup.
-func (o Options) plainlyForbidden(u *url.URL) error {
+// checkAddress returns an error for addresses that are forbidden without a lookup.
+func (o Options) checkAddress(u *url.URL) error {
 	host := u.Hostname()
 	a, err := netip.ParseAddr(host)
 	if name := strings.ToLower(strings.TrimSuffix(host, ".")); err != nil && (name == "localhost" || strings.HasSuffix(name, ".localhost")) {
 		a, err = netip.IPv6Loopback(), nil
 	}
-	if err != nil || o.Allows(host, portOf(u)) {
+	if err != nil || o.IsAllowed(host, effectivePort(u)) {
 		return nil
 	}
-	return egress.Refuse(host, a)
+	return egress.CheckAddress(host, a)
 }
 
-func portOf(u *url.URL) string {
+func effectivePort(u *url.URL) string {
 	switch {
 	case u.Port() != "":
 		return u.Port()

@@ -67,10 +67,10 @@ func TestReadable(t *testing.T) {
 			if tc.text == "" {
 				tc.text = tc.markdown
 			}
-			if got := readable(tc.html, base, true).text; got != tc.markdown {
+			if got := convertPage(tc.html, base, true).text; got != tc.markdown {
 				t.Errorf("markdown of %s\n got %q\nwant %q", tc.html, got, tc.markdown)
 			}
-			if got := readable(tc.html, base, false).text; got != tc.text {
+			if got := convertPage(tc.html, base, false).text; got != tc.text {
 				t.Errorf("text of %s\n got %q\nwant %q", tc.html, got, tc.text)
 			}
 		})
@@ -78,7 +78,7 @@ func TestReadable(t *testing.T) {
 }
 
 func TestTitle(t *testing.T) {
-	d := readable("<head><title> A &amp;\n<b> </title></head><svg><title>no</title></svg>x<title>no</title>", base, true)
+	d := convertPage("<head><title> A &amp;\n<b> </title></head><svg><title>no</title></svg>x<title>no</title>", base, true)
 	if d.title != "A & <b>" || d.text != "x" {
 		t.Errorf("%+v", d)
 	}
@@ -93,7 +93,7 @@ func TestOnlyTheMainPart(t *testing.T) {
 		{"head<main>short</main><main>" + long + "</main>foot", strings.TrimSpace(long)},
 		{"head<main>" + long + "<main>x</main></main>foot", long + "\n\nx"},
 	} {
-		if got := readable(tc.html, base, true).text; got != strings.ReplaceAll(tc.want, " \n", "\n") {
+		if got := convertPage(tc.html, base, true).text; got != strings.ReplaceAll(tc.want, " \n", "\n") {
 			t.Errorf("%.40s: %q", tc.html, got)
 		}
 	}
@@ -128,7 +128,7 @@ func TestReadableIsBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			source := strings.Repeat(piece, (1<<19)/len(piece))
-			d := readable(source, far, true)
+			d := convertPage(source, far, true)
 			if len(d.text) > 4*maxReadable {
 				t.Errorf("%d bytes of text", len(d.text))
 			}
@@ -159,7 +159,7 @@ func FuzzReadable(f *testing.F) {
 		f.Add(s, true)
 	}
 	f.Fuzz(func(t *testing.T, source string, markdown bool) {
-		d := readable(source, base, markdown)
+		d := convertPage(source, base, markdown)
 		check(t, d)
 		if n := len(d.text); n > 100*len(source)+1000 {
 			t.Errorf("%d bytes became %d", len(source), n)
@@ -172,6 +172,6 @@ func BenchmarkReadable(b *testing.B) {
 	source := strings.Repeat(piece, (1<<19)/len(piece))
 	b.SetBytes(int64(len(source)))
 	for b.Loop() {
-		readable(source, base, true)
+		convertPage(source, base, true)
 	}
 }

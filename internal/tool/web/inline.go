@@ -7,14 +7,14 @@ import (
 
 // link is the current link.
 type link struct {
-	to string // its address, "#" if it is on the page itself, "" if there is no link
-	at int    // start of its text in the line
+	address string // its address, "#" if it is on the page itself, "" if there is no link
+	start   int    // start of its text in the line
 }
 
 // code is the current inline code.
 type code struct {
-	open bool
-	at   int
+	open  bool
+	start int
 }
 
 // pre is the current preformatted block.
@@ -24,53 +24,53 @@ type pre struct {
 	lang string
 }
 
-func (p *page) inlineTag(t token) {
+func (p *page) handleInlineTag(t token) {
 	switch t.name {
 	case "a":
 		p.endLink()
-		if !t.end && !p.code.open {
-			p.pendingBlank()
-			p.link = link{to: p.resolve(t.get("href")), at: len(p.line)}
+		if !t.isEnd && !p.code.open {
+			p.writeSpace()
+			p.link = link{address: p.resolve(t.attrValue("href")), start: len(p.line)}
 		}
 	case "code", "kbd", "samp", "tt":
 		p.endCode()
-		if !t.end {
-			p.pendingBlank()
-			p.code = code{open: true, at: len(p.line)}
+		if !t.isEnd {
+			p.writeSpace()
+			p.code = code{open: true, start: len(p.line)}
 		}
 	case "br":
-		if p.row() != nil {
-			p.blank = true
+		if p.openTable() != nil {
+			p.pendingSpace = true
 		} else {
-			p.blank = false // next line of the same block
+			p.pendingSpace = false // next line of the same block
 			if len(p.line) > 0 {
 				p.line = append(p.line, '\n')
 			}
 		}
 	case "img":
-		alt, src := strings.Join(strings.Fields(t.get("alt")), " "), p.resolve(t.get("src"))
+		alt, src := strings.Join(strings.Fields(t.attrValue("alt")), " "), p.resolve(t.attrValue("src"))
 		switch {
 		case alt == "":
-		case !p.markdown || p.link.to != "" || p.code.open || src == "" || src == "#":
-			p.words(alt)
+		case !p.markdown || p.link.address != "" || p.code.open || src == "" || src == "#":
+			p.writeText(alt)
 		default:
-			p.pendingBlank()
+			p.writeSpace()
 			p.line = append(p.line, "!["+alt+"]("+src+")"...)
 			p.checkLimit()
 		}
 	case "q":
-		p.words(`"`)
+		p.writeText(`"`)
 	case "base": // the base of relative addresses on the page
-		href := t.get("href")
+		href := t.attrValue("href")
 		u, err := p.base.Parse(strings.TrimSpace(href))
-		if err == nil && href != "" && !p.rebased && (u.Scheme == "http" || u.Scheme == "https") {
-			p.base, p.rebased = u, true
+		if err == nil && href != "" && !p.hasBase && (u.Scheme == "http" || u.Scheme == "https") {
+			p.base, p.hasBase = u, true
 		}
 	}
 }
 
-// unambiguous escapes characters that would end an address in brackets.
-var unambiguous = strings.NewReplacer("(", "%28", ")", "%29", " ", "%20")
+// addressEscaper escapes characters that would end an address in brackets.
+var addressEscaper = strings.NewReplacer("(", "%28", ")", "%29", " ", "%20")
 
 // resolve returns an absolute address, "" if it cannot be followed, or "#" if it is on the page itself.
 func (p *page) resolve(href string) string {
@@ -82,30 +82,30 @@ func (p *page) resolve(href string) string {
 	if err != nil || href == "" || u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "mailto" {
 		return ""
 	}
-	s := unambiguous.Replace(u.String())
+	s := addressEscaper.Replace(u.String())
 	if len(s) > maxLink {
 		return ""
 	}
 	return s
 }
 
-// marks are the texts of links that lead to their own heading.
-var marks = set("#", "¶", "§", "🔗", "Anchor", "anchor", "Permalink")
+// permalinkTexts are the texts of links that lead to their own heading.
+var permalinkTexts = stringSet("#", "¶", "§", "🔗", "Anchor", "anchor", "Permalink")
 
 func (p *page) endLink() {
-	if p.link.to == "" {
+	if p.link.address == "" {
 		return
 	}
 	p.endCode()
-	to := p.link.to
-	p.link.to = ""
-	text := strings.Join(strings.Fields(string(p.line[p.link.at:])), " ")
+	to := p.link.address
+	p.link.address = ""
+	text := strings.Join(strings.Fields(string(p.line[p.link.start:])), " ")
 	switch {
-	case text == "" || to == "#" && marks[text]:
-		p.line = p.line[:p.link.at]
+	case text == "" || to == "#" && permalinkTexts[text]:
+		p.line = p.line[:p.link.start]
 	case to == "#" || !p.markdown || text == to:
 	default:
-		p.line = append(p.line[:p.link.at], "["+text+"]("+to+")"...)
+		p.line = append(p.line[:p.link.start], "["+text+"]("+to+")"...)
 	}
 	p.checkLimit()
 }
@@ -115,7 +115,7 @@ func (p *page) endCode() {
 		return
 	}
 	p.code.open = false
-	text := string(p.line[p.code.at:])
+	text := string(p.line[p.code.start:])
 	if !p.markdown || strings.TrimSpace(text) == "" {
 		return
 	}
@@ -123,7 +123,7 @@ func (p *page) endCode() {
 	if strings.Contains(text, tick) {
 		tick = "``"
 	}
-	p.line = append(p.line[:p.code.at], tick+text+tick...)
+	p.line = append(p.line[:p.code.start], tick+text+tick...)
 }
 
 func (p *page) closeInline() {
@@ -131,10 +131,10 @@ func (p *page) closeInline() {
 	p.endCode()
 }
 
-// tagInPre keeps line breaks in a preformatted block.
-func (p *page) tagInPre(t token) {
+// handlePreTag keeps line breaks in a preformatted block.
+func (p *page) handlePreTag(t token) {
 	switch {
-	case t.name == "pre" && t.end:
+	case t.name == "pre" && t.isEnd:
 		p.endPre()
 	case t.name == "br":
 		p.pre.text = append(p.pre.text, '\n')
@@ -163,8 +163,8 @@ func (p *page) endPre() {
 		fence := strings.Repeat("`", max(3, longestRun(text, '`')+1))
 		text = fence + lang + "\n" + text + "\n" + fence
 	}
-	p.block(text)
-	p.gap = 2
+	p.writeBlock(text)
+	p.pendingBreaks = 2
 }
 
 // longestRun returns the length of the longest run of c in s.
@@ -181,9 +181,9 @@ func longestRun(s string, c byte) (longest int) {
 
 // language returns the language of a code block from its usual classes.
 func language(t token) string {
-	for class := range strings.FieldsSeq(t.get("class")) {
+	for class := range strings.FieldsSeq(t.attrValue("class")) {
 		for _, prefix := range []string{"language-", "lang-"} {
-			if name, ok := strings.CutPrefix(class, prefix); ok && len(name) < 20 && !strings.ContainsFunc(name, notToken) {
+			if name, ok := strings.CutPrefix(class, prefix); ok && len(name) < 20 && !strings.ContainsFunc(name, isNotToken) {
 				return name
 			}
 		}
@@ -203,35 +203,35 @@ type table struct {
 	size   int // bytes in cells
 }
 
-// row returns the table whose row is open, or nil.
-func (p *page) row() *table {
+// openTable returns the table whose row is open, or nil.
+func (p *page) openTable() *table {
 	if n := len(p.tables); n > 0 && p.tables[n-1].inRow {
 		return p.tables[n-1]
 	}
 	return nil
 }
 
-func (p *page) tableTag(t token) {
+func (p *page) handleTableTag(t token) {
 	n := len(p.tables)
 	switch {
-	case t.name == "table" && t.end:
+	case t.name == "table" && t.isEnd:
 		p.endRow()
 		p.tables = p.tables[:max(n-1, 0)]
-		p.end(2)
+		p.endBlock(2)
 	case t.name == "table":
 		p.closeInline()
-		p.rowToBlocks()
-		p.end(2)
+		p.splitRow()
+		p.endBlock(2)
 		if n < maxNested {
 			p.tables = append(p.tables, new(table))
 		}
 	case t.name == "td" || t.name == "th":
-		if !t.end {
+		if !t.isEnd {
 			p.openCell()
-		} else if p.row() != nil {
+		} else if p.openTable() != nil {
 			p.endCell()
 		}
-	case t.name == "tr" && !t.end:
+	case t.name == "tr" && !t.isEnd:
 		p.closeInline()
 		p.openRow()
 	default:
@@ -241,7 +241,7 @@ func (p *page) tableTag(t token) {
 
 func (p *page) openRow() {
 	p.endRow()
-	p.end(1)
+	p.endBlock(1)
 	if n := len(p.tables); n > 0 && !p.tables[n-1].layout {
 		p.tables[n-1].inRow = true
 	}
@@ -250,10 +250,10 @@ func (p *page) openRow() {
 func (p *page) openCell() {
 	n := len(p.tables)
 	if n == 0 || p.tables[n-1].layout {
-		p.boundary(1)
+		p.breakBlock(1)
 		return
 	}
-	if p.row() == nil {
+	if p.openTable() == nil {
 		p.openRow()
 	}
 	p.endCell()
@@ -262,13 +262,13 @@ func (p *page) openCell() {
 
 // endCell saves the text of the cell.
 func (p *page) endCell() {
-	t := p.row()
+	t := p.openTable()
 	if t == nil {
 		return
 	}
 	p.closeInline()
 	text := strings.Join(strings.Fields(string(p.line)), " ")
-	p.line, p.blank = p.line[:0], false
+	p.line, p.pendingSpace = p.line[:0], false
 	if !t.inCell && text == "" || len(t.cells) == maxCells {
 		return
 	}
@@ -281,7 +281,7 @@ func (p *page) endCell() {
 // endRow writes the row.
 func (p *page) endRow() {
 	p.endCell()
-	t := p.row()
+	t := p.openTable()
 	if t == nil {
 		return
 	}
@@ -291,36 +291,36 @@ func (p *page) endRow() {
 		return
 	}
 	if len(cells) == 1 && t.rows == 0 { // no table so far
-		p.block(cells[0])
+		p.writeBlock(cells[0])
 		return
 	}
 	if t.rows == 0 {
-		p.gap = 2
+		p.pendingBreaks = 2
 	}
 	t.rows++
 	if !p.markdown {
-		p.block(strings.Join(cells, " | "))
+		p.writeBlock(strings.Join(cells, " | "))
 		return
 	}
 	for i, c := range cells {
 		cells[i] = strings.ReplaceAll(c, "|", `\|`)
 	}
-	p.block("| " + strings.Join(cells, " | ") + " |")
+	p.writeBlock("| " + strings.Join(cells, " | ") + " |")
 	if t.rows == 1 {
-		p.block("|" + strings.Repeat(" --- |", len(cells)))
+		p.writeBlock("|" + strings.Repeat(" --- |", len(cells)))
 	}
 }
 
-// rowToBlocks turns the cells of a row into blocks if they have more than a line of text.
-func (p *page) rowToBlocks() {
-	t := p.row()
+// splitRow turns the cells of a row into blocks if they have more than a line of text.
+func (p *page) splitRow() {
+	t := p.openTable()
 	if t == nil {
 		return
 	}
 	p.endCell()
 	for _, c := range t.cells {
 		if c != "" {
-			p.block(c)
+			p.writeBlock(c)
 		}
 	}
 	t.cells, t.size, t.inRow, t.layout = nil, 0, false, true

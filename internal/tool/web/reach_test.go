@@ -194,7 +194,7 @@ func TestRedirectsToAnotherHostAreNotFollowed(t *testing.T) {
 	n.hosts["www.a.example"], n.hosts["sub.a.example"], n.hosts["a.example.evil"] = n.hosts["a.example"], n.hosts["b.example"], n.hosts["b.example"]
 	n.servers["93.184.216.34:81"] = n.servers["93.184.216.35:80"]
 	private, listed, allowed := n.options(), n.options(), n.options()
-	allowed.Reaches = func(address string) bool { return strings.HasPrefix(address, "http://b.example/") }
+	allowed.IsApproved = func(address string) bool { return strings.HasPrefix(address, "http://b.example/") }
 	private.AllowPrivate = true
 	listed.AllowHosts = []string{"*.example"}
 	for _, tc := range []struct {
@@ -340,7 +340,7 @@ func TestRedirectsInDisguiseReachNobodyElse(t *testing.T) {
 	n.hosts["a.example.b.example"], n.hosts["xn--a-0da.example"] = n.hosts["b.example"], n.hosts["b.example"]
 	n.hosts["inside.example"], n.hosts["turns.example"] = []string{"10.0.0.7"}, []string{"::ffff:169.254.169.254"}
 	o := n.options()
-	o.Reaches = func(address string) bool { return strings.HasPrefix(address, "http://ok.example/") }
+	o.IsApproved = func(address string) bool { return strings.HasPrefix(address, "http://ok.example/") }
 	for _, chain := range [][]string{
 		{"file:///etc/passwd"}, {"gopher://a.example/"}, {"ftp://a.example/"}, {"javascript:alert(1)"}, {"data:text/plain,x"}, {"unix:///var/run/docker.sock"}, {"HTTP+UNIX://a.example/"},
 		{"http://a.example@b.example/"}, {"http://a.example:80@b.example/"}, {"http://a.example%40b.example/"}, {"http://b.example#@a.example/"}, {"http://b.example?@a.example/"},

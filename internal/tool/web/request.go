@@ -44,7 +44,7 @@ type request struct {
 	body    string
 	format  string
 	timeout time.Duration // none if zero
-	size    int           // maximum bytes to read; none if zero
+	maxSize int           // maximum bytes to read; none if zero
 	offset  int
 }
 
@@ -55,7 +55,7 @@ func (o Options) parse(a fetchArgs) (request, error) {
 	}
 	r := request{
 		url: u, method: cmp.Or(a.Method, http.MethodGet), body: a.Body, format: cmp.Or(a.Format, "markdown"), offset: a.Offset,
-		timeout: time.Duration(min(a.TimeoutSec, 1<<20)) * time.Second, size: min(a.MaxSizeKB, 1<<20) << 10,
+		timeout: time.Duration(min(a.TimeoutSec, 1<<20)) * time.Second, maxSize: min(a.MaxSizeKB, 1<<20) << 10,
 	}
 	switch {
 	case a.Body != "" && r.method != http.MethodPost:
@@ -90,11 +90,11 @@ func (o Options) parseURL(s string) (*url.URL, error) {
 		return nil, errors.New("url names no host")
 	}
 	u.Fragment, u.RawFragment = "", ""
-	return u, o.plainlyForbidden(u)
+	return u, o.checkAddress(u)
 }
 
-// ours are headers that the transport sets, or that would change how it works.
-var ours = []string{
+// reservedHeaders are headers that the transport sets, or that would change how it works.
+var reservedHeaders = []string{
 	"Accept-Encoding", "Connection", "Content-Length", "Expect", "Host", "Keep-Alive", "Proxy-Authorization",
 	"Proxy-Connection", "Range", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
@@ -107,9 +107,9 @@ func parseHeaders(a fetchArgs) (http.Header, error) {
 	set := func(name, value string) error {
 		key := http.CanonicalHeaderKey(name)
 		switch {
-		case name == "" || strings.ContainsFunc(name, notToken):
+		case name == "" || strings.ContainsFunc(name, isNotToken):
 			return fmt.Errorf("%q is not a header name", sanitize.Line(name, maxTitle))
-		case slices.Contains(ours, key):
+		case slices.Contains(reservedHeaders, key):
 			return fmt.Errorf("the header %s cannot be set", key)
 		case len(value) > maxHeader || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }):
 			return fmt.Errorf("the header %s is too long or contains control characters", key)
@@ -130,7 +130,7 @@ func parseHeaders(a fetchArgs) (http.Header, error) {
 	return h, nil
 }
 
-func notToken(r rune) bool {
+func isNotToken(r rune) bool {
 	return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
 }
 
@@ -156,20 +156,20 @@ func (r request) plan() tool.Plan {
 		Title:   sanitize.Line(title, maxTitle),
 		Effects: []tool.Effect{{Kind: tool.Net, Target: r.target()}},
 		Preview: display.Code{Lang: "http", Source: b.String()},
-		Sends:   r.sends(),
+		Sends:   r.sentData(),
 	}
 }
 
 // An address beyond these limits counts as sending data: bytes of
 // the query, of the path, and of one unbroken part of the path.
 const (
-	maxQuery = 128
-	maxPath  = 256
-	maxPart  = 64
+	maxQuery    = 128
+	maxPath     = 256
+	maxPathPart = 64
 )
 
-// sends describes what the request sends besides asking for a page: data can leave in any of these ways.
-func (r request) sends() string {
+// sentData describes what the request sends besides asking for a page: data can leave in any of these ways.
+func (r request) sentData() string {
 	var what []string
 	if r.method != http.MethodGet {
 		what = append(what, fmt.Sprintf("a %s request", r.method))
@@ -188,7 +188,7 @@ func (r request) sends() string {
 	for _, part := range strings.FieldsFunc(path, func(c rune) bool { return strings.ContainsRune("/-_.~,;:!'()@", c) }) {
 		run = max(run, len(part))
 	}
-	if len(path) > maxPath || run > maxPart {
+	if len(path) > maxPath || run > maxPathPart {
 		what = append(what, fmt.Sprintf("a path of %d bytes", len(path)))
 	}
 	return strings.Join(what, ", ")

@@ -8,11 +8,11 @@ import (
 
 // token is a part of a page: a tag if it has a name, else text.
 type token struct {
-	name  string // of a tag, in lower case
-	end   bool   // an end tag
-	text  string // decoded
-	of    string // the raw element that contains the text
-	attrs []attr
+	name       string // of a tag, in lower case
+	isEnd      bool   // an end tag
+	text       string // decoded
+	rawElement string // the raw element that contains the text
+	attrs      []attr
 }
 
 type attr struct{ name, value string }
@@ -27,18 +27,18 @@ func (t token) attr(name string) (string, bool) {
 	return "", false
 }
 
-func (t token) get(name string) string {
+func (t token) attrValue(name string) string {
 	v, _ := t.attr(name)
 	return v
 }
 
-// kept are the attributes that affect how to read a page.
-var kept = set("href", "src", "alt", "class", "hidden", "aria-hidden", "style", "role", "start")
+// keptAttrs are the attributes that affect how to read a page.
+var keptAttrs = stringSet("href", "src", "alt", "class", "hidden", "aria-hidden", "style", "role", "start")
 
-// raw are the elements whose content is not markup.
-var raw = set("script", "style", "iframe", "noembed", "noframes", "xmp", "title", "textarea")
+// rawElements are the elements whose content is not markup.
+var rawElements = stringSet("script", "style", "iframe", "noembed", "noframes", "xmp", "title", "textarea")
 
-func set(names ...string) map[string]bool {
+func stringSet(names ...string) map[string]bool {
 	m := make(map[string]bool, len(names))
 	for _, n := range names {
 		m[n] = true
@@ -48,11 +48,13 @@ func set(names ...string) map[string]bool {
 
 // scanner splits a page into tokens like a browser.
 type scanner struct {
-	html   *html.Tokenizer
-	inside string // the current raw element
+	html       *html.Tokenizer
+	rawElement string // the current raw element
 }
 
-func scan(page string) scanner { return scanner{html: html.NewTokenizer(strings.NewReader(page))} }
+func newScanner(page string) scanner {
+	return scanner{html: html.NewTokenizer(strings.NewReader(page))}
+}
 
 // next returns the next token, or false at the end. Comments and declarations
 // are skipped.
@@ -62,24 +64,24 @@ func (z *scanner) next() (token, bool) {
 		case html.ErrorToken:
 			return token{}, false
 		case html.TextToken:
-			return token{text: string(z.html.Text()), of: z.inside}, true
+			return token{text: string(z.html.Text()), rawElement: z.rawElement}, true
 		case html.StartTagToken, html.SelfClosingTagToken, html.EndTagToken:
-			return z.tag(kind == html.EndTagToken), true
+			return z.readTag(kind == html.EndTagToken), true
 		}
 	}
 }
 
-func (z *scanner) tag(end bool) token {
+func (z *scanner) readTag(end bool) token {
 	name, more := z.html.TagName()
-	t := token{name: string(name), end: end}
-	for more && len(t.attrs) < len(kept) {
+	t := token{name: string(name), isEnd: end}
+	for more && len(t.attrs) < len(keptAttrs) {
 		var key, value []byte
-		if key, value, more = z.html.TagAttr(); kept[string(key)] {
+		if key, value, more = z.html.TagAttr(); keptAttrs[string(key)] {
 			t.attrs = append(t.attrs, attr{string(key), string(value)})
 		}
 	}
-	if z.inside = ""; !end && raw[t.name] {
-		z.inside = t.name
+	if z.rawElement = ""; !end && rawElements[t.name] {
+		z.rawElement = t.name
 	}
 	return t
 }

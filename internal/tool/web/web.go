@@ -45,8 +45,8 @@ type Options struct {
 	// AllowHosts are hosts that may be reached at any address, and that
 	// redirects may lead to: "intranet", "localhost:8080", "*.corp.example".
 	AllowHosts []string
-	// Reaches, if set, reports whether fetching from an address needs no approval: redirects may lead there, too.
-	Reaches func(address string) bool
+	// IsApproved, if set, reports whether fetching from an address needs no approval: redirects may lead there, too.
+	IsApproved func(address string) bool
 	// MaxText and MaxImage are how many bytes of a body are read: 5 MiB of text and 1 MiB of an image if zero.
 	MaxText, MaxImage int
 	// Vision means that the model supports images.
@@ -69,7 +69,7 @@ const (
 	defaultImage   = 1 << 20
 	defaultTimeout = 30 * time.Second
 	defaultAgent   = "coder"
-	maxShown       = 4000 // characters of a page shown to the user
+	maxPreview     = 4000 // characters of a page shown to the user
 )
 
 // withDefaults returns o with defaults for zero fields.
@@ -87,7 +87,7 @@ func Fetch(o Options) tool.Tool {
 	return tool.Func[fetchArgs]{
 		Name: "fetch", Doc: fetchDoc,
 		Aliases: []tool.Alias{{Dialect: tool.CoAuthor, Name: "webFetch"}, {Name: "fetch_url"}, {Name: "http_request"}},
-		Work: func(_ context.Context, a fetchArgs) (tool.Plan, tool.Run, error) {
+		PlanRun: func(_ context.Context, a fetchArgs) (tool.Plan, tool.Run, error) {
 			r, err := o.parse(a)
 			if err != nil {
 				return tool.Plan{}, nil, err
@@ -126,7 +126,7 @@ func (o Options) fetch(ctx context.Context, r request) (tool.Result, error) {
 	}
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	v, err := o.page(bounded, r)
+	v, err := o.fetchPage(bounded, r)
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
@@ -136,7 +136,7 @@ func (o Options) fetch(ctx context.Context, r request) (tool.Result, error) {
 	default:
 		return tool.Result{}, fmt.Errorf("fetch %s: %w", r.target(), err)
 	}
-	shown, _ := cut(v.Content, 0, maxShown)
+	shown, _ := sliceChars(v.Content, 0, maxPreview)
 	if v.RedirectTo != "" {
 		shown = "redirected to " + v.RedirectTo
 	}
@@ -146,17 +146,17 @@ func (o Options) fetch(ctx context.Context, r request) (tool.Result, error) {
 	}, nil
 }
 
-// page fetches what the request asks for.
-func (o Options) page(ctx context.Context, r request) (fetchResult, error) {
+// fetchPage fetches what the request asks for.
+func (o Options) fetchPage(ctx context.Context, r request) (fetchResult, error) {
 	resp, hops, err := o.follow(ctx, r)
-	if away := (*redirectAway)(nil); errors.As(err, &away) {
-		return fetchResult{URL: r.url.String(), Status: away.status, Error: away.Error(), RedirectTo: sanitize.Line(away.to.String(), 0)}, nil
+	if away := (*redirectError)(nil); errors.As(err, &away) {
+		return fetchResult{URL: r.url.String(), Status: away.status, Error: away.Error(), RedirectTo: sanitize.Line(away.target.String(), 0)}, nil
 	}
 	if err != nil {
 		return fetchResult{}, err
 	}
 	defer resp.Body.Close()
-	v, err := o.read(resp, r)
+	v, err := o.readResponse(resp, r)
 	v.Redirects = hops
 	if len(hops) > 0 {
 		v.URL = hops[len(hops)-1]

@@ -45,7 +45,7 @@ func newEditor(t *testing.T, answer func(method string, params map[string]any) s
 			} else {
 				back.Result = json.RawMessage(text)
 			}
-			e.Answer(back)
+			e.HandleResponse(back)
 		}
 		return nil
 	}))
@@ -74,7 +74,7 @@ func (e *editor) updates(t *testing.T) (all []string) {
 
 func TestWhatHappensIsToldAsItHappens(t *testing.T) {
 	e := newEditor(t, nil)
-	f := &acp.Face{Conn: e.Conn, Session: "s", Root: "/w"}
+	f := &acp.Sink{Conn: e.Conn, Session: "s", Root: "/w"}
 	call := chat.ToolCall{ID: "c1", Name: "edit", Args: json.RawMessage(`{"path":"a.txt"}`)}
 	diff := display.Diff{Unified: "--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n one\n-old\n+new\n three\n"}
 	story := []struct {
@@ -87,15 +87,15 @@ func TestWhatHappensIsToldAsItHappens(t *testing.T) {
 		{"t", event.MessageAdded{Message: chat.Message{Role: chat.Assistant, Parts: []chat.Part{chat.Text("I will"), call}}}},
 		{"t", event.ToolCallRequested{CallID: "c1", Tool: "edit", Effects: []event.Effect{{Kind: event.EffectWrite, Target: "a.txt"}, {Kind: event.EffectExec, Target: "ls"}}}},
 		{"t", event.ToolStarted{CallID: "c1", Tool: "edit", Title: "a.txt"}},
-		{"t", event.ToolFinished{CallID: "c1", Tool: "edit", Title: "a.txt", Show: diff, Result: chat.ToolResult{CallID: "c1", Text: `{"ok":true}`}}},
+		{"t", event.ToolFinished{CallID: "c1", Tool: "edit", Title: "a.txt", Content: diff, Result: chat.ToolResult{CallID: "c1", Text: `{"ok":true}`}}},
 		{"t", event.ToolFinished{CallID: "c2", Tool: "bash", Denied: true, Result: chat.ToolResult{CallID: "c2", Text: `{"ok":false,"error":"denied: no"}`}}},
 		{"t", event.TodosChanged{Todos: []event.Todo{{Content: "do", Status: event.TodoPending}}}},
 		{"t", event.TodosChanged{}},
 		{"t", event.ModeChanged{Mode: "plan"}},
 		{"sub", event.TaskCreated{TaskID: "sub", ParentID: "t"}},
 		{"sub", event.TextDelta{Text: "for the other agent"}},
-		{"t", event.MessageAdded{Message: chat.Say(chat.User, "mine")}},
-		{"t", event.MessageAdded{Message: chat.Say(chat.Assistant, "not streamed")}},
+		{"t", event.MessageAdded{Message: chat.TextMessage(chat.User, "mine")}},
+		{"t", event.MessageAdded{Message: chat.TextMessage(chat.Assistant, "not streamed")}},
 		{"t", event.LocalAdded{Input: "/x", Output: "said"}},
 	}
 	for _, s := range story {
@@ -125,11 +125,11 @@ func TestWhatHappensIsToldAsItHappens(t *testing.T) {
 
 func TestAConversationIsToldAgain(t *testing.T) {
 	e := newEditor(t, nil)
-	f := &acp.Face{Conn: e.Conn, Session: "s", Root: "/w", Replay: true}
+	f := &acp.Sink{Conn: e.Conn, Session: "s", Root: "/w", Replay: true}
 	for _, m := range []chat.Message{
-		chat.Say(chat.System, "secret"), {Role: chat.User, Parts: []chat.Part{chat.Text("go"), chat.Image{MediaType: "image/png", Data: []byte("px")}}}, chat.Say(chat.User, event.Interruption+"]"),
-		{Role: chat.Assistant, Parts: []chat.Part{chat.ToolCall{ID: "c", Name: "read"}}}, chat.Answer(chat.ToolResult{CallID: "c", Text: "text", Failed: true}),
-		chat.Say(chat.Assistant, "done"),
+		chat.TextMessage(chat.System, "secret"), {Role: chat.User, Parts: []chat.Part{chat.Text("go"), chat.Image{MediaType: "image/png", Data: []byte("px")}}}, chat.TextMessage(chat.User, event.InterruptionPrefix+"]"),
+		{Role: chat.Assistant, Parts: []chat.Part{chat.ToolCall{ID: "c", Name: "read"}}}, chat.ToolMessage(chat.ToolResult{CallID: "c", Text: "text", Failed: true}),
+		chat.TextMessage(chat.Assistant, "done"),
 	} {
 		if err := f.Emit(t.Context(), event.Record{Actor: event.ActorUser, Event: event.MessageAdded{Message: m}}); err != nil {
 			t.Fatal(err)
@@ -160,8 +160,8 @@ func TestDiffsAreToldChangeByChange(t *testing.T) {
 		"no line at first": {"--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n", `{"type":"diff","path":"/w/f","oldText":"a","newText":"b\n"}`},
 	} {
 		e := newEditor(t, nil)
-		f := &acp.Face{Conn: e.Conn, Session: "s", Root: "/w"}
-		done := event.ToolFinished{CallID: "c", Tool: "edit", Show: display.Diff{Unified: tt.diff}}
+		f := &acp.Sink{Conn: e.Conn, Session: "s", Root: "/w"}
+		done := event.ToolFinished{CallID: "c", Tool: "edit", Content: display.Diff{Unified: tt.diff}}
 		if err := f.Emit(t.Context(), event.Record{Event: done}); err != nil {
 			t.Fatal(err)
 		}
@@ -173,20 +173,20 @@ func TestDiffsAreToldChangeByChange(t *testing.T) {
 
 func confirm() uip.Request {
 	return uip.Request{
-		ID: "q", Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction, Args: json.RawMessage(`{"command":"ls"}`),
+		ID: "q", Kind: uip.KindConfirm, Purpose: uip.PurposeConfirmRiskyAction, Args: json.RawMessage(`{"command":"ls"}`),
 		Display: uip.Display{Title: "bash ls", Description: "why", Content: display.Code{Lang: "sh", Source: "ls"}, Metadata: map[string]string{"toolCallId": "c", "toolName": "bash"}},
-		Options: []uip.Option{{ID: uip.Approve, Label: "Yes"}, {ID: uip.Always, Label: "Always"}, {ID: uip.Reject, Label: "No"}},
+		Options: []uip.Option{{ID: uip.OptionApprove, Label: "Yes"}, {ID: uip.OptionAlways, Label: "Always"}, {ID: uip.OptionReject, Label: "No"}},
 	}
 }
 
 func TestWhatAnEditorSaysAboutACall(t *testing.T) {
 	for answer, want := range map[string]uip.Response{
-		`{"outcome":{"outcome":"selected","optionId":"approve"}}`: {Option: uip.Approve},
-		`{"outcome":{"outcome":"selected","optionId":"always"}}`:  {Option: uip.Always},
-		`{"outcome":{"outcome":"selected","optionId":"reject"}}`:  {Option: uip.Reject},
-		`{"outcome":{"outcome":"cancelled"}}`:                     {Option: uip.Reject, Stop: true},
-		`{}`:                                                      {Option: uip.Reject, Stop: true},
-		`!cannot ask`:                                             {Option: uip.Reject, Comment: "cannot ask"},
+		`{"outcome":{"outcome":"selected","optionId":"approve"}}`: {Option: uip.OptionApprove},
+		`{"outcome":{"outcome":"selected","optionId":"always"}}`:  {Option: uip.OptionAlways},
+		`{"outcome":{"outcome":"selected","optionId":"reject"}}`:  {Option: uip.OptionReject},
+		`{"outcome":{"outcome":"cancelled"}}`:                     {Option: uip.OptionReject, Stop: true},
+		`{}`:                                                      {Option: uip.OptionReject, Stop: true},
+		`!cannot ask`:                                             {Option: uip.OptionReject, Comment: "cannot ask"},
 	} {
 		e := newEditor(t, func(method string, params map[string]any) string {
 			options := params["options"].([]any)
@@ -196,37 +196,37 @@ func TestWhatAnEditorSaysAboutACall(t *testing.T) {
 			}
 			return answer
 		})
-		a, err := (&acp.Face{Conn: e.Conn, Session: "s", Root: "/w"}).Person().Ask(t.Context(), confirm())
-		if err != nil || a.Option != want.Option || a.Stop != want.Stop || a.Comment != want.Comment || a.Via != "acp" || a.Author != "user" {
+		a, err := (&acp.Sink{Conn: e.Conn, Session: "s", Root: "/w"}).Interactor().Ask(t.Context(), confirm())
+		if err != nil || a.Option != want.Option || a.Stop != want.Stop || a.Comment != want.Comment || a.AnsweredBy != "acp" || a.Author != "user" {
 			t.Errorf("%s: %+v, %v", answer, a, err)
 		}
 	}
 	e := newEditor(t, func(string, map[string]any) string {
 		return `{"outcome":{"outcome":"selected","optionId":"whatever"}}`
 	})
-	if a, err := (&acp.Face{Conn: e.Conn}).Person().Ask(t.Context(), confirm()); err == nil && uip.Check(confirm(), a) == nil {
+	if a, err := (&acp.Sink{Conn: e.Conn}).Interactor().Ask(t.Context(), confirm()); err == nil && uip.CheckResponse(confirm(), a) == nil {
 		t.Errorf("an option that was not offered is taken: %+v", a)
 	}
 }
 
 func TestQuestionsAreChoices(t *testing.T) {
-	colour := uip.Request{ID: "q.1", Kind: uip.Select, Purpose: uip.ChooseStrategy, Display: uip.Display{Title: "Which?"}, Options: []uip.Option{{ID: "r", Label: "Red"}, {ID: "b", Label: "Blue"}}}
+	colour := uip.Request{ID: "q.1", Kind: uip.KindSelect, Purpose: uip.PurposeChooseStrategy, Display: uip.Display{Title: "Which?"}, Options: []uip.Option{{ID: "r", Label: "Red"}, {ID: "b", Label: "Blue"}}}
 	shape := colour
 	shape.ID = "q.2"
-	both := uip.Request{ID: "q", Kind: uip.Composite, Purpose: uip.RequestInfo, Parts: []uip.Request{colour, shape}, Display: uip.Display{Metadata: map[string]string{"toolCallId": "c"}}}
+	both := uip.Request{ID: "q", Kind: uip.KindComposite, Purpose: uip.PurposeRequestInfo, Parts: []uip.Request{colour, shape}, Display: uip.Display{Metadata: map[string]string{"toolCallId": "c"}}}
 	choice := "b"
 	e := newEditor(t, func(string, map[string]any) string {
 		return `{"outcome":{"outcome":"selected","optionId":"` + choice + `"}}`
 	})
-	person := (&acp.Face{Conn: e.Conn, Session: "s"}).Person()
-	if a, err := person.Ask(t.Context(), both); err != nil || uip.Check(both, a) != nil || a.Part(colour).Option != "b" || a.Part(shape).Option != "b" {
+	person := (&acp.Sink{Conn: e.Conn, Session: "s"}).Interactor()
+	if a, err := person.Ask(t.Context(), both); err != nil || uip.CheckResponse(both, a) != nil || a.PartAnswer(colour).Option != "b" || a.PartAnswer(shape).Option != "b" {
 		t.Errorf("%+v, %v", a, err)
 	}
 	choice = "dismiss"
 	if a, err := person.Ask(t.Context(), both); err != nil || !a.Dismissed {
 		t.Errorf("%+v, %v", a, err)
 	}
-	words := uip.Request{ID: "w", Kind: uip.Input, Purpose: uip.RequestInfo, Display: uip.Display{Title: "Name?"}}
+	words := uip.Request{ID: "w", Kind: uip.KindInput, Purpose: uip.PurposeRequestInfo, Display: uip.Display{Title: "Name?"}}
 	if a, err := person.Ask(t.Context(), words); err != nil || !a.Dismissed {
 		t.Errorf("%+v, %v", a, err)
 	}
@@ -235,12 +235,12 @@ func TestQuestionsAreChoices(t *testing.T) {
 func TestAnEditorThatIsGoneAllowsNothing(t *testing.T) {
 	c := acp.NewConn(io.Discard)
 	c.Close()
-	if a, err := (&acp.Face{Conn: c}).Person().Ask(t.Context(), confirm()); err != nil || !a.Unanswered() || a.Option != uip.Reject {
+	if a, err := (&acp.Sink{Conn: c}).Interactor().Ask(t.Context(), confirm()); err != nil || !a.IsUnanswered() || a.Option != uip.OptionReject {
 		t.Errorf("%+v, %v", a, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := (&acp.Face{Conn: acp.NewConn(io.Discard)}).Person().Ask(ctx, confirm()); !errors.Is(err, context.Canceled) {
+	if _, err := (&acp.Sink{Conn: acp.NewConn(io.Discard)}).Interactor().Ask(ctx, confirm()); !errors.Is(err, context.Canceled) {
 		t.Errorf("after a cancel: %v", err)
 	}
 }
@@ -261,7 +261,7 @@ func TestPrompts(t *testing.T) {
 		if err := json.Unmarshal([]byte(`{"prompt":`+blocks+`}`), &p); err != nil {
 			t.Fatal(err)
 		}
-		said, err := p.Said("/w")
+		said, err := p.Input("/w")
 		got := said.Text() + " " + string(rune('0'+len(said.Pictures)))
 		if err != nil {
 			got = "error"
@@ -282,7 +282,7 @@ func TestALinkStandsAloneInWhatIsSaid(t *testing.T) {
 		"in\n@a.txt\nit says":   {word("in\n"), link("a.txt"), word("\nit says")},
 		`what of @"my file" 变了`: {word("what of"), link("my%20file"), word("变了")},
 	} {
-		said, err := acp.Prompt{Blocks: blocks}.Said("/w")
+		said, err := acp.Prompt{Blocks: blocks}.Input("/w")
 		if err != nil || said.Text() != want {
 			t.Errorf("%q, want %q, %v", said.Text(), want, err)
 		}
@@ -291,7 +291,7 @@ func TestALinkStandsAloneInWhatIsSaid(t *testing.T) {
 
 func TestOutputIsToldInEverLargerPieces(t *testing.T) {
 	var out bytes.Buffer
-	f := &acp.Face{Conn: acp.NewConn(&out), Session: "s", Root: "/w"}
+	f := &acp.Sink{Conn: acp.NewConn(&out), Session: "s", Root: "/w"}
 	ctx := t.Context()
 	started := event.Record{Event: event.ToolStarted{CallID: "c", Tool: "bash", Title: "x"}}
 	if err := f.Emit(ctx, started); err != nil {
@@ -312,12 +312,12 @@ func TestOutputIsToldInEverLargerPieces(t *testing.T) {
 }
 
 func TestServersOfTheEditorBecomeSettings(t *testing.T) {
-	var o acp.Open
+	var o acp.OpenRequest
 	text := `{"cwd":"/w","mcpServers":[{"name":"a","command":"x","args":["y"],"env":[{"name":"K","value":"V"}]},{"type":"http","name":"b","url":"http://h","headers":[{"name":"H","value":"1"}]}]}`
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		t.Fatal(err)
 	}
-	got, err := json.Marshal(o.MCP())
+	got, err := json.Marshal(o.MCPSettings())
 	want := `{"a":{"args":["y"],"command":"x","env":{"K":"V"},"type":"stdio"},"b":{"headers":{"H":"1"},"type":"http","url":"http://h"}}`
 	if err != nil || string(got) != want {
 		t.Errorf("%s, %v", got, err)
@@ -327,7 +327,7 @@ func TestServersOfTheEditorBecomeSettings(t *testing.T) {
 func TestAnswersHaveTheIdTheyWereAskedUnder(t *testing.T) {
 	var out bytes.Buffer
 	c := acp.NewConn(&out)
-	if err := errors.Join(c.Reply(json.RawMessage(`"x"`), nil, nil), c.Reply(json.RawMessage(`7`), nil, errors.New("no")), c.Reply(json.RawMessage(`8`), nil, &acp.Error{Code: acp.CodeUnknown, Message: "none"})); err != nil {
+	if err := errors.Join(c.Reply(json.RawMessage(`"x"`), nil, nil), c.Reply(json.RawMessage(`7`), nil, errors.New("no")), c.Reply(json.RawMessage(`8`), nil, &acp.Error{Code: acp.CodeNotFound, Message: "none"})); err != nil {
 		t.Fatal(err)
 	}
 	want := `{"jsonrpc":"2.0","id":"x","result":{}}` + "\n" + `{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"no"}}` + "\n" + `{"jsonrpc":"2.0","id":8,"error":{"code":-32002,"message":"none"}}` + "\n"
@@ -342,8 +342,8 @@ func FuzzDiffs(f *testing.F) {
 	f.Add("@@ -1,9 +1,-3 @@\n+\n")
 	f.Fuzz(func(t *testing.T, diff string) {
 		var out bytes.Buffer
-		face := &acp.Face{Conn: acp.NewConn(&out), Session: "s", Root: "/w"}
-		if err := face.Emit(t.Context(), event.Record{Event: event.ToolFinished{CallID: "c", Tool: "edit", Show: display.Diff{Unified: diff}}}); err != nil || !json.Valid(out.Bytes()) {
+		face := &acp.Sink{Conn: acp.NewConn(&out), Session: "s", Root: "/w"}
+		if err := face.Emit(t.Context(), event.Record{Event: event.ToolFinished{CallID: "c", Tool: "edit", Content: display.Diff{Unified: diff}}}); err != nil || !json.Valid(out.Bytes()) {
 			t.Errorf("%q: %v, %s", diff, err, out.String())
 		}
 	})
@@ -357,12 +357,12 @@ func TestOnlyTextBlocksAreTyped(t *testing.T) {
 	if err := json.Unmarshal([]byte(in), &p); err != nil {
 		t.Fatal(err)
 	}
-	said, err := p.Said("/w")
+	said, err := p.Input("/w")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, piece := range said.Words {
-		if piece.Origin == chat.Typed && strings.Contains(piece.Text, ".org") {
+	for _, piece := range said.UserText {
+		if piece.Origin == chat.OriginTyped && strings.Contains(piece.Text, ".org") {
 			t.Errorf("%q counts as typed", piece.Text)
 		}
 	}

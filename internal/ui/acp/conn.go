@@ -22,12 +22,12 @@ const Version = 1
 
 // Error codes.
 const (
-	CodeInvalid  = -32600 // neither a request nor a response
-	CodeNoMethod = -32601
-	CodeParams   = -32602
-	CodeInternal = -32603
-	CodeAuth     = -32000
-	CodeUnknown  = -32002 // unknown session or resource
+	CodeInvalidRequest = -32600 // neither a request nor a response
+	CodeMethodNotFound = -32601
+	CodeInvalidParams  = -32602
+	CodeInternal       = -32603
+	CodeAuthRequired   = -32000
+	CodeNotFound       = -32002 // unknown session or resource
 )
 
 // Error is a JSON-RPC error.
@@ -52,8 +52,8 @@ type Message struct {
 // IsRequest reports whether the message expects a response.
 func (m Message) IsRequest() bool { return m.Method != "" && len(m.ID) > 0 && string(m.ID) != "null" }
 
-// Into decodes the request's parameters into params. A request may have none.
-func (m Message) Into(params any) error {
+// DecodeParams decodes the request's parameters into params. A request may have none.
+func (m Message) DecodeParams(params any) error {
 	if len(m.Params) == 0 {
 		return nil
 	}
@@ -61,9 +61,9 @@ func (m Message) Into(params any) error {
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &kind) && kind.Field != "":
-		return &Error{Code: CodeParams, Message: fmt.Sprintf("the parameters cannot be read: %s is a %s, and must not be", kind.Field, kind.Value)}
+		return &Error{Code: CodeInvalidParams, Message: fmt.Sprintf("the parameters cannot be read: %s is a %s, and must not be", kind.Field, kind.Value)}
 	case err != nil:
-		return &Error{Code: CodeParams, Message: "the parameters cannot be read: they must be an object"}
+		return &Error{Code: CodeInvalidParams, Message: "the parameters cannot be read: they must be an object"}
 	}
 	return nil
 }
@@ -83,7 +83,7 @@ func (c *Conn) write(m Message) error {
 	m.Version = "2.0"
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, err := c.w.Write(append(jsonx.Must(m), '\n')); err != nil {
+	if _, err := c.w.Write(append(jsonx.MustMarshal(m), '\n')); err != nil {
 		return fmt.Errorf("write to the editor: %w", err)
 	}
 	return nil
@@ -91,14 +91,14 @@ func (c *Conn) write(m Message) error {
 
 // Notify sends the editor a notification.
 func (c *Conn) Notify(method string, params any) error {
-	return c.write(Message{Method: method, Params: jsonx.Must(params)})
+	return c.write(Message{Method: method, Params: jsonx.MustMarshal(params)})
 }
 
 // Call sends the editor a request and decodes the response into into.
 func (c *Conn) Call(ctx context.Context, method string, params, into any) error {
 	text, err := c.requests.Do(ctx,
 		func(id string) error {
-			return c.write(Message{ID: json.RawMessage(id), Method: method, Params: jsonx.Must(params)})
+			return c.write(Message{ID: json.RawMessage(id), Method: method, Params: jsonx.MustMarshal(params)})
 		},
 		func(string) error { return nil }) // an editor that cancels a turn voids its questions itself
 	if err != nil {
@@ -110,13 +110,13 @@ func (c *Conn) Call(ctx context.Context, method string, params, into any) error 
 	return nil
 }
 
-// bufferPatience is the timeout for reading a file from the editor.
-const bufferPatience = 5 * time.Second
+// readTimeout is the timeout for reading a file from the editor.
+const readTimeout = 5 * time.Second
 
 // ReadFile returns the text of a file as it is in the editor. It reports false if the editor does not
 // answer.
 func (c *Conn) ReadFile(ctx context.Context, session, path string) (text string, ok bool) {
-	ctx, cancel := context.WithTimeout(ctx, bufferPatience)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	var file struct {
 		Content *string `json:"content"`
@@ -134,7 +134,7 @@ func (c *Conn) Reply(id json.RawMessage, result any, err error) error {
 		if result == nil {
 			result = struct{}{}
 		}
-		return c.write(Message{ID: id, Result: jsonx.Must(result)})
+		return c.write(Message{ID: id, Result: jsonx.MustMarshal(result)})
 	}
 	var known *Error
 	if !errors.As(err, &known) {
@@ -143,13 +143,13 @@ func (c *Conn) Reply(id json.RawMessage, result any, err error) error {
 	return c.write(Message{ID: id, Error: known})
 }
 
-// Answer delivers a response from the editor.
-func (c *Conn) Answer(m Message) {
+// HandleResponse delivers a response from the editor.
+func (c *Conn) HandleResponse(m Message) {
 	var err error
 	if m.Error != nil {
 		err = m.Error
 	}
-	c.requests.Answer(string(bytes.TrimSpace(m.ID)), m.Result, err)
+	c.requests.Deliver(string(bytes.TrimSpace(m.ID)), m.Result, err)
 }
 
 // Close means that the editor sends no more messages.

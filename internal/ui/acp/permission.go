@@ -17,31 +17,31 @@ type option struct {
 	Kind string `json:"kind"`
 }
 
-// kinds maps the options for a call to the protocol's kinds.
-var kinds = map[string]string{
-	uip.Approve: "allow_once", uip.Session: "allow_always", uip.Below: "allow_always", uip.Always: "allow_always", uip.Reject: "reject_once",
+// optionKinds maps the options for a call to the protocol's kinds.
+var optionKinds = map[string]string{
+	uip.OptionApprove: "allow_once", uip.OptionSession: "allow_always", uip.OptionAlwaysBelow: "allow_always", uip.OptionAlways: "allow_always", uip.OptionReject: "reject_once",
 }
 
-// dismissed is the id of the option that dismisses the question.
-const dismissed = "dismiss"
+// dismissID is the id of the option that dismisses the question.
+const dismissID = "dismiss"
 
-// Person returns the Interactor that asks the user in the editor.
-func (f *Face) Person() uip.Interactor { return drive.Asker(f.ask) }
+// Interactor returns the Interactor that asks the user in the editor.
+func (f *Sink) Interactor() uip.Interactor { return drive.NewInteractor(f.ask) }
 
 // ask shows a question as the editor's permission request. A question with parts is asked part by part.
 // A question that needs text is dismissed.
-func (f *Face) ask(ctx context.Context, q uip.Request) (uip.Response, error) {
+func (f *Sink) ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 	if len(q.Parts) == 0 {
-		return f.choose(ctx, q)
+		return f.selectOption(ctx, q)
 	}
-	all := uip.Response{Via: via}
+	all := uip.Response{AnsweredBy: answerSource}
 	for _, part := range q.Parts {
-		a, err := f.choose(ctx, part.ForCall(cmp.Or(part.CallID(), q.CallID())))
+		a, err := f.selectOption(ctx, part.BindToCall(cmp.Or(part.CallID(), q.CallID())))
 		if err != nil {
 			return all, err
 		}
 		if a.Dismissed {
-			return uip.Response{Dismissed: true, Via: via}, nil
+			return uip.Response{Dismissed: true, AnsweredBy: answerSource}, nil
 		}
 		a.ID = part.ID
 		all.Parts = append(all.Parts, a)
@@ -49,20 +49,20 @@ func (f *Face) ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 	return all, nil
 }
 
-// via names the editor in the records of its answers.
-const via = "acp"
+// answerSource names the editor in the records of its answers.
+const answerSource = "acp"
 
-func (f *Face) choose(ctx context.Context, q uip.Request) (uip.Response, error) {
-	risky := q.Purpose == uip.ConfirmRiskyAction
+func (f *Sink) selectOption(ctx context.Context, q uip.Request) (uip.Response, error) {
+	risky := q.Purpose == uip.PurposeConfirmRiskyAction
 	if len(q.Options) == 0 {
-		return uip.Response{Dismissed: true, Comment: "the editor cannot ask for text", Via: via}, nil
+		return uip.Response{Dismissed: true, Comment: "the editor cannot ask for text", AnsweredBy: answerSource}, nil
 	}
 	call := update{
-		CallID: q.CallID(), Title: q.Display.Title, Sort: cmp.Or(sorts[tool.ClassOf(q.Display.Metadata["toolName"])], "other"), Status: "pending", RawInput: raw(q.Args),
+		CallID: q.CallID(), Title: q.Display.Title, ToolKind: cmp.Or(toolKinds[tool.ClassOf(q.Display.Metadata["toolName"])], "other"), Status: "pending", RawInput: rawJSON(q.Args),
 	}
-	shows := f.contents(q.Display.Content)
+	shows := f.blockContents(q.Display.Content)
 	if q.Display.Description != "" {
-		shows = append(shows, shown(q.Display.Description))
+		shows = append(shows, textContent(q.Display.Description))
 	}
 	call.Content = shows
 	for _, c := range shows {
@@ -72,17 +72,17 @@ func (f *Face) choose(ctx context.Context, q uip.Request) (uip.Response, error) 
 	}
 	var options []option
 	for _, o := range q.Options {
-		if risky && kinds[o.ID] == "" {
+		if risky && optionKinds[o.ID] == "" {
 			continue // needs more than a choice
 		}
 		kind := "allow_once"
 		if risky {
-			kind = kinds[o.ID]
+			kind = optionKinds[o.ID]
 		}
 		options = append(options, option{o.ID, cmp.Or(o.Label, o.ID), kind})
 	}
 	if !risky {
-		options = append(options, option{dismissed, "No answer", "reject_once"})
+		options = append(options, option{dismissID, "No answer", "reject_once"})
 	}
 	var answer struct {
 		Outcome struct {
@@ -98,22 +98,22 @@ func (f *Face) choose(ctx context.Context, q uip.Request) (uip.Response, error) 
 	var refused *Error
 	switch chosen := answer.Outcome; {
 	case errors.As(err, &refused):
-		return no(q, refused.Message, false), nil
+		return rejection(q, refused.Message, false), nil
 	case err != nil:
 		return uip.Response{}, err
 	case chosen.Outcome != "selected":
-		return no(q, "", true), nil
-	case chosen.Option == dismissed && !risky:
-		return no(q, "", false), nil
+		return rejection(q, "", true), nil
+	case chosen.Option == dismissID && !risky:
+		return rejection(q, "", false), nil
 	default:
-		return uip.Response{Option: chosen.Option, Via: via}, nil
+		return uip.Response{Option: chosen.Option, AnsweredBy: answerSource}, nil
 	}
 }
 
-// no returns the answer that allows nothing.
-func no(q uip.Request, why string, stop bool) uip.Response {
-	if q.Purpose != uip.ConfirmRiskyAction {
-		return uip.Response{Dismissed: true, Via: via}
+// rejection returns the answer that allows nothing.
+func rejection(q uip.Request, why string, stop bool) uip.Response {
+	if q.Purpose != uip.PurposeConfirmRiskyAction {
+		return uip.Response{Dismissed: true, AnsweredBy: answerSource}
 	}
-	return uip.Response{Option: uip.Reject, Comment: why, Stop: stop, Via: via}
+	return uip.Response{Option: uip.OptionReject, Comment: why, Stop: stop, AnsweredBy: answerSource}
 }

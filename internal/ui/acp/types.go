@@ -14,8 +14,8 @@ import (
 	"coder/internal/core/chat"
 )
 
-// Initialize is the editor's first request.
-type Initialize struct {
+// InitializeRequest is the editor's first request.
+type InitializeRequest struct {
 	Version      int `json:"protocolVersion"`
 	Capabilities struct {
 		Files struct {
@@ -30,8 +30,8 @@ type Initialize struct {
 	} `json:"clientInfo"`
 }
 
-// Greeting is the response to [Initialize].
-type Greeting struct {
+// InitializeResponse is the response to [InitializeRequest].
+type InitializeResponse struct {
 	Version      int          `json:"protocolVersion"`
 	Capabilities capabilities `json:"agentCapabilities"`
 	Auth         []any        `json:"authMethods"`
@@ -52,9 +52,9 @@ type agentInfo struct {
 	Version string `json:"version"`
 }
 
-// Hello returns this program's greeting.
-func Hello(version string) Greeting {
-	return Greeting{
+// NewInitializeResponse returns this program's greeting.
+func NewInitializeResponse(version string) InitializeResponse {
+	return InitializeResponse{
 		Version: Version, Auth: []any{}, Agent: agentInfo{"coder", "coder", version},
 		Capabilities: capabilities{
 			Load: true, Prompt: map[string]bool{"image": true, "audio": false, "embeddedContext": true}, MCP: map[string]bool{"http": true, "sse": true},
@@ -63,8 +63,8 @@ func Hello(version string) Greeting {
 	}
 }
 
-// Open asks for a session, new or existing.
-type Open struct {
+// OpenRequest asks for a session, new or existing.
+type OpenRequest struct {
 	Session string   `json:"sessionId"`
 	Dir     string   `json:"cwd"`
 	Servers []server `json:"mcpServers"`
@@ -86,22 +86,22 @@ type pair struct {
 	Value string `json:"value"`
 }
 
-// MCP returns the editor's servers in the form of the settings.
-func (o Open) MCP() map[string]any {
+// MCPSettings returns the editor's servers in the form of the settings.
+func (o OpenRequest) MCPSettings() map[string]any {
 	all := make(map[string]any)
 	for _, s := range o.Servers {
 		one := map[string]any{"type": s.Type}
 		if s.Type == "" || s.Type == "stdio" {
-			one = map[string]any{"type": "stdio", "command": s.Command, "args": s.Args, "env": object(s.Env)}
+			one = map[string]any{"type": "stdio", "command": s.Command, "args": s.Args, "env": pairMap(s.Env)}
 		} else {
-			one["url"], one["headers"] = s.URL, object(s.Headers)
+			one["url"], one["headers"] = s.URL, pairMap(s.Headers)
 		}
 		all[s.Name] = one
 	}
 	return all
 }
 
-func object(pairs []pair) map[string]string {
+func pairMap(pairs []pair) map[string]string {
 	m := make(map[string]string)
 	for _, p := range pairs {
 		m[p.Name] = p.Value
@@ -109,8 +109,8 @@ func object(pairs []pair) map[string]string {
 	return m
 }
 
-// Opened is the response to [Open].
-type Opened struct {
+// OpenResponse is the response to [OpenRequest].
+type OpenResponse struct {
 	Session string `json:"sessionId,omitempty"` // set for a new session
 	Modes   Modes  `json:"modes"`
 	// Options repeats the modes: editors that know config options read only these.
@@ -129,9 +129,9 @@ type Option struct {
 
 // Choice is one value of an [Option].
 type Choice struct {
-	Value string `json:"value"`
-	Name  string `json:"name"`
-	About string `json:"description,omitempty"`
+	Value       string `json:"value"`
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
 }
 
 // Options returns the options for mode and model.
@@ -141,7 +141,7 @@ func Options(modes Modes, model string, models []string) []Option {
 		{ID: "model", Name: "Model", Category: "model", Type: "select", Current: model},
 	}
 	for _, m := range modes.Available {
-		all[0].Choices = append(all[0].Choices, Choice{m.ID, m.Name, m.About})
+		all[0].Choices = append(all[0].Choices, Choice{m.ID, m.Name, m.Description})
 	}
 	for _, name := range models {
 		all[1].Choices = append(all[1].Choices, Choice{Value: name, Name: name})
@@ -149,12 +149,12 @@ func Options(modes Modes, model string, models []string) []Option {
 	return all
 }
 
-// Listed is the response to a request for the sessions.
-type Listed struct {
+// SessionList is the response to a request for the sessions.
+type SessionList struct {
 	Sessions []Session `json:"sessions"`
 }
 
-// Session is one entry of [Listed].
+// Session is one entry of [SessionList].
 type Session struct {
 	ID      string `json:"sessionId"`
 	Dir     string `json:"cwd"`
@@ -170,16 +170,16 @@ type Modes struct {
 
 // Mode is one entry of [Modes].
 type Mode struct {
-	ID    string `json:"id"`
-	Name  string `json:"name"`
-	About string `json:"description"`
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
 }
 
 // Command is a slash command in the protocol's form.
 type Command struct {
-	Name  string `json:"name"`
-	About string `json:"description"`
-	Input *hint  `json:"input,omitempty"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Input       *hint  `json:"input,omitempty"`
 }
 
 type hint struct {
@@ -190,7 +190,7 @@ type hint struct {
 func Commands(all []orchestrator.Command) []Command {
 	list := []Command{}
 	for _, c := range all {
-		one := Command{Name: c.Name, About: c.Help}
+		one := Command{Name: c.Name, Description: c.Help}
 		if c.Args != "" {
 			one.Input = &hint{c.Args}
 		}
@@ -205,15 +205,15 @@ type Prompt struct {
 	Blocks  []Block `json:"prompt"`
 }
 
-// Of returns the id of the session.
-func (p *Prompt) Of() string { return p.Session }
+// SessionID returns the id of the session.
+func (p *Prompt) SessionID() string { return p.Session }
 
 // Block is a piece of a message, from either side.
 type Block struct {
 	Type     string    `json:"type"`
 	Text     string    `json:"text,omitempty"`
 	Data     string    `json:"data,omitempty"`
-	Media    string    `json:"mimeType,omitempty"`
+	MIMEType string    `json:"mimeType,omitempty"`
 	URI      string    `json:"uri,omitempty"`
 	Name     string    `json:"name,omitempty"`
 	Resource *resource `json:"resource,omitempty"`
@@ -225,51 +225,51 @@ type resource struct {
 	Blob string `json:"blob,omitempty"`
 }
 
-func text(s string) Block { return Block{Type: "text", Text: s} }
+func textBlock(s string) Block { return Block{Type: "text", Text: s} }
 
-// Said returns the text and images of a prompt. A linked file becomes its name, an embedded file its
+// Input returns the text and images of a prompt. A linked file becomes its name, an embedded file its
 // content.
-func (p Prompt) Said(root string) (orchestrator.Said, error) {
-	var said orchestrator.Said
+func (p Prompt) Input(root string) (orchestrator.Input, error) {
+	var said orchestrator.Input
 	add := func(from chat.Origin, text string) {
-		said.Words = append(said.Words, chat.Piece{Origin: from, Text: text})
+		said.UserText = append(said.UserText, chat.TextPiece{Origin: from, Text: text})
 	}
 	linked := false // whether the last piece is a link
 	for _, b := range p.Blocks {
 		switch {
 		case b.Type == "text":
 			if first, _ := utf8.DecodeRuneInString(b.Text); linked && b.Text != "" && !unicode.IsSpace(first) && !unicode.IsPunct(first) {
-				add(chat.Attached, " ") // separates the text from the file name
+				add(chat.OriginAttached, " ") // separates the text from the file name
 			}
-			add(chat.Typed, b.Text)
+			add(chat.OriginTyped, b.Text)
 			linked = false
 		case b.Type == "image":
 			data, err := base64.StdEncoding.DecodeString(b.Data)
 			if err != nil {
-				return said, &Error{Code: CodeParams, Message: "the data of an image is not base64"}
+				return said, &Error{Code: CodeInvalidParams, Message: "the data of an image is not base64"}
 			}
-			said.Pictures = append(said.Pictures, chat.Image{MediaType: b.Media, Data: data})
+			said.Pictures = append(said.Pictures, chat.Image{MediaType: b.MIMEType, Data: data})
 		case b.Type == "resource_link":
 			if last, n := utf8.DecodeLastRuneInString(said.Text()); n > 0 && !unicode.IsSpace(last) {
-				add(chat.Attached, " ") // a name inside a word is not recognized
+				add(chat.OriginAttached, " ") // a name inside a word is not recognized
 			}
-			add(chat.Linked, link(root, b.URI))
+			add(chat.OriginLinked, fileLink(root, b.URI))
 			linked = true
 		case b.Type == "resource" && b.Resource != nil && b.Resource.Blob == "":
-			add(chat.Attached, fmt.Sprintf("\n<resource uri=%q>\n%s\n</resource>\n", b.Resource.URI, b.Resource.Text))
+			add(chat.OriginAttached, fmt.Sprintf("\n<resource uri=%q>\n%s\n</resource>\n", b.Resource.URI, b.Resource.Text))
 		default:
-			return said, &Error{Code: CodeParams, Message: fmt.Sprintf("content type %q is not supported", b.Type)}
+			return said, &Error{Code: CodeInvalidParams, Message: fmt.Sprintf("content type %q is not supported", b.Type)}
 		}
 	}
-	said.Words = said.Trim()
-	if len(said.Words) == 0 && len(said.Pictures) == 0 {
-		return said, &Error{Code: CodeParams, Message: "the prompt is empty"}
+	said.UserText = said.Trim()
+	if len(said.UserText) == 0 && len(said.Pictures) == 0 {
+		return said, &Error{Code: CodeInvalidParams, Message: "the prompt is empty"}
 	}
 	return said, nil
 }
 
-// link returns a file as the user would name it in a message, or the uri if it is not a file.
-func link(root, uri string) string {
+// fileLink returns a file as the user would name it in a message, or the uri if it is not a file.
+func fileLink(root, uri string) string {
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme != "file" || u.Path == "" {
 		return uri
@@ -292,24 +292,24 @@ type Selection struct {
 	Value   string `json:"value"`
 }
 
-// Of returns the id of the session.
-func (s *Selection) Of() string { return s.Session }
+// SessionID returns the id of the session.
+func (s *Selection) SessionID() string { return s.Session }
 
 // update is the body of a session update.
 type update struct {
-	Kind      string     `json:"sessionUpdate,omitempty"`
-	Content   any        `json:"content,omitempty"` // a block for a chunk, a list for a call
-	CallID    string     `json:"toolCallId,omitempty"`
-	Title     string     `json:"title,omitempty"`
-	Sort      string     `json:"kind,omitempty"`
-	Status    string     `json:"status,omitempty"`
-	Locations []location `json:"locations,omitempty"`
-	RawInput  any        `json:"rawInput,omitempty"`
-	RawOutput any        `json:"rawOutput,omitempty"`
-	Entries   []entry    `json:"entries,omitempty"`
-	Commands  []Command  `json:"availableCommands,omitempty"`
-	Mode      string     `json:"currentModeId,omitempty"`
-	Options   []Option   `json:"configOptions,omitempty"`
+	Kind      string      `json:"sessionUpdate,omitempty"`
+	Content   any         `json:"content,omitempty"` // a block for a chunk, a list for a call
+	CallID    string      `json:"toolCallId,omitempty"`
+	Title     string      `json:"title,omitempty"`
+	ToolKind  string      `json:"kind,omitempty"`
+	Status    string      `json:"status,omitempty"`
+	Locations []location  `json:"locations,omitempty"`
+	RawInput  any         `json:"rawInput,omitempty"`
+	RawOutput any         `json:"rawOutput,omitempty"`
+	Entries   []planEntry `json:"entries,omitempty"`
+	Commands  []Command   `json:"availableCommands,omitempty"`
+	Mode      string      `json:"currentModeId,omitempty"`
+	Options   []Option    `json:"configOptions,omitempty"`
 }
 
 type location struct {
@@ -317,14 +317,14 @@ type location struct {
 	Line int    `json:"line,omitempty"`
 }
 
-type entry struct {
+type planEntry struct {
 	Content  string `json:"content"`
 	Priority string `json:"priority"`
 	Status   string `json:"status"`
 }
 
-// content is what a call shows: a block, or a change to a file.
-type content struct {
+// callContent is what a call shows: a block, or a change to a file.
+type callContent struct {
 	Type    string  `json:"type"`
 	Content *Block  `json:"content,omitempty"`
 	Path    string  `json:"path,omitempty"`
@@ -332,13 +332,13 @@ type content struct {
 	New     *string `json:"newText,omitempty"`
 }
 
-func shown(s string) content {
-	b := text(s)
-	return content{Type: "content", Content: &b}
+func textContent(s string) callContent {
+	b := textBlock(s)
+	return callContent{Type: "content", Content: &b}
 }
 
-// raw returns text as JSON, or nil if it is not valid JSON.
-func raw(text []byte) any {
+// rawJSON returns text as JSON, or nil if it is not valid JSON.
+func rawJSON(text []byte) any {
 	if len(text) == 0 || !json.Valid(text) {
 		return nil
 	}

@@ -233,17 +233,17 @@ func poisoned(v reflect.Value, depth int) {
 func TestScriptInEveryField(t *testing.T) {
 	s := newSite(t)
 	blocks := display.Blocks{
-		display.Text(poison), display.Code{Source: poison, Lang: poison}, display.Counted("--- a/" + poison + "\n+++ b/x\n@@ -1 +1 @@\n-" + poison),
-		display.Table{Head: display.Words(poison), Rows: [][]display.Cell{display.Data(poison)}}, display.Checklist{{State: display.State(poison), Text: poison}}, display.Shell{Command: poison, Ran: true, Stdout: poison},
+		display.Text(poison), display.Code{Source: poison, Lang: poison}, display.NewDiff("--- a/" + poison + "\n+++ b/x\n@@ -1 +1 @@\n-" + poison),
+		display.Table{Header: display.TextCells(poison), Rows: [][]display.Cell{display.DataCells(poison)}}, display.Checklist{{State: display.State(poison), Text: poison}}, display.Shell{Command: poison, HasRun: true, Stdout: poison},
 	}
 	message := chat.Message{Role: chat.Assistant, Parts: []chat.Part{chat.Text(poison), chat.Reasoning{Text: poison}, chat.ToolCall{ID: poison, Name: poison}}}
 	for _, e := range []event.Event{
 		&event.TaskCreated{}, &event.TaskFailed{TaskID: "other"}, &event.TaskCanceled{TaskID: "other"}, &event.ToolCallRequested{}, &event.ToolCallCompleted{},
-		&event.MessageAdded{Message: message}, &event.LocalAdded{Blocks: blocks}, &event.TodosChanged{}, &event.ModeChanged{}, &event.ContextReplaced{}, &event.Spent{}, &event.Unknown{Log: event.Domain},
+		&event.MessageAdded{Message: message}, &event.LocalAdded{Blocks: blocks}, &event.TodosChanged{}, &event.ModeChanged{}, &event.ContextReplaced{}, &event.Spent{}, &event.Unknown{Log: event.LogDomain},
 		&event.InteractionResponded{Response: uip.Response{ID: "another"}},
-		&event.InteractionRequested{Request: uip.Request{ID: "q1", Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction, Display: uip.Display{Content: blocks[2]}}},
-		&event.InteractionRequested{Request: uip.Request{ID: "q2", Kind: uip.Composite, Purpose: uip.RequestInfo, Display: uip.Display{Content: blocks[0]}}},
-		&event.InteractionRequested{Request: uip.Request{ID: "q3", Kind: uip.Select, Display: uip.Display{Content: blocks[3]}}},
+		&event.InteractionRequested{Request: uip.Request{ID: "q1", Kind: uip.KindConfirm, Purpose: uip.PurposeConfirmRiskyAction, Display: uip.Display{Content: blocks[2]}}},
+		&event.InteractionRequested{Request: uip.Request{ID: "q2", Kind: uip.KindComposite, Purpose: uip.PurposeRequestInfo, Display: uip.Display{Content: blocks[0]}}},
+		&event.InteractionRequested{Request: uip.Request{ID: "q3", Kind: uip.KindSelect, Display: uip.Display{Content: blocks[3]}}},
 	} {
 		v := reflect.ValueOf(e).Elem()
 		poisoned(v, 3)

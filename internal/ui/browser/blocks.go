@@ -11,16 +11,16 @@ import (
 	"coder/internal/report/export"
 )
 
-func decimal(n uint64) string { return strconv.FormatUint(n, 10) }
+func formatUint(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// line makes untrusted text fit for one line of a list.
-func line(s string) string { return sanitize.Line(s, 400) }
+// oneLine makes untrusted text fit for one line of a list.
+func oneLine(s string) string { return sanitize.Line(s, 400) }
 
-// marked returns s on one line, with words highlighted.
-func marked(s string, words []string) markup {
+// highlight returns s on one line, with words highlighted.
+func highlight(s string, words []string) markup {
 	folded := strings.ToLower(s)
 	if len(folded) != len(s) { // lower case has another length
-		return text(s)
+		return escapeText(s)
 	}
 	var all []any
 	for s != "" {
@@ -33,89 +33,89 @@ func marked(s string, words []string) markup {
 		if at < 0 || long > len(s)-at {
 			break
 		}
-		all = append(all, s[:at], el("mark", s[at:at+long]))
+		all = append(all, s[:at], element("mark", s[at:at+long]))
 		s, folded = s[at+long:], folded[at+long:]
 	}
-	return join(append(all, s)...)
+	return joinParts(append(all, s)...)
 }
 
-// prose renders Markdown for the page, without anything that loads or runs.
-func prose(s string) markup {
-	return el("div", class("prose"), markup(export.Fragment(s)))
+// renderMarkdown renders Markdown for the page, without anything that loads or runs.
+func renderMarkdown(s string) markup {
+	return element("div", classAttr("prose"), markup(export.Fragment(s)))
 }
 
-// blocks renders blocks one below the other.
-func (p *page) blocks(all display.Blocks) (list []markup) {
+// renderBlocks renders blocks one below the other.
+func (p *page) renderBlocks(all display.Blocks) (list []markup) {
 	for _, b := range all {
-		list = append(list, p.block(b))
+		list = append(list, p.renderBlock(b))
 	}
 	return list
 }
 
-func (p *page) block(b display.Block) markup {
+func (p *page) renderBlock(b display.Block) markup {
 	switch b := b.(type) {
 	case display.Text:
 		if strings.TrimSpace(string(b)) == "" {
 			return ""
 		}
-		return el("p", class("lines"), strings.Trim(p.words.Said(string(b)), "\n"))
+		return element("p", classAttr("lines"), strings.Trim(p.translator.TranslateText(string(b)), "\n"))
 	case display.Code:
-		if b.Lang == display.Markdown {
-			return prose(b.Source)
+		if b.Lang == display.LangMarkdown {
+			return renderMarkdown(b.Source)
 		}
-		return el("pre", el("code", b.Source))
+		return element("pre", element("code", b.Source))
 	case display.Diff:
-		if b.More > 0 {
-			return el("div", diffs(b.Unified), el("p", p.t("… %d lines omitted", b.More)))
+		if b.OmittedLines > 0 {
+			return element("div", renderDiffs(b.Unified), element("p", p.t("… %d lines omitted", b.OmittedLines)))
 		}
-		return diffs(b.Unified)
+		return renderDiffs(b.Unified)
 	case display.Table:
-		return p.table(b)
+		return p.renderTable(b)
 	case display.Checklist:
-		return checklist(b)
+		return renderChecklist(b)
 	case display.Shell:
-		return el("pre", el("code", strings.Join([]string{"$ " + b.Command, b.Status(), b.Output(p.words.Said), p.words.Said(b.Error)}, "\n")))
+		return element("pre", element("code", strings.Join([]string{"$ " + b.Command, b.Status(), b.Output(p.translator.TranslateText), p.translator.TranslateText(b.Error)}, "\n")))
 	}
 	return ""
 }
 
-func checklist(all display.Checklist) markup {
+func renderChecklist(all display.Checklist) markup {
 	var items []markup
 	for _, c := range all {
-		items = append(items, el("li", class(string(c.State)), el("span", attr{"aria-hidden", "true"}, c.State.Mark()), " ", c.Text))
+		items = append(items, element("li", classAttr(string(c.State)), element("span", attr{"aria-hidden", "true"}, c.State.Symbol()), " ", c.Text))
 	}
-	return el("ul", class("checks"), items)
+	return element("ul", classAttr("checks"), items)
 }
 
-func (p *page) table(t display.Table) markup {
+func (p *page) renderTable(t display.Table) markup {
 	row := func(name string, cells []display.Cell) markup {
 		var list []markup
 		for _, c := range cells {
 			if c.Words {
-				c.Text = p.words.Said(c.Text)
+				c.Text = p.translator.TranslateText(c.Text)
 			}
-			list = append(list, el(name, c.Text))
+			list = append(list, element(name, c.Text))
 		}
-		return el("tr", list)
+		return element("tr", list)
 	}
 	var head markup
-	if len(t.Head) > 0 {
-		head = el("thead", row("th", t.Head))
+	if len(t.Header) > 0 {
+		head = element("thead", row("th", t.Header))
 	}
 	var rows []markup
 	for _, r := range t.Rows {
 		rows = append(rows, row("td", r))
 	}
-	return el("div", class("table"), attr{"tabindex", "0"}, el("table", head, el("tbody", rows)))
+	return element("div", classAttr("table"), attr{"tabindex", "0"}, element("table", head, element("tbody", rows)))
 }
 
 // fileDiff is the part of a diff about one file.
 type fileDiff struct {
-	path  string
-	first int // index of its first line in the whole diff
-	lines []diffLine
-	added int
-	gone  int
+	path      string
+	firstLine int // index of its first line in the whole diff
+	lines     []diffLine
+	added     int
+	deleted   int
 }
 
 type diffLine struct {
@@ -123,8 +123,8 @@ type diffLine struct {
 	text string
 }
 
-// byFile splits a unified diff by file.
-func byFile(unified string) (files []fileDiff) {
+// splitByFile splits a unified diff by file.
+func splitByFile(unified string) (files []fileDiff) {
 	at := func() *fileDiff {
 		if len(files) == 0 {
 			files = append(files, fileDiff{})
@@ -138,14 +138,14 @@ func byFile(unified string) (files []fileDiff) {
 		switch {
 		case sign == 0 && (strings.HasPrefix(s, "--- ") || strings.HasPrefix(s, "diff ")):
 			if f := at(); f.path != "" || len(f.lines) > 0 && !strings.HasPrefix(f.lines[0].text, "diff ") {
-				files = append(files, fileDiff{first: n})
+				files = append(files, fileDiff{firstLine: n})
 			}
 		case sign == 0 && strings.HasPrefix(s, "+++ "):
 			at().path = strings.TrimPrefix(strings.TrimSpace(s[4:]), "b/")
 		case sign == '+':
 			at().added++
 		case sign == '-':
-			at().gone++
+			at().deleted++
 		}
 		if f := at(); f.path == "/dev/null" || f.path == "" && strings.HasPrefix(s, "--- ") && !strings.HasPrefix(s, "--- /dev/null") {
 			f.path = fileName(f, s)
@@ -166,66 +166,66 @@ func fileName(f *fileDiff, s string) string {
 	return f.path
 }
 
-// diffs renders a diff file by file.
-func diffs(unified string) markup {
+// renderDiffs renders a diff file by file.
+func renderDiffs(unified string) markup {
 	var all []markup
-	for _, f := range byFile(unified) {
-		all = append(all, f.show(nil))
+	for _, f := range splitByFile(unified) {
+		all = append(all, f.render(nil))
 	}
-	return join(all)
+	return joinParts(all)
 }
 
-// show renders the file's diff; before maps a line of the whole diff to the markup above it.
-func (f fileDiff) show(before map[int]markup) markup {
+// render renders the file's diff; before maps a line of the whole diff to the markup above it.
+func (f fileDiff) render(before map[int]markup) markup {
 	var all, lines []markup
 	end := func() {
 		if len(lines) > 0 {
-			all = append(all, el("pre", class("diff"), attr{"tabindex", "0"}, lines))
+			all = append(all, element("pre", classAttr("diff"), attr{"tabindex", "0"}, lines))
 		}
 		lines = nil
 	}
 	for i, l := range f.lines {
-		if m, ok := before[f.first+i]; ok {
+		if m, ok := before[f.firstLine+i]; ok {
 			end()
 			all = append(all, m)
 		}
-		lines = append(lines, el("span", class(map[byte]string{'+': "a", '-': "d", 0: "h"}[l.sign]), sanitize.Reveal(l.text), "\n"))
+		lines = append(lines, element("span", classAttr(map[byte]string{'+': "a", '-': "d", 0: "h"}[l.sign]), sanitize.Reveal(l.text), "\n"))
 	}
 	end()
-	return el("details", class("file"), attr{"open", ""},
-		el("summary", el("code", f.path), " ", el("span", class("ok"), "+"+strconv.Itoa(f.added)), " ", el("span", class("failed"), "−"+strconv.Itoa(f.gone))), all)
+	return element("details", classAttr("file"), attr{"open", ""},
+		element("summary", element("code", f.path), " ", element("span", classAttr("ok"), "+"+strconv.Itoa(f.added)), " ", element("span", classAttr("failed"), "−"+strconv.Itoa(f.deleted))), all)
 }
 
-// hunks renders a diff with a checkbox named name at each hunk.
-func (p *page) hunks(unified, name string) markup {
+// renderHunks renders a diff with a checkbox named name at each hunk.
+func (p *page) renderHunks(unified, name string) markup {
 	choice := make(map[int]markup)
-	for i, h := range display.Hunks(unified) {
+	for i, h := range display.SplitHunks(unified) {
 		number := strconv.Itoa(i + 1)
-		choice[h.Line] = el("label", class("hunk"), el("input", attr{"type", "checkbox"}, attr{"name", name}, attr{"value", number}, attr{"checked", ""}), " ", p.t("hunk %s", number))
+		choice[h.Line] = element("label", classAttr("hunk"), element("input", attr{"type", "checkbox"}, attr{"name", name}, attr{"value", number}, attr{"checked", ""}), " ", p.t("hunk %s", number))
 	}
-	all := []markup{el("input", attr{"type", "hidden"}, attr{"name", name + "s"}, attr{"value", strconv.Itoa(len(choice))})}
-	for _, f := range byFile(sanitize.MaskWords(unified)) {
-		all = append(all, f.show(choice))
+	all := []markup{element("input", attr{"type", "hidden"}, attr{"name", name + "s"}, attr{"value", strconv.Itoa(len(choice))})}
+	for _, f := range splitByFile(sanitize.MaskWords(unified)) {
+		all = append(all, f.render(choice))
 	}
-	return join(all)
+	return joinParts(all)
 }
 
-// shownText is the most bytes of one text in a list.
-const shownText = 8 << 10
+// maxListText is the most bytes of one text in a list.
+const maxListText = 8 << 10
 
-// long renders a text; a list shows its start and a link to the rest.
-func (p *page) long(s string, whole bool, seq uint64) markup {
-	if whole || len(s) <= shownText {
-		return el("pre", attr{"tabindex", "0"}, strings.TrimRight(s, "\n"))
+// renderLongText renders a text; a list shows its start and a link to the rest.
+func (p *page) renderLongText(s string, whole bool, seq uint64) markup {
+	if whole || len(s) <= maxListText {
+		return element("pre", attr{"tabindex", "0"}, strings.TrimRight(s, "\n"))
 	}
-	return join(el("pre", attr{"tabindex", "0"}, clip.Text(s, shownText)), el("p", el("a", attr{"href", p.at("s", p.name, p.place.Session, "record", decimal(seq))}, p.t("show all"))))
+	return joinParts(element("pre", attr{"tabindex", "0"}, clip.Truncate(s, maxListText)), element("p", element("a", attr{"href", p.pageURL("s", p.projectSlug, p.ref.Session, "record", formatUint(seq))}, p.t("show all"))))
 }
 
-// fields renders a JSON object field by field.
-func (p *page) fields(raw json.RawMessage, whole bool, seq uint64) markup {
+// renderFields renders a JSON object field by field.
+func (p *page) renderFields(raw json.RawMessage, whole bool, seq uint64) markup {
 	d := json.NewDecoder(strings.NewReader(string(raw)))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return p.long(string(raw), whole, seq)
+		return p.renderLongText(string(raw), whole, seq)
 	}
 	var all []markup
 	for d.More() {
@@ -243,12 +243,12 @@ func (p *page) fields(raw json.RawMessage, whole bool, seq uint64) markup {
 		switch {
 		case strings.TrimSpace(shown) == "" || name == "ok" && shown == "true":
 		case name == "diff":
-			all = append(all, diffs(shown))
+			all = append(all, renderDiffs(shown))
 		case len(shown) > 100 || strings.Contains(shown, "\n"):
-			all = append(all, el("p", class("label"), name), p.long(shown, whole, seq))
+			all = append(all, element("p", classAttr("label"), name), p.renderLongText(shown, whole, seq))
 		default:
-			all = append(all, el("p", class("field"), name, ": ", el("code", shown)))
+			all = append(all, element("p", classAttr("field"), name, ": ", element("code", shown)))
 		}
 	}
-	return join(all)
+	return joinParts(all)
 }

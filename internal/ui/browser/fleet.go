@@ -11,18 +11,18 @@ import (
 	"coder/internal/core/uip"
 )
 
-// FleetProgram provides what the fleet page shows and does.
-type FleetProgram struct {
+// FleetBackend provides what the fleet page shows and does.
+type FleetBackend struct {
 	// Configured reports whether a fleet is configured. Without one there is no fleet page.
 	Configured func() bool
-	Standing   func(ctx context.Context) (Fleet, error)
+	State      func(ctx context.Context) (Fleet, error)
 	Answer     func(ctx context.Context, a uip.Response) error
 	Cancel     func(ctx context.Context, task string) error
 }
 
 // Fleet is the state of a fleet, as its JSON output reports it.
 type Fleet struct {
-	At    time.Time `json:"at"`
+	Time  time.Time `json:"at"`
 	Queue struct {
 		Waiting int   `json:"waiting"`
 		Taken   int   `json:"taken"`
@@ -74,17 +74,17 @@ var fleetStatuses = []struct {
 
 func (p *page) hasFleet() bool { return p.Fleet.Configured != nil && p.Fleet.Configured() }
 
-// standing fetches the fleet's state.
-func (p *page) standing() (Fleet, error) {
+// fleetState fetches the fleet's state.
+func (p *page) fleetState() (Fleet, error) {
 	if !p.hasFleet() {
-		return Fleet{}, &Problem{http.StatusNotFound, "no fleet here; coder fleet up starts one"}
+		return Fleet{}, &UserError{http.StatusNotFound, "no fleet here; coder fleet up starts one"}
 	}
-	return p.Fleet.Standing(p.r.Context())
+	return p.Fleet.State(p.r.Context())
 }
 
 // fleet shows queue, workers, tasks, open questions and cost.
 func (p *page) fleet() (markup, error) {
-	f, err := p.standing()
+	f, err := p.fleetState()
 	if err != nil {
 		return "", err
 	}
@@ -92,66 +92,66 @@ func (p *page) fleet() (markup, error) {
 	var asks []markup
 	for _, t := range f.Tasks {
 		if t.Question != nil && t.Status == "waiting" {
-			p.waits++
-			asks = append(asks, el("p", p.t("Task %s asks:", t.ID), " ", line(t.Spec.Prompt)), p.questionAt(*t.Question, p.at("fleet", "answer", t.Question.ID)))
+			p.questionCount++
+			asks = append(asks, element("p", p.t("Task %s asks:", t.ID), " ", oneLine(t.Spec.Prompt)), p.renderQuestionForm(*t.Question, p.pageURL("fleet", "answer", t.Question.ID)))
 		}
 	}
 	figures := []any{attr{"id", "figures"}, attr{"data-refresh", ""}, attr{"aria-label", p.t("State")},
-		el("p", class("dim"), p.when(f.At)),
-		el("p", el("strong", p.t("queue: %d waiting for a worker, %d with one", f.Queue.Waiting, f.Queue.Taken)), " · ",
+		element("p", classAttr("dim"), p.renderTime(f.Time)),
+		element("p", element("strong", p.t("queue: %d waiting for a worker, %d with one", f.Queue.Waiting, f.Queue.Taken)), " · ",
 			p.t("workers: %d, with %d of %d slots in use", len(f.Workers), f.Busy, f.Slots), " · ", fmt.Sprintf("$%.4f", f.CostUSD))}
 	if f.OldestWait > 0 {
-		figures = append(figures, el("p", class("waiting"), p.t("longest wait for a person: %s", display.Duration(time.Duration(f.OldestWait)*time.Second))))
+		figures = append(figures, element("p", classAttr("waiting"), p.t("longest wait for a person: %s", display.FormatDuration(time.Duration(f.OldestWait)*time.Second))))
 	}
 	if f.Takeovers+f.Unknown > 0 {
-		figures = append(figures, el("p", p.t("resumed: %d; calls of unknown outcome: %d", f.Takeovers, f.Unknown)))
+		figures = append(figures, element("p", p.t("resumed: %d; calls of unknown outcome: %d", f.Takeovers, f.Unknown)))
 	}
 	var bars []bar
 	for _, s := range fleetStatuses {
-		bars = append(bars, bar{p.words.Said(s.name), float64(f.Counts[s.name]), strconv.Itoa(f.Counts[s.name])})
+		bars = append(bars, bar{p.translator.TranslateText(s.name), float64(f.Counts[s.name]), strconv.Itoa(f.Counts[s.name])})
 	}
-	figures = append(figures, plotBars(p.t("tasks, by status"), bars), p.workers(f), p.tasks(f))
-	return join(el("h1", p.title),
-		el("section", append([]any{attr{"id", "asks"}, attr{"data-refresh", ""}, attr{"aria-label", p.t("Open questions")}, attr{"aria-live", "polite"}}, asks)...),
-		el("section", figures...)), nil
+	figures = append(figures, plotBars(p.t("tasks, by status"), bars), p.renderWorkers(f), p.renderTasks(f))
+	return joinParts(element("h1", p.title),
+		element("section", append([]any{attr{"id", "asks"}, attr{"data-refresh", ""}, attr{"aria-label", p.t("Open questions")}, attr{"aria-live", "polite"}}, asks)...),
+		element("section", figures...)), nil
 }
 
-func (p *page) workers(f Fleet) markup {
-	t := display.Table{Head: display.Words("worker", "host", "busy", "slots", "state", "last seen")}
+func (p *page) renderWorkers(f Fleet) markup {
+	t := display.Table{Header: display.TextCells("worker", "host", "busy", "slots", "state", "last seen")}
 	for _, w := range f.Workers {
-		t.Rows = append(t.Rows, display.Data(line(w.Name), line(w.Host), strconv.Itoa(w.Busy), strconv.Itoa(w.Slots), p.words.Said(line(w.State)), w.Seen.Local().Format(time.TimeOnly)))
+		t.Rows = append(t.Rows, display.DataCells(oneLine(w.Name), oneLine(w.Host), strconv.Itoa(w.Busy), strconv.Itoa(w.Slots), p.translator.TranslateText(oneLine(w.State)), w.Seen.Local().Format(time.TimeOnly)))
 	}
 	if len(t.Rows) == 0 {
-		return el("p", class("failed"), p.t("no worker is taking tasks"))
+		return element("p", classAttr("failed"), p.t("no worker is taking tasks"))
 	}
-	return join(el("h2", p.t("Workers")), p.table(t))
+	return joinParts(element("h2", p.t("Workers")), p.renderTable(t))
 }
 
-// tasks lists the tasks, newest first.
-func (p *page) tasks(f Fleet) markup {
+// renderTasks lists the tasks, newest first.
+func (p *page) renderTasks(f Fleet) markup {
 	var rows []markup
 	for i := len(f.Tasks) - 1; i >= 0; i-- {
 		t := f.Tasks[i]
 		end := markup("")
 		for _, s := range fleetStatuses {
 			if s.name == t.Status && s.open {
-				end = p.form(p.at("fleet", "cancel", t.ID), el("button", class("danger"), p.t("Cancel")))
+				end = p.renderForm(p.pageURL("fleet", "cancel", t.ID), element("button", classAttr("danger"), p.t("Cancel")))
 			}
 		}
 		look := map[string]string{"running": "live", "waiting": "waiting", "failed": "failed", "aside": "failed"}[t.Status]
-		rows = append(rows, el("li", el("code", t.ID), el("span", class(look), p.words.Said(t.Status)), el("span", line(t.Spec.Prompt)),
-			el("span", class("dim"), p.when(t.Created), " · ", line(t.Spec.Repo), " · ", line(t.Worker), " · ", fmt.Sprintf("$%.4f", t.CostUSD)),
-			end, el("span", class("hit dim"), p.words.Said(line(t.Reason)))))
+		rows = append(rows, element("li", element("code", t.ID), element("span", classAttr(look), p.translator.TranslateText(t.Status)), element("span", oneLine(t.Spec.Prompt)),
+			element("span", classAttr("dim"), p.renderTime(t.Created), " · ", oneLine(t.Spec.Repo), " · ", oneLine(t.Worker), " · ", fmt.Sprintf("$%.4f", t.CostUSD)),
+			end, element("span", classAttr("hit dim"), p.translator.TranslateText(oneLine(t.Reason)))))
 	}
 	if len(rows) == 0 {
-		return el("p", p.t("no tasks; coder fleet submit adds one"))
+		return element("p", p.t("no tasks; coder fleet submit adds one"))
 	}
-	return join(el("h2", p.t("Tasks")), el("ul", class("sessions"), rows))
+	return joinParts(element("h2", p.t("Tasks")), element("ul", classAttr("sessions"), rows))
 }
 
 // fleetAnswer answers a task's question.
 func (p *page) fleetAnswer() (markup, error) {
-	f, err := p.standing()
+	f, err := p.fleetState()
 	if err != nil {
 		return "", err
 	}
@@ -160,33 +160,33 @@ func (p *page) fleetAnswer() (markup, error) {
 		if t.Question == nil || t.Question.ID != id || t.Status != "waiting" {
 			continue
 		}
-		a, err := p.answerTo(*t.Question)
+		a, err := p.parseFormAnswer(*t.Question)
 		if err == nil {
 			err = p.Fleet.Answer(p.r.Context(), a)
 		}
-		return p.toFleet(err)
+		return p.redirectToFleet(err)
 	}
-	return "", &Problem{http.StatusConflict, "the question was already answered, or is no longer open; your answer changed nothing"}
+	return "", &UserError{http.StatusConflict, "the question was already answered, or is no longer open; your answer changed nothing"}
 }
 
 // fleetCancel cancels a task.
 func (p *page) fleetCancel() (markup, error) {
-	f, err := p.standing()
+	f, err := p.fleetState()
 	if err != nil {
 		return "", err
 	}
 	id := p.r.PathValue("task")
 	for _, t := range f.Tasks {
 		if t.ID == id {
-			return p.toFleet(p.Fleet.Cancel(p.r.Context(), id))
+			return p.redirectToFleet(p.Fleet.Cancel(p.r.Context(), id))
 		}
 	}
-	return "", &Problem{http.StatusNotFound, "task not found"}
+	return "", &UserError{http.StatusNotFound, "task not found"}
 }
 
-func (p *page) toFleet(err error) (markup, error) {
+func (p *page) redirectToFleet(err error) (markup, error) {
 	if err == nil {
-		p.goTo(p.at("fleet"))
+		p.redirect(p.pageURL("fleet"))
 	}
 	return "", err
 }

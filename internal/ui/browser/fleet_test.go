@@ -13,7 +13,7 @@ import (
 // fleet is a site with a fleet of one worker and three tasks, one of which asks.
 func fleetSite(t *testing.T) (*site, *browser.Fleet) {
 	s := newSite(t)
-	f := &browser.Fleet{At: noon, Counts: map[string]int{"running": 1, "waiting": 1, "done": 7}, Slots: 4, Busy: 1, CostUSD: 1.25, OldestWait: 90}
+	f := &browser.Fleet{Time: noon, Counts: map[string]int{"running": 1, "waiting": 1, "done": 7}, Slots: 4, Busy: 1, CostUSD: 1.25, OldestWait: 90}
 	f.Queue.Waiting = 3
 	f.Workers = []browser.FleetWorker{{Name: "<b>worker</b>", Slots: 4, Busy: 1, State: "ready", Seen: noon}}
 	ask := edit("ui_1").Request
@@ -25,9 +25,9 @@ func fleetSite(t *testing.T) (*site, *browser.Fleet) {
 		}
 		f.Tasks = append(f.Tasks, one)
 	}
-	s.fleet = browser.FleetProgram{
+	s.fleet = browser.FleetBackend{
 		Configured: func() bool { return true },
-		Standing:   func(context.Context) (browser.Fleet, error) { return *f, s.fails },
+		State:      func(context.Context) (browser.Fleet, error) { return *f, s.fails },
 		Answer:     func(_ context.Context, a uip.Response) error { return s.did("answer " + a.ID + " " + a.Option) },
 		Cancel:     func(_ context.Context, task string) error { return s.did("cancel " + task) },
 	}
@@ -93,7 +93,7 @@ func TestAFleetIsAnsweredAndStopped(t *testing.T) {
 		t.Errorf("%d\n%s", status, page)
 	}
 	s.mu.Lock()
-	s.fails = &browser.Problem{Status: 502, Text: "the fleet cannot be reached"}
+	s.fails = &browser.UserError{Status: 502, Text: "the fleet cannot be reached"}
 	s.mu.Unlock()
 	if status, page := s.get("/place/fleet"); status != 502 || !strings.Contains(page, "cannot be reached") {
 		t.Errorf("%d\n%s", status, page)

@@ -17,8 +17,8 @@ const twoHunks = "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-a\n+A\n@@ -9 +9 @@\n-b
 // change is a question about a change of two hunks.
 func change(id string) uip.Request {
 	q := edit(id).Request
-	q.Options = []uip.Option{{ID: uip.Approve}, {ID: uip.Some}, {ID: uip.Session}, {ID: uip.Always}, {ID: uip.Reject}}
-	q.Display.Content, q.Display.Metadata = display.Diff{Unified: twoHunks}, map[string]string{uip.Hunks: "2"}
+	q.Options = []uip.Option{{ID: uip.OptionApprove}, {ID: uip.OptionSome}, {ID: uip.OptionSession}, {ID: uip.OptionAlways}, {ID: uip.OptionReject}}
+	q.Display.Content, q.Display.Metadata = display.Diff{Unified: twoHunks}, map[string]string{uip.MetaHunks: "2"}
 	return q
 }
 
@@ -26,7 +26,7 @@ func change(id string) uip.Request {
 // shows without its tick.
 func TestATickThatIsTakenAwayCountsForEveryButton(t *testing.T) {
 	both := change("q2")
-	both.Kind, both.Parts = uip.Composite, []uip.Request{change("p1"), change("p2")}
+	both.Kind, both.Parts = uip.KindComposite, []uip.Request{change("p1"), change("p2")}
 	both.Display = uip.Display{Title: "2 calls"}
 	for name, tt := range map[string]struct {
 		question uip.Request
@@ -65,12 +65,12 @@ func TestATickThatIsTakenAwayCountsForEveryButton(t *testing.T) {
 func TestWhatIsRememberedIsNamedAsItIs(t *testing.T) {
 	part := func(id, what string) uip.Request {
 		q := edit(id).Request
-		q.Options = append(q.Options, uip.Option{ID: uip.Always})
+		q.Options = append(q.Options, uip.Option{ID: uip.OptionAlways})
 		q.Display.Metadata = map[string]string{"remembers": what}
 		return q
 	}
 	q := part("q", "commands like touch …, changes to a.txt")
-	q.Kind, q.Parts = uip.Composite, []uip.Request{part("p1", "commands like touch …"), part("p2", "commands like touch …"), part("p3", "changes to \u202etxt.a")}
+	q.Kind, q.Parts = uip.KindComposite, []uip.Request{part("p1", "commands like touch …"), part("p2", "commands like touch …"), part("p3", "changes to \u202etxt.a")}
 	s := newSite(t)
 	s.add(event.TaskCreated{TaskID: "t1", Title: "work"}, event.InteractionRequested{Request: q})
 	_, page := s.get(s.of(""))
@@ -86,15 +86,15 @@ func TestAPageFollowsWhoWorks(t *testing.T) {
 	s.add(event.TaskCreated{TaskID: "t1", Title: "work"})
 	open := s.stream(1)
 	for _, tt := range []struct {
-		pulse     browser.Pulse
+		pulse     browser.Activity
 		want, not []string
 	}{
-		{browser.Pulse{Holder: "process 7"}, []string{"accepts no messages from here"}, []string{"/say\"", "/stop\"", "/mode\"", "/release\""}},
-		{browser.Pulse{Holder: "process 7", Stops: true}, []string{"accepts no messages from here", "/stop\""}, []string{"/say\"", "/release\""}},
-		{browser.Pulse{Holder: "process 7", Hears: true, Stops: true}, []string{"messages you send here go there", "/say\"", "/stop\"", "/mode\""}, []string{"/release\""}},
-		{browser.Pulse{}, []string{"/say\"", "/mode\""}, []string{"/stop\"", "/release\""}},
-		{browser.Pulse{Holder: "coder web", Ours: true}, []string{"/say\"", "/release\""}, []string{"/stop\""}},
-		{browser.Pulse{Holder: "coder web", Ours: true, Busy: true}, []string{"/say\"", "/stop\"", "/release\""}, nil},
+		{browser.Activity{Holder: "process 7"}, []string{"accepts no messages from here"}, []string{"/say\"", "/stop\"", "/mode\"", "/release\""}},
+		{browser.Activity{Holder: "process 7", CanStop: true}, []string{"accepts no messages from here", "/stop\""}, []string{"/say\"", "/release\""}},
+		{browser.Activity{Holder: "process 7", AcceptsMessages: true, CanStop: true}, []string{"messages you send here go there", "/say\"", "/stop\"", "/mode\""}, []string{"/release\""}},
+		{browser.Activity{}, []string{"/say\"", "/mode\""}, []string{"/stop\"", "/release\""}},
+		{browser.Activity{Holder: "coder web", HeldHere: true}, []string{"/say\"", "/release\""}, []string{"/stop\""}},
+		{browser.Activity{Holder: "coder web", HeldHere: true, Busy: true}, []string{"/say\"", "/stop\"", "/release\""}, nil},
 	} {
 		s.mu.Lock()
 		s.pulse = tt.pulse
@@ -120,7 +120,7 @@ func TestAPageFollowsWhoWorks(t *testing.T) {
 // TestWhoIsThereIsToldFromWhoWorks: a terminal that waits for its person does not work.
 func TestWhoIsThereIsToldFromWhoWorks(t *testing.T) {
 	s := newSite(t)
-	s.pulse = browser.Pulse{Holder: "process 7"}
+	s.pulse = browser.Activity{Holder: "process 7"}
 	for _, tt := range []struct {
 		event event.Event
 		want  string
@@ -212,14 +212,14 @@ func TestThePageSpeaksAsTheBrowserAsks(t *testing.T) {
 // TestAnAnswerIsToldInTheWordsOfItsQuestion on a page and to one that is open.
 func TestAnAnswerIsToldInTheWordsOfItsQuestion(t *testing.T) {
 	s := newSite(t)
-	choice := uip.Request{ID: "q1", TaskID: "t1", Kind: uip.Select, Purpose: uip.ChooseStrategy, Display: uip.Display{Title: "Which?", Metadata: map[string]string{"label2": "blue"}},
+	choice := uip.Request{ID: "q1", TaskID: "t1", Kind: uip.KindSelect, Purpose: uip.PurposeChooseStrategy, Display: uip.Display{Title: "Which?", Metadata: map[string]string{"label2": "blue"}},
 		Options: []uip.Option{{ID: "1", Label: "red"}, {ID: "2", Label: "blue — as the <sea>"}}}
 	s.add(event.TaskCreated{TaskID: "t1", Title: "work"}, event.InteractionRequested{Request: choice})
 	if _, page := s.get(s.of("")); !strings.Contains(page, "blue — as the &lt;sea&gt;</button>") {
 		t.Errorf("what the option means is not said:\n%s", page)
 	}
 	open := s.stream(2)
-	s.add(event.InteractionResponded{Response: uip.Response{ID: "q1", TaskID: "t1", Author: "user", Via: "web", Option: "2"}})
+	s.add(event.InteractionResponded{Response: uip.Response{ID: "q1", TaskID: "t1", Author: "user", AnsweredBy: "web", Option: "2"}})
 	open.until("Answer: blue — as the &lt;sea&gt; (you web)")
 	for answer, want := range map[string]string{"approve": "Yes, this once", "reject": "No", "some": "Yes to hunks 1,3 only", "always": "Always in this project"} {
 		s := newSite(t)

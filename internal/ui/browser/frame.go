@@ -18,122 +18,122 @@ func projectName(root string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// frame returns the whole page around main.
-func (p *page) frame(main markup) markup {
+// renderFrame returns the whole page around main.
+func (p *page) renderFrame(main markup) markup {
 	title := "coder"
 	if p.title != "" {
 		title = p.title + " · " + title
 	}
-	if p.waits > 0 {
-		title = "(" + strconv.Itoa(p.waits) + ") " + title
+	if p.questionCount > 0 {
+		title = "(" + strconv.Itoa(p.questionCount) + ") " + title
 	}
-	head := join(
-		el("meta", attr{"charset", "utf-8"}),
-		el("meta", attr{"name", "viewport"}, attr{"content", "width=device-width, initial-scale=1"}),
-		el("meta", attr{"name", "color-scheme"}, attr{"content", "light dark"}),
-		el("title", title),
-		el("link", attr{"rel", "icon"}, attr{"href", "data:,"}),
+	head := joinParts(
+		element("meta", attr{"charset", "utf-8"}),
+		element("meta", attr{"name", "viewport"}, attr{"content", "width=device-width, initial-scale=1"}),
+		element("meta", attr{"name", "color-scheme"}, attr{"content", "light dark"}),
+		element("title", title),
+		element("link", attr{"rel", "icon"}, attr{"href", "data:,"}),
 	)
-	main = el("main", attr{"id", "main"}, attr{"tabindex", "-1"}, main)
-	if p.outside {
-		return p.whole(head, main)
+	main = element("main", attr{"id", "main"}, attr{"tabindex", "-1"}, main)
+	if p.notAdmitted {
+		return p.renderDocument(head, main)
 	}
-	base := p.guard.base()
-	head = join(head, el("link", attr{"rel", "stylesheet"}, attr{"href", base + "/style.css"}), el("script", attr{"src", base + "/page.js"}, attr{"defer", ""}))
-	return p.whole(head, join(el("a", class("skip"), attr{"href", "#main"}, p.t("Skip to the content")), p.header(), main, p.footer()))
+	base := p.guard.basePath()
+	head = joinParts(head, element("link", attr{"rel", "stylesheet"}, attr{"href", base + "/style.css"}), element("script", attr{"src", base + "/page.js"}, attr{"defer", ""}))
+	return p.renderDocument(head, joinParts(element("a", classAttr("skip"), attr{"href", "#main"}, p.t("Skip to the content")), p.renderHeader(), main, p.renderFooter()))
 }
 
-func (p *page) whole(head, body markup) markup {
-	return "<!doctype html>\n" + el("html", attr{"lang", p.lang}, attr{"data-theme", p.theme}, el("head", head), el("body", body))
+func (p *page) renderDocument(head, body markup) markup {
+	return "<!doctype html>\n" + element("html", attr{"lang", p.lang}, attr{"data-theme", p.theme}, element("head", head), element("body", body))
 }
 
-// header renders the link home, the search and the session's pages.
-func (p *page) header() markup {
-	base := p.guard.base()
+// renderHeader renders the link home, the search and the session's pages.
+func (p *page) renderHeader() markup {
+	base := p.guard.basePath()
 	query := p.r.URL.Query().Get("q")
 	parts := []any{
-		el("a", class("home"), attr{"href", base + "/"}, "coder"),
-		el("form", attr{"role", "search"}, attr{"action", p.at("search")}, attr{"method", "get"},
-			el("label", class("unseen"), attr{"for", "q"}, p.t("Search all sessions")),
-			el("input", attr{"id", "q"}, attr{"type", "search"}, attr{"name", "q"}, attr{"value", query}, attr{"placeholder", p.t("Search all sessions")}, attr{"accesskey", "s"})),
+		element("a", classAttr("home"), attr{"href", base + "/"}, "coder"),
+		element("form", attr{"role", "search"}, attr{"action", p.pageURL("search")}, attr{"method", "get"},
+			element("label", classAttr("unseen"), attr{"for", "q"}, p.t("Search all sessions")),
+			element("input", attr{"id", "q"}, attr{"type", "search"}, attr{"name", "q"}, attr{"value", query}, attr{"placeholder", p.t("Search all sessions")}, attr{"accesskey", "s"})),
 	}
 	if p.hasFleet() {
-		parts = append(parts, el("a", class("home"), attr{"href", p.at("fleet")}, p.t("Fleet")))
+		parts = append(parts, element("a", classAttr("home"), attr{"href", p.pageURL("fleet")}, p.t("Fleet")))
 	}
 	if p.tab != "" {
 		var tabs []markup
 		for _, t := range []struct{ what, name string }{
 			{"", "Timeline"}, {"changes", "Changes"}, {"window", "Window"}, {"cost", "Cost"}, {"replay", "Replay"}, {"audit", "Audit"},
 		} {
-			link := []any{attr{"href", p.of(t.what)}, p.words.Said(t.name)}
+			link := []any{attr{"href", p.sessionURL(t.what)}, p.translator.TranslateText(t.name)}
 			if t.name == p.tab {
 				link = append(link, attr{"aria-current", "page"})
 			}
-			tabs = append(tabs, el("li", el("a", link...)))
+			tabs = append(tabs, element("li", element("a", link...)))
 		}
-		parts = append(parts, el("nav", attr{"aria-label", p.t("The session")}, el("ul", tabs)))
+		parts = append(parts, element("nav", attr{"aria-label", p.t("The session")}, element("ul", tabs)))
 	}
-	return el("header", parts...)
+	return element("header", parts...)
 }
 
-// footer renders the choice of language and colors.
-func (p *page) footer() markup {
+// renderFooter renders the choice of language and colors.
+func (p *page) renderFooter() markup {
 	var langs, looks []markup
 	for _, l := range languages {
-		langs = append(langs, el("button", attr{"name", "lang"}, attr{"value", l[0]}, attr{"lang", l[0]}, attr{"aria-pressed", yes(l[0] == p.lang)}, l[1]))
+		langs = append(langs, element("button", attr{"name", "lang"}, attr{"value", l[0]}, attr{"lang", l[0]}, attr{"aria-pressed", boolText(l[0] == p.lang)}, l[1]))
 	}
 	for _, t := range themes {
-		looks = append(looks, el("button", attr{"name", "theme"}, attr{"value", t[0]}, attr{"aria-pressed", yes(t[0] == p.theme)}, p.words.Said(t[1])))
+		looks = append(looks, element("button", attr{"name", "theme"}, attr{"value", t[0]}, attr{"aria-pressed", boolText(t[0] == p.theme)}, p.translator.TranslateText(t[1])))
 	}
-	back := p.guard.base() + strings.TrimPrefix(p.r.URL.RequestURI(), p.guard.base())
+	back := p.guard.basePath() + strings.TrimPrefix(p.r.URL.RequestURI(), p.guard.basePath())
 	if p.r.Method != http.MethodGet {
-		back = p.guard.base() + "/"
+		back = p.guard.basePath() + "/"
 	}
-	return el("footer", p.form(p.at("look"), class("look"),
-		el("input", attr{"type", "hidden"}, attr{"name", "back"}, attr{"value", back}),
-		el("span", attr{"role", "group"}, attr{"aria-label", p.t("Language")}, langs),
-		el("span", attr{"role", "group"}, attr{"aria-label", p.t("Colors")}, looks),
-		el("span", class("keys"), p.t("Keys: / search, p prompt, j and k next and previous, g home")),
+	return element("footer", p.renderForm(p.pageURL("look"), classAttr("look"),
+		element("input", attr{"type", "hidden"}, attr{"name", "back"}, attr{"value", back}),
+		element("span", attr{"role", "group"}, attr{"aria-label", p.t("Language")}, langs),
+		element("span", attr{"role", "group"}, attr{"aria-label", p.t("Colors")}, looks),
+		element("span", classAttr("keys"), p.t("Keys: / search, p prompt, j and k next and previous, g home")),
 	))
 }
 
-func yes(holds bool) string {
+func boolText(holds bool) string {
 	if holds {
 		return "true"
 	}
 	return "false"
 }
 
-// form returns a form that posts to one of our pages.
-func (p *page) form(action string, parts ...any) markup {
-	all := []any{attr{"method", "post"}, attr{"action", action}, el("input", attr{"type", "hidden"}, attr{"name", "form"}, attr{"value", p.guard.Form})}
-	return el("form", append(all, parts...)...)
+// renderForm returns a form that posts to one of our pages.
+func (p *page) renderForm(action string, parts ...any) markup {
+	all := []any{attr{"method", "post"}, attr{"action", action}, element("input", attr{"type", "hidden"}, attr{"name", "form"}, attr{"value", p.guard.Form})}
+	return element("form", append(all, parts...)...)
 }
 
-// look saves the choice of language and colors.
-func (p *page) look() (markup, error) {
+// saveAppearance saves the choice of language and colors.
+func (p *page) saveAppearance() (markup, error) {
 	form := p.r.PostForm
 	choose := func(name, value string) {
 		http.SetCookie(p.w, &http.Cookie{
-			Name: name, Value: value, Path: p.guard.base() + "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: p.guard.secure,
+			Name: name, Value: value, Path: p.guard.basePath() + "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: p.guard.secure,
 		})
 	}
-	if lang := form.Get("lang"); p.Server.words[lang] != nil {
+	if lang := form.Get("lang"); p.Server.translators[lang] != nil {
 		choose(langCookie, lang)
 	}
 	if theme := form.Get("theme"); isTheme(theme) {
 		choose(themeCookie, theme)
 	}
 	back := form.Get("back")
-	if !strings.HasPrefix(back, p.guard.base()+"/") || strings.ContainsAny(back, "\r\n\\") {
-		back = p.guard.base() + "/"
+	if !strings.HasPrefix(back, p.guard.basePath()+"/") || strings.ContainsAny(back, "\r\n\\") {
+		back = p.guard.basePath() + "/"
 	}
-	p.goTo(back)
+	p.redirect(back)
 	return "", nil
 }
 
-// when renders a time for machines and for people.
-func (p *page) when(t time.Time) markup {
+// renderTime renders a time for machines and for people.
+func (p *page) renderTime(t time.Time) markup {
 	if t.IsZero() {
 		return ""
 	}
@@ -141,7 +141,7 @@ func (p *page) when(t time.Time) markup {
 	if now := p.Now(); t.Local().Format(time.DateOnly) == now.Local().Format(time.DateOnly) {
 		layout = "15:04:05"
 	}
-	return el("time", attr{"datetime", t.UTC().Format(time.RFC3339)}, t.Local().Format(layout))
+	return element("time", attr{"datetime", t.UTC().Format(time.RFC3339)}, t.Local().Format(layout))
 }
 
 // home shows projects and sessions, and the form for a new session.
@@ -149,113 +149,113 @@ func (p *page) home() (markup, error) {
 	roots := p.Projects()
 	var projects []markup
 	for _, root := range roots {
-		projects = append(projects, el("option", attr{"value", projectName(root)}, root))
+		projects = append(projects, element("option", attr{"value", projectName(root)}, root))
 	}
-	begin := p.form(p.at("begin"), class("prompt"),
-		el("label", attr{"for", "project"}, p.t("Project")),
-		el("div", class("span"), el("select", attr{"id", "project"}, attr{"name", "project"}, projects),
-			el("label", class("unseen"), attr{"for", "mode"}, p.t("Mode")), p.modes("")),
-		el("label", class("unseen"), attr{"for", "prompt"}, p.t("Task")),
-		el("textarea", attr{"id", "prompt"}, attr{"name", "prompt"}, attr{"rows", "3"}, attr{"required", ""}, attr{"placeholder", p.t("Task")}),
-		el("button", class("primary"), p.t("Start a session")),
+	begin := p.renderForm(p.pageURL("begin"), classAttr("prompt"),
+		element("label", attr{"for", "project"}, p.t("Project")),
+		element("div", classAttr("span"), element("select", attr{"id", "project"}, attr{"name", "project"}, projects),
+			element("label", classAttr("unseen"), attr{"for", "mode"}, p.t("Mode")), p.renderModes("")),
+		element("label", classAttr("unseen"), attr{"for", "prompt"}, p.t("Task")),
+		element("textarea", attr{"id", "prompt"}, attr{"name", "prompt"}, attr{"rows", "3"}, attr{"required", ""}, attr{"placeholder", p.t("Task")}),
+		element("button", classAttr("primary"), p.t("Start a session")),
 	)
-	parts := []any{el("h1", p.t("Sessions")), el("section", attr{"aria-label", p.t("New session")}, begin)}
+	parts := []any{element("h1", p.t("Sessions")), element("section", attr{"aria-label", p.t("New session")}, begin)}
 	var lists []any
 	for _, root := range roots {
-		lists = append(lists, p.project(root))
+		lists = append(lists, p.renderProject(root))
 	}
 	waiting := markup("")
-	if p.waits > 0 {
-		waiting = el("p", class("waiting"), attr{"role", "status"}, p.t("sessions waiting for your answer: %d", p.waits))
+	if p.questionCount > 0 {
+		waiting = element("p", classAttr("waiting"), attr{"role", "status"}, p.t("sessions waiting for your answer: %d", p.questionCount))
 	}
-	parts = append(parts, el("div", append([]any{attr{"id", "sessions"}, attr{"data-refresh", ""}, waiting}, lists...)...))
-	return join(parts...), nil
+	parts = append(parts, element("div", append([]any{attr{"id", "sessions"}, attr{"data-refresh", ""}, waiting}, lists...)...))
+	return joinParts(parts...), nil
 }
 
-// asked is how many questions were open in a session at a stamp, and whether a turn was running.
-type asked struct {
-	stamp string
-	open  int // questions of tasks, which an answer continues
-	own   int // questions of your own commands, which end with their terminal
-	turn  bool
+// questionCounts is how many questions were open in a session at a stamp, and whether a turn was running.
+type questionCounts struct {
+	stamp            string
+	taskQuestions    int // questions of tasks, which an answer continues
+	commandQuestions int // questions of your own commands, which end with their terminal
+	turnRunning      bool
 }
 
-// pending returns a session's open questions, reading the log only if it has changed.
-func (p *page) pending(place Place, stamp string) asked {
+// countQuestions returns a session's open questions, reading the log only if it has changed.
+func (p *page) countQuestions(place SessionRef, stamp string) questionCounts {
 	p.mu.Lock()
-	known := p.unanswered[place]
+	known := p.questionCounts[place]
 	p.mu.Unlock()
 	if known.stamp == stamp {
 		return known
 	}
 	var v view
-	for r, err := range p.Records(p.r.Context(), place, 0, event.Domain) {
+	for r, err := range p.Records(p.r.Context(), place, 0, event.LogDomain) {
 		if err != nil {
 			break // count what can be read
 		}
-		v.add(r)
+		v.addRecord(r)
 	}
-	now := asked{stamp: stamp, turn: v.turn != ""}
-	for _, q := range v.open {
+	now := questionCounts{stamp: stamp, turnRunning: v.task != ""}
+	for _, q := range v.questions {
 		if q.TaskID == "" {
-			now.own++
+			now.commandQuestions++
 		} else {
-			now.open++
+			now.taskQuestions++
 		}
 	}
 	if p.r.Context().Err() == nil {
 		p.mu.Lock()
-		p.unanswered[place] = now
+		p.questionCounts[place] = now
 		p.mu.Unlock()
 	}
 	return now
 }
 
-// mostListed is the most sessions listed for a project.
-const mostListed = 50
+// maxListed is the most sessions listed for a project.
+const maxListed = 50
 
-func (p *page) project(root string) any {
+func (p *page) renderProject(root string) any {
 	heads, err := p.Heads(p.r.Context(), root)
 	if err != nil {
-		return el("section", el("h2", filepath.Base(root)), el("p", class("failed"), p.words.Said(err.Error())))
+		return element("section", element("h2", filepath.Base(root)), element("p", classAttr("failed"), p.translator.TranslateText(err.Error())))
 	}
 	if len(heads) == 0 {
 		return nil
 	}
 	var rows []markup
-	for _, h := range heads[:min(len(heads), mostListed)] {
-		place := Place{root, h.ID}
+	for _, h := range heads[:min(len(heads), maxListed)] {
+		place := SessionRef{root, h.ID}
 		state, look := "", "live"
-		pulse := p.Pulse(place)
-		now := p.pending(place, pulse.Stamp)
-		held := pulse.Ours || pulse.Holder != ""
+		pulse := p.Activity(place)
+		now := p.countQuestions(place, pulse.Stamp)
+		held := pulse.HeldHere || pulse.Holder != ""
 		switch {
-		case now.open > 0, now.own > 0 && held:
+		case now.taskQuestions > 0, now.commandQuestions > 0 && held:
 			state, look = p.t("needs you"), "waiting"
-			p.waits++
-		case pulse.Ours && pulse.Busy, !pulse.Ours && held && now.turn:
+			p.questionCount++
+		case pulse.HeldHere && pulse.Busy, !pulse.HeldHere && held && now.turnRunning:
 			state = p.t("running")
-		case pulse.Ours:
+		case pulse.HeldHere:
 			state, look = p.t("idle here"), "dim"
 		case held:
-			state, look = p.t("idle in %s", p.words.Said(pulse.Holder)), "dim"
+			state, look = p.t("idle in %s", p.translator.TranslateText(pulse.Holder)), "dim"
 		}
 		name := h.Meta.Title
 		if name == "" {
 			name = h.ID
 		}
-		rows = append(rows, el("li",
-			el("a", attr{"href", p.at("s", projectName(root), h.ID)}, line(name)),
-			el("span", class("dim"), p.when(h.Updated), " · ", p.t("turns: %d", h.Meta.Turns), " · ", line(h.Meta.Model)),
-			el("span", class(look), state)))
+		rows = append(rows, element("li",
+			element("a", attr{"href", p.pageURL("s", projectName(root), h.ID)}, oneLine(name)),
+			element("span", classAttr("dim"), p.renderTime(h.Updated), " · ", p.t("turns: %d", h.Meta.Turns), " · ", oneLine(h.Meta.Model)),
+			element("span", classAttr(look), state)))
 	}
 	more := ""
-	if n := len(heads) - mostListed; n > 0 {
+	if n := len(heads) - maxListed; n > 0 {
 		more = p.t("and %d older", n)
 	}
 	name := "p-" + projectName(root)
-	return el("section", attr{"aria-labelledby", name},
-		el("h2", attr{"id", name}, filepath.Base(root), " ", el("span", class("dim"), root)), el("ul", class("sessions"), rows), el("p", class("dim"), more))
+	return element("section", attr{"aria-labelledby", name},
+		element("h2", attr{"id", name}, filepath.Base(root), " ", element("span", classAttr("dim"), root)), element("ul", classAttr("sessions"), rows), element("p", classAttr("dim"), more))
 }
 
 // search searches all sessions.
@@ -264,22 +264,22 @@ func (p *page) search() (markup, error) {
 	p.title = p.t("Search")
 	words := strings.Fields(query)
 	if len(words) == 0 {
-		return join(el("h1", p.title), el("p", p.t("Type words in the field above."))), nil
+		return joinParts(element("h1", p.title), element("p", p.t("Type words in the field above."))), nil
 	}
 	all, err := p.Search(p.r.Context(), words)
 	if err != nil {
 		return "", err
 	}
 	var rows []markup
-	for _, f := range all[:min(len(all), mostListed)] {
-		rows = append(rows, el("li",
-			el("a", attr{"href", address(p.guard.base(), []string{"s", projectName(f.Root), f.Session}, "at", decimal(f.Record))}, line(f.Title)),
-			el("span", class("dim"), p.when(f.Updated), " · ", filepath.Base(f.Root)),
-			el("span", class("hit"), p.words.Said(f.Kind), ": ", marked(line(f.Line), words))))
+	for _, f := range all[:min(len(all), maxListed)] {
+		rows = append(rows, element("li",
+			element("a", attr{"href", buildPath(p.guard.basePath(), []string{"s", projectName(f.Root), f.Session}, "at", formatUint(f.Record))}, oneLine(f.Title)),
+			element("span", classAttr("dim"), p.renderTime(f.Updated), " · ", filepath.Base(f.Root)),
+			element("span", classAttr("hit"), p.translator.TranslateText(f.Kind), ": ", highlight(oneLine(f.Line), words))))
 	}
 	what := p.t("sessions with all of these words: %d", len(all))
 	if len(all) == 0 {
 		what = p.t("no session contains all of these words")
 	}
-	return join(el("h1", p.title), el("p", attr{"role", "status"}, what), el("ul", class("sessions"), rows)), nil
+	return joinParts(element("h1", p.title), element("p", attr{"role", "status"}, what), element("ul", classAttr("sessions"), rows)), nil
 }

@@ -17,9 +17,9 @@ type Key struct {
 	Token  string // in the address that the user opens
 	Cookie string // replaces the token after the first request
 	Form   string // hidden field of every form
-	// Place is the folder of all pages. A host's cookies go to all its ports; the cookie is limited to this
+	// Path is the folder of all pages. A host's cookies go to all its ports; the cookie is limited to this
 	// folder, so no other server receives it.
-	Place string
+	Path string
 }
 
 // guard admits only requests by the user's browser, from our own pages.
@@ -35,11 +35,11 @@ const maxForm = 4 << 20
 // refusal is why a request is not served. A refused request has changed nothing.
 type refusal struct {
 	status int
-	why    string
+	reason string
 }
 
-// headers sets the headers of every response.
-func headers(h http.Header) {
+// setHeaders sets the headers of every response.
+func setHeaders(h http.Header) {
 	for name, value := range map[string]string{
 		"Content-Security-Policy":      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 		"Cache-Control":                "no-store",
@@ -54,11 +54,11 @@ func headers(h http.Header) {
 	}
 }
 
-// base returns the path of the pages.
-func (g *guard) base() string { return "/" + g.Place }
+// basePath returns the path of the pages.
+func (g *guard) basePath() string { return "/" + g.Path }
 
 // cookieName differs in every run.
-func (g *guard) cookieName() string { return "coder-" + g.Place }
+func (g *guard) cookieName() string { return "coder-" + g.Path }
 
 // origin returns the origin of our own pages for a request to host.
 func (g *guard) origin(host string) string {
@@ -71,13 +71,13 @@ func (g *guard) origin(host string) string {
 // check returns why a request is refused, or nil.
 func (g *guard) check(r *http.Request) *refusal {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	inside := strings.HasPrefix(r.URL.Path, g.base()+"/")
+	inside := strings.HasPrefix(r.URL.Path, g.basePath()+"/")
 	switch {
-	case !g.ours(r.Host, local):
+	case !g.isOwnHost(r.Host, local):
 		return &refusal{http.StatusMisdirectedRequest, "this is not an address of coder web; open the one that it printed"}
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost:
 		return &refusal{http.StatusMethodNotAllowed, "this request method is not allowed here"}
-	case !g.fromHere(r):
+	case !g.isSameOrigin(r):
 		return &refusal{http.StatusForbidden, "the request comes from another site; nothing was changed"}
 	case !inside:
 		return &refusal{http.StatusNotFound, "nothing here; open the address that coder web printed"}
@@ -85,9 +85,9 @@ func (g *guard) check(r *http.Request) *refusal {
 	return nil
 }
 
-// ours reports whether a request was made to this host: by an address, which nobody else can redirect
+// isOwnHost reports whether a request was made to this host: by an address, which nobody else can redirect
 // here, or by one of our names. Other names may lead anywhere.
-func (g *guard) ours(host string, local net.Addr) bool {
+func (g *guard) isOwnHost(host string, local net.Addr) bool {
 	at, ok := local.(*net.TCPAddr)
 	if !ok {
 		return false
@@ -107,9 +107,9 @@ func (g *guard) ours(host string, local net.Addr) bool {
 	return name == "localhost" && at.IP.IsLoopback() || slices.Contains(g.names, name)
 }
 
-// fromHere reports whether no other page made the request. A link from anywhere may open a page by its
+// isSameOrigin reports whether no other page made the request. A link from anywhere may open a page by its
 // address: the cookie is not sent with it.
-func (g *guard) fromHere(r *http.Request) bool {
+func (g *guard) isSameOrigin(r *http.Request) bool {
 	own := g.origin(r.Host)
 	origin, given := r.Header.Get("Origin"), r.Header.Values("Origin")
 	site := r.Header.Get("Sec-Fetch-Site")
@@ -120,14 +120,14 @@ func (g *guard) fromHere(r *http.Request) bool {
 	return (len(given) == 0 || origin == own) && (site == "" || site == "same-origin" || site == "none" || visit)
 }
 
-// same compares secrets in constant time.
-func same(a, b string) bool {
+// equalSecrets compares secrets in constant time.
+func equalSecrets(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// enter exchanges the token in the address for the cookie. It reports whether that answers the request.
-func (g *guard) enter(w http.ResponseWriter, r *http.Request) (done bool, no *refusal) {
+// exchangeToken exchanges the token in the address for the cookie. It reports whether that answers the request.
+func (g *guard) exchangeToken(w http.ResponseWriter, r *http.Request) (done bool, no *refusal) {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return false, &refusal{http.StatusBadRequest, "the address cannot be read"}
@@ -135,19 +135,19 @@ func (g *guard) enter(w http.ResponseWriter, r *http.Request) (done bool, no *re
 	if !q.Has("token") {
 		return false, nil
 	}
-	if r.Method != http.MethodGet || len(q["token"]) != 1 || !same(q.Get("token"), g.Token) {
+	if r.Method != http.MethodGet || len(q["token"]) != 1 || !equalSecrets(q.Get("token"), g.Token) {
 		return false, &refusal{http.StatusForbidden, "the token in the address is not from this run; open the address that coder web printed"}
 	}
 	http.SetCookie(w, &http.Cookie{
-		Name: g.cookieName(), Value: g.Cookie, Path: g.base() + "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: g.secure,
+		Name: g.cookieName(), Value: g.Cookie, Path: g.basePath() + "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: g.secure,
 	})
-	http.Redirect(w, r, g.base()+"/", http.StatusSeeOther)
+	http.Redirect(w, r, g.basePath()+"/", http.StatusSeeOther)
 	return true, nil
 }
 
 // admit returns why a checked request is not admitted, or nil.
 func (g *guard) admit(w http.ResponseWriter, r *http.Request) *refusal {
-	if c, err := r.Cookie(g.cookieName()); err != nil || !same(c.Value, g.Cookie) {
+	if c, err := r.Cookie(g.cookieName()); err != nil || !equalSecrets(c.Value, g.Cookie) {
 		return &refusal{http.StatusForbidden, "this browser is not authorized; open the address that coder web printed"}
 	}
 	if r.Method != http.MethodPost {
@@ -160,7 +160,7 @@ func (g *guard) admit(w http.ResponseWriter, r *http.Request) *refusal {
 	if err := r.ParseForm(); err != nil {
 		return &refusal{http.StatusRequestEntityTooLarge, "the form cannot be read, or is too long; nothing was changed"}
 	}
-	if !same(r.PostForm.Get("form"), g.Form) {
+	if !equalSecrets(r.PostForm.Get("form"), g.Form) {
 		return &refusal{http.StatusForbidden, "the form is not from this run; reload the page. Nothing was changed"}
 	}
 	return nil

@@ -120,7 +120,7 @@ func TestManyPagesShareOneFeed(t *testing.T) {
 	for range 20 {
 		all = append(all, s.stream(1))
 	}
-	s.pages.Seen(t.Context(), browser.Place{Root: root, Session: id}, event.Record{Event: event.TextDelta{Text: "a piece"}})
+	s.pages.HandleEvent(t.Context(), browser.SessionRef{Root: root, Session: id}, event.Record{Event: event.TextDelta{Text: "a piece"}})
 	s.add(edit("q1"))
 	for _, st := range all {
 		st.until("data: a piece")
@@ -133,8 +133,8 @@ func TestManyPagesShareOneFeed(t *testing.T) {
 func TestWhoComesLateSeesTheDraft(t *testing.T) {
 	s := newSite(t)
 	s.add(event.TaskCreated{TaskID: "t1", Title: "work"}, said(chat.Assistant, "before"))
-	place := browser.Place{Root: root, Session: id}
-	see := func(e event.Event) { s.pages.Seen(t.Context(), place, event.Record{Event: e}) }
+	place := browser.SessionRef{Root: root, Session: id}
+	see := func(e event.Event) { s.pages.HandleEvent(t.Context(), place, event.Record{Event: e}) }
 	see(event.TextDelta{Text: "an old piece"})
 	see(event.MessageAdded{})
 	see(event.TextDelta{Text: "a new piece"})
@@ -154,10 +154,10 @@ func TestTheFirstAnswerCounts(t *testing.T) {
 	s.mu.Lock()
 	a := s.answer
 	s.mu.Unlock()
-	if a.Option != "approve" || a.Comment != "go on" || a.Author != "user" || a.Via != "web" || a.TaskID != "t1" || a.ID != "q1" {
+	if a.Option != "approve" || a.Comment != "go on" || a.Author != "user" || a.AnsweredBy != "web" || a.TaskID != "t1" || a.ID != "q1" {
 		t.Errorf("the answer is %+v", a)
 	}
-	s.add(event.InteractionResponded{Response: uip.Response{ID: "q1", TaskID: "t1", Author: "user", Option: "reject", Via: "elsewhere"}})
+	s.add(event.InteractionResponded{Response: uip.Response{ID: "q1", TaskID: "t1", Author: "user", Option: "reject", AnsweredBy: "elsewhere"}})
 	if status, page := s.post(s.of("/answer/q1"), form); status != 409 || !strings.Contains(page, "already answered") || !strings.Contains(page, "No (you elsewhere)") {
 		t.Errorf("%d:\n%s", status, page)
 	}
@@ -197,7 +197,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 // TestEachFileOfACardIsDecided by itself.
 func TestEachFileOfACardIsDecided(t *testing.T) {
 	s := newSite(t)
-	card := event.InteractionRequested{Request: uip.Request{ID: "q1", TaskID: "t1", Kind: uip.Composite, Purpose: uip.ConfirmRiskyAction, Options: edit("").Options}}
+	card := event.InteractionRequested{Request: uip.Request{ID: "q1", TaskID: "t1", Kind: uip.KindComposite, Purpose: uip.PurposeConfirmRiskyAction, Options: edit("").Options}}
 	card.Parts = []uip.Request{edit("p1").Request, edit("p2").Request}
 	s.add(event.TaskCreated{TaskID: "t1", Title: "work"}, card)
 	shown := s.digest()
@@ -218,9 +218,9 @@ func TestEachFileOfACardIsDecided(t *testing.T) {
 func TestSomeHunksOfAChange(t *testing.T) {
 	s := newSite(t)
 	q := edit("q1")
-	q.Options = append(q.Options, uip.Option{ID: uip.Some})
-	q.Display.Metadata = map[string]string{uip.Hunks: "3"}
-	q.Display.Content = display.Counted("--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+ONE\n@@ -9 +9 @@\n-two\n+TWO\n--- a/b.txt\n+++ b/b.txt\n@@ -1 +1 @@\n-three\n+THREE\n")
+	q.Options = append(q.Options, uip.Option{ID: uip.OptionSome})
+	q.Display.Metadata = map[string]string{uip.MetaHunks: "3"}
+	q.Display.Content = display.NewDiff("--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+ONE\n@@ -9 +9 @@\n-two\n+TWO\n--- a/b.txt\n+++ b/b.txt\n@@ -1 +1 @@\n-three\n+THREE\n")
 	s.add(event.TaskCreated{TaskID: "t1", Title: "work"}, q)
 	_, page := s.get(s.of(""))
 	for _, before := range []string{`value="1" checked=""> hunk 1</label><pre class="diff" tabindex="0"><span class="h">@@ -1 +1 @@`, `value="2" checked=""> hunk 2</label><pre class="diff" tabindex="0"><span class="h">@@ -9`, `value="3" checked=""> hunk 3</label><pre class="diff" tabindex="0"><span class="h">@@ -1`} {
@@ -242,7 +242,7 @@ func TestSomeHunksOfAChange(t *testing.T) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.answer.Option != uip.Some || s.answer.Input != "1,3" {
+	if s.answer.Option != uip.OptionSome || s.answer.Input != "1,3" {
 		t.Errorf("%+v", s.answer)
 	}
 }
@@ -277,7 +277,7 @@ func TestWhatIsSaidAndStopped(t *testing.T) {
 			t.Errorf("%s: %d\n%s", p.path, status, page)
 		}
 	}
-	s.fails = &browser.Problem{Status: 409, Text: "the session is used by process 7 and can only be stopped there"}
+	s.fails = &browser.UserError{Status: 409, Text: "the session is used by process 7 and can only be stopped there"}
 	if status, page := s.post(s.of("/stop"), url.Values{}); status != 409 || !strings.Contains(page, "process 7") {
 		t.Errorf("%d\n%s", status, page)
 	}
@@ -289,10 +289,10 @@ func TestWhatIsSaidAndStopped(t *testing.T) {
 func TestEverybodySaysWhatTheySaid(t *testing.T) {
 	s := newSite(t)
 	output := said(chat.Assistant, "$ ls\na.txt")
-	output.Blocks = display.Blocks{display.Shell{Command: "ls", Ran: true, Stdout: "a.txt"}}
+	output.Blocks = display.Blocks{display.Shell{Command: "ls", HasRun: true, Stdout: "a.txt"}}
 	s.add(event.TaskCreated{TaskID: "t1", Title: "work"}, said(chat.User, "!ls"), output, edit("q1"),
-		event.ToolCallRequested{CallID: "v", Tool: "bash", Author: event.ActorVerifier, Input: []byte(`{}`), Verdict: event.Allowed},
-		said(chat.User, event.Interruption+"]"), event.TaskCanceled{TaskID: "t1", Reason: "why"})
+		event.ToolCallRequested{CallID: "v", Tool: "bash", Author: event.ActorVerifier, Input: []byte(`{}`), Verdict: event.VerdictAllowed},
+		said(chat.User, event.InterruptionPrefix+"]"), event.TaskCanceled{TaskID: "t1", Reason: "why"})
 	for _, path := range []string{"", "/replay"} {
 		_, page := s.get(s.of(path))
 		for _, want := range []string{"<h3>Command", "a.txt", "(none: stopped first)", "Check of the edits"} {
@@ -311,7 +311,7 @@ func TestWhatNoTurnSpentCounts(t *testing.T) {
 	s := newSite(t)
 	reply := said(chat.Assistant, "done")
 	reply.Model, reply.Usage = "m", &chat.Usage{In: 1, Out: 10}
-	s.add(event.Spent{Model: "m", Usage: chat.Usage{In: 2, Out: 20}, For: event.ForSummary}, event.TaskCreated{TaskID: "t1", Title: "work"}, reply)
+	s.add(event.Spent{Model: "m", Usage: chat.Usage{In: 2, Out: 20}, Reason: event.UsageForSummary}, event.TaskCreated{TaskID: "t1", Title: "work"}, reply)
 	if _, page := s.get(s.of("/cost")); !strings.Contains(page, "3 tokens in, 30 out") {
 		t.Errorf("another sum:\n%s", page)
 	}

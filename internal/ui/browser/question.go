@@ -17,83 +17,85 @@ import (
 	"coder/internal/core/uip"
 )
 
-// asked shows all of a question's subject: the user must not agree to anything cut off.
-func (p *page) asked(q uip.Request) markup { return p.about(q, p.content(q)) }
+// renderSubject shows all of a question's subject: the user must not agree to anything cut off.
+func (p *page) renderSubject(q uip.Request) markup {
+	return p.renderQuestionFrame(q, p.renderQuestionContent(q))
+}
 
-// asking is asked for a question that can be answered: if its hunks can be chosen, they are fields of
+// renderSubjectForm is asked for a question that can be answered: if its hunks can be chosen, they are fields of
 // name.
-func (p *page) asking(q uip.Request, name string) markup {
-	if diff, ok := q.Display.Content.(display.Diff); ok && offersHunks(q) {
-		return p.about(q, p.hunks(diff.Unified, name))
+func (p *page) renderSubjectForm(q uip.Request, name string) markup {
+	if diff, ok := q.Display.Content.(display.Diff); ok && hasSelectableHunks(q) {
+		return p.renderQuestionFrame(q, p.renderHunks(diff.Unified, name))
 	}
-	return p.asked(q)
+	return p.renderSubject(q)
 }
 
-// offersHunks reports whether a change can be accepted in part.
-func offersHunks(q uip.Request) bool {
-	return q.Display.Metadata[uip.Hunks] != "" && slices.ContainsFunc(q.Options, func(o uip.Option) bool { return o.ID == uip.Some })
+// hasSelectableHunks reports whether a change can be accepted in part.
+func hasSelectableHunks(q uip.Request) bool {
+	return q.Display.Metadata[uip.MetaHunks] != "" && slices.ContainsFunc(q.Options, func(o uip.Option) bool { return o.ID == uip.OptionSome })
 }
 
-func (p *page) about(q uip.Request, content markup) markup {
-	parts := []any{el("p", class("title"), p.questionTitle(q)), content}
+func (p *page) renderQuestionFrame(q uip.Request, content markup) markup {
+	parts := []any{element("p", classAttr("title"), p.questionTitle(q)), content}
 	for why := range strings.SplitSeq(q.Display.Description, "; ") {
 		if strings.TrimSpace(why) != "" {
-			parts = append(parts, el("p", class("dim"), p.words.Said(sanitize.Reveal(sanitize.MaskWords(why)))))
+			parts = append(parts, element("p", classAttr("dim"), p.translator.TranslateText(sanitize.Reveal(sanitize.MaskWords(why)))))
 		}
 	}
 	for i, part := range q.Parts {
-		parts = append(parts, el("div", class("part"), el("strong", strconv.Itoa(i+1)+". "), p.asked(part)))
+		parts = append(parts, element("div", classAttr("part"), element("strong", strconv.Itoa(i+1)+". "), p.renderSubject(part)))
 	}
-	return join(parts...)
+	return joinParts(parts...)
 }
 
 func (p *page) questionTitle(q uip.Request) string {
 	title := sanitize.MaskWords(q.Display.Title)
-	if q.Purpose != uip.ConfirmRiskyAction {
-		if q.Worded() {
-			return p.words.Said(title)
+	if q.Purpose != uip.PurposeConfirmRiskyAction {
+		if q.HasOwnTitle() {
+			return p.translator.TranslateText(title)
 		}
 		return title
 	}
-	if q.Kind == uip.Composite {
+	if q.Kind == uip.KindComposite {
 		return p.t("%d calls need approval", len(q.Parts))
 	}
 	return sanitize.RevealCommand(title)
 }
 
-// content shows exactly what will run or change.
-func (p *page) content(q uip.Request) markup {
+// renderQuestionContent shows exactly what will run or change.
+func (p *page) renderQuestionContent(q uip.Request) markup {
 	switch b := q.Display.Content.(type) {
 	case nil:
 		return ""
 	case display.Code:
-		return el("pre", attr{"tabindex", "0"}, el("code", sanitize.RevealCommand(sanitize.MaskWords(b.Source))))
+		return element("pre", attr{"tabindex", "0"}, element("code", sanitize.RevealCommand(sanitize.MaskWords(b.Source))))
 	case display.Text:
-		if q.Purpose != uip.ConfirmRiskyAction {
-			return prose(sanitize.MaskWords(string(b)))
+		if q.Purpose != uip.PurposeConfirmRiskyAction {
+			return renderMarkdown(sanitize.MaskWords(string(b)))
 		}
-		return el("pre", attr{"tabindex", "0"}, sanitize.Reveal(sanitize.MaskWords(string(b))))
+		return element("pre", attr{"tabindex", "0"}, sanitize.Reveal(sanitize.MaskWords(string(b))))
 	case display.Diff:
-		return diffs(sanitize.MaskWords(b.Unified))
+		return renderDiffs(sanitize.MaskWords(b.Unified))
 	default:
-		return p.block(b)
+		return p.renderBlock(b)
 	}
 }
 
-// given describes the answer to q and who gave it, if known.
-func (p *page) given(q uip.Request, a uip.Response) string {
-	what := p.chosen(q, a)
+// answerText describes the answer to q and who gave it, if known.
+func (p *page) answerText(q uip.Request, a uip.Response) string {
+	what := p.choiceText(q, a)
 	for i, part := range a.Parts {
 		var to uip.Request
 		if i < len(q.Parts) {
 			to = q.Parts[i]
 		}
-		what = strings.TrimSpace(what + " " + strconv.Itoa(i+1) + ": " + p.chosen(to, part))
+		what = strings.TrimSpace(what + " " + strconv.Itoa(i+1) + ": " + p.choiceText(to, part))
 	}
 	switch {
 	case a.Comment == "":
-	case a.Unanswered():
-		what += p.t(", ") + p.words.Said(a.Comment)
+	case a.IsUnanswered():
+		what += p.t(", ") + p.translator.TranslateText(a.Comment)
 	default:
 		what += p.t(", ") + a.Comment
 	}
@@ -101,151 +103,151 @@ func (p *page) given(q uip.Request, a uip.Response) string {
 	if by == event.ActorUser {
 		by = p.t("you")
 	}
-	by = strings.TrimSpace(by + " " + a.Via)
-	return p.t("Answer: %s (%s)", line(what), line(by))
+	by = strings.TrimSpace(by + " " + a.AnsweredBy)
+	return p.t("Answer: %s (%s)", oneLine(what), oneLine(by))
 }
 
-// chosen describes an answer, in our words if the option is ours.
-func (p *page) chosen(q uip.Request, a uip.Response) string {
-	if i := slices.IndexFunc(q.Options, func(o uip.Option) bool { return o.ID == a.Option }); i >= 0 && q.Purpose != uip.ConfirmRiskyAction {
-		return p.label(q, q.Options[i])
+// choiceText describes an answer, in our words if the option is ours.
+func (p *page) choiceText(q uip.Request, a uip.Response) string {
+	if i := slices.IndexFunc(q.Options, func(o uip.Option) bool { return o.ID == a.Option }); i >= 0 && q.Purpose != uip.PurposeConfirmRiskyAction {
+		return p.optionLabel(q, q.Options[i])
 	}
 	switch {
 	case a.Dismissed:
 		return p.t("(dismissed)")
-	case a.Option == uip.Some:
-		return p.t("Yes to hunks %s only", line(a.Input))
-	case a.Option == uip.Session:
+	case a.Option == uip.OptionSome:
+		return p.t("Yes to hunks %s only", oneLine(a.Input))
+	case a.Option == uip.OptionSession:
 		return p.t("Always in this session")
-	case a.Option == uip.Always:
+	case a.Option == uip.OptionAlways:
 		return p.t("Always in this project")
-	case a.Option == uip.Below:
+	case a.Option == uip.OptionAlwaysBelow:
 		return p.t("Always below a folder, in this session")
-	case a.Option == uip.Approve:
+	case a.Option == uip.OptionApprove:
 		return p.t("Yes, this once")
-	case a.Option == uip.Reject:
+	case a.Option == uip.OptionReject:
 		return p.t("No")
 	}
 	return cmp.Or(a.Option, a.Input)
 }
 
-// digest distinguishes a question from any other with the same id.
-func digest(q uip.Request) string {
+// questionDigest distinguishes a question from any other with the same id.
+func questionDigest(q uip.Request) string {
 	sum := sha256.Sum256(q.Canonical())
 	return hex.EncodeToString(sum[:])
 }
 
-// questions renders the open questions, each with its form.
-func (p *page) questions(open []uip.Request) markup {
+// renderQuestions renders the open questions, each with its form.
+func (p *page) renderQuestions(open []uip.Request) markup {
 	var all []markup
 	for _, q := range open {
-		all = append(all, p.question(q))
+		all = append(all, p.renderQuestion(q))
 	}
-	return join(all)
+	return joinParts(all)
 }
 
-// question renders an open question with its answers.
-func (p *page) question(q uip.Request) markup {
-	return p.questionAt(q, p.at("s", p.name, p.place.Session, "answer", q.ID))
+// renderQuestion renders an open question with its answers.
+func (p *page) renderQuestion(q uip.Request) markup {
+	return p.renderQuestionForm(q, p.pageURL("s", p.projectSlug, p.ref.Session, "answer", q.ID))
 }
 
-// questionAt renders a question whose form posts to action.
-func (p *page) questionAt(q uip.Request, action string) markup {
-	parts := []any{class("question"), attr{"data-question", q.ID + " " + digest(q)}, attr{"aria-label", p.t("Open question")},
-		el("input", attr{"type", "hidden"}, attr{"name", "shown"}, attr{"value", digest(q)}),
-		el("button", attr{"disabled", ""}, attr{"hidden", ""})} // Enter presses this button, which answers nothing
+// renderQuestionForm renders a question whose form posts to action.
+func (p *page) renderQuestionForm(q uip.Request, action string) markup {
+	parts := []any{classAttr("question"), attr{"data-question", q.ID + " " + questionDigest(q)}, attr{"aria-label", p.t("Open question")},
+		element("input", attr{"type", "hidden"}, attr{"name", "shown"}, attr{"value", questionDigest(q)}),
+		element("button", attr{"disabled", ""}, attr{"hidden", ""})} // Enter presses this button, which answers nothing
 	if len(q.Parts) == 0 {
-		parts = append(parts, p.asking(q, "hunk"))
+		parts = append(parts, p.renderSubjectForm(q, "hunk"))
 	} else {
-		parts = append(parts, el("p", class("title"), p.questionTitle(q)))
+		parts = append(parts, element("p", classAttr("title"), p.questionTitle(q)))
 		for i, part := range q.Parts {
-			parts = append(parts, p.part(i, part))
+			parts = append(parts, p.renderPart(i, part))
 		}
 	}
-	risky := q.Purpose == uip.ConfirmRiskyAction
+	risky := q.Purpose == uip.PurposeConfirmRiskyAction
 	if risky {
-		parts = append(parts, p.comment(q))
+		parts = append(parts, p.renderComment(q))
 	} else if len(q.Parts) == 0 && len(q.Options) == 0 {
-		parts = append(parts, p.typed(q, "input"))
+		parts = append(parts, p.renderTextField(q, "input"))
 	}
-	return p.form(action, append(parts, el("div", class("buttons"), p.buttons(q, risky)))...)
+	return p.renderForm(action, append(parts, element("div", classAttr("buttons"), p.renderButtons(q, risky)))...)
 }
 
-// comment renders the field for a reason to the model.
-func (p *page) comment(q uip.Request) markup {
+// renderComment renders the field for a reason to the model.
+func (p *page) renderComment(q uip.Request) markup {
 	id := "c-" + q.ID
-	return join(el("label", attr{"for", id}, p.t("Note to the model")), el("input", attr{"id", id}, attr{"name", "comment"}, attr{"autocomplete", "off"}))
+	return joinParts(element("label", attr{"for", id}, p.t("Note to the model")), element("input", attr{"id", id}, attr{"name", "comment"}, attr{"autocomplete", "off"}))
 }
 
-func (p *page) typed(q uip.Request, name string) markup {
+func (p *page) renderTextField(q uip.Request, name string) markup {
 	id := name + "-" + q.ID
-	return join(el("label", attr{"for", id}, p.t("In your own words")), el("textarea", attr{"id", id}, attr{"name", name}, attr{"rows", "2"}))
+	return joinParts(element("label", attr{"for", id}, p.t("In your own words")), element("textarea", attr{"id", id}, attr{"name", name}, attr{"rows", "2"}))
 }
 
-// buttons renders the buttons that answer the whole question.
-func (p *page) buttons(q uip.Request, risky bool) (all []markup) {
+// renderButtons renders the buttons that answer the whole question.
+func (p *page) renderButtons(q uip.Request, risky bool) (all []markup) {
 	options := q.Options
 	if risky && len(q.Parts) > 0 {
-		all = append(all, el("button", class("each"), attr{"name", "option"}, attr{"value", ""}, p.t("Answer as chosen above")))
+		all = append(all, element("button", classAttr("each"), attr{"name", "option"}, attr{"value", ""}, p.t("Answer as chosen above")))
 		if len(options) == 0 {
-			options = []uip.Option{{ID: uip.Approve}, {ID: uip.Reject}}
+			options = []uip.Option{{ID: uip.OptionApprove}, {ID: uip.OptionReject}}
 		}
 	}
 	for _, o := range options {
 		look := ""
 		switch {
-		case o.ID == uip.Approve:
+		case o.ID == uip.OptionApprove:
 			look = "primary"
-		case o.ID == uip.Reject || o.Style == uip.Danger:
+		case o.ID == uip.OptionReject || o.Style == uip.StyleDanger:
 			look = "danger"
 		}
-		if takesAll(o.ID) {
+		if acceptsAll(o.ID) {
 			look += " whole"
 		}
-		all = append(all, el("button", class(look), attr{"name", "option"}, attr{"value", o.ID}, attr{"formnovalidate", ""}, p.label(q, o)))
+		all = append(all, element("button", classAttr(look), attr{"name", "option"}, attr{"value", o.ID}, attr{"formnovalidate", ""}, p.optionLabel(q, o)))
 	}
 	if !risky {
 		if len(q.Parts) == 0 && len(q.Options) > 0 { // follows the buttons
-			all = append(all, el("div", class("own"), p.typed(q, "input")))
+			all = append(all, element("div", classAttr("own"), p.renderTextField(q, "input")))
 		}
-		all = append(all, el("button", class("primary"), attr{"name", "option"}, attr{"value", ""}, p.t("Answer")),
-			el("button", attr{"name", "dismiss"}, attr{"value", "1"}, attr{"formnovalidate", ""}, p.t("Do not answer")))
+		all = append(all, element("button", classAttr("primary"), attr{"name", "option"}, attr{"value", ""}, p.t("Answer")),
+			element("button", attr{"name", "dismiss"}, attr{"value", "1"}, attr{"formnovalidate", ""}, p.t("Do not answer")))
 	}
 	return all
 }
 
-// label describes an option; for an approval that is remembered, what it covers.
-func (p *page) label(q uip.Request, o uip.Option) string {
-	if q.Purpose != uip.ConfirmRiskyAction {
+// optionLabel describes an option; for an approval that is remembered, what it covers.
+func (p *page) optionLabel(q uip.Request, o uip.Option) string {
+	if q.Purpose != uip.PurposeConfirmRiskyAction {
 		if _, models := q.Display.Metadata["label"+o.ID]; models {
-			return cmp.Or(line(o.Label), o.ID) // with its description
+			return cmp.Or(oneLine(o.Label), o.ID) // with its description
 		}
-		return cmp.Or(p.words.Said(o.Label), o.ID)
+		return cmp.Or(p.translator.TranslateText(o.Label), o.ID)
 	}
-	what, several := p.remembers(q, o.ID), len(q.Parts) > 0
+	what, several := p.grantScope(q, o.ID), len(q.Parts) > 0
 	switch {
-	case o.ID == uip.Approve && several:
+	case o.ID == uip.OptionApprove && several:
 		return p.t("Yes to all, this once")
-	case o.ID == uip.Approve:
+	case o.ID == uip.OptionApprove:
 		return p.t("Yes, this once")
-	case o.ID == uip.Reject && several:
+	case o.ID == uip.OptionReject && several:
 		return p.t("No to all")
-	case o.ID == uip.Reject:
+	case o.ID == uip.OptionReject:
 		return p.t("No")
-	case o.ID == uip.Some:
+	case o.ID == uip.OptionSome:
 		return p.t("Yes to the chosen hunks only")
-	case o.ID == uip.Session:
+	case o.ID == uip.OptionSession:
 		return p.t("Always in this session: %s", what)
-	case o.ID == uip.Always:
+	case o.ID == uip.OptionAlways:
 		return p.t("Always in this project: %s", what)
-	case o.ID == uip.Below:
+	case o.ID == uip.OptionAlwaysBelow:
 		return p.t("Always in this session: %s", what)
 	}
-	return cmp.Or(p.words.Said(o.Label), o.ID)
+	return cmp.Or(p.translator.TranslateText(o.Label), o.ID)
 }
 
-// remembers describes what an approval would remember; for several calls, for each.
-func (p *page) remembers(q uip.Request, option string) string {
+// grantScope describes what an approval would remember; for several calls, for each.
+func (p *page) grantScope(q uip.Request, option string) string {
 	var all []string
 	add := func(what string) {
 		if what != "" && !slices.Contains(all, what) {
@@ -254,47 +256,49 @@ func (p *page) remembers(q uip.Request, option string) string {
 	}
 	if len(q.Parts) == 0 {
 		for _, what := range q.Remembered(option) {
-			add(p.words.Said(sanitize.RevealCommand(sanitize.MaskWords(what))))
+			add(p.translator.TranslateText(sanitize.RevealCommand(sanitize.MaskWords(what))))
 		}
 	}
 	for _, part := range q.Parts {
-		what := p.remembers(part, option)
-		if what == "" && option == uip.Below {
-			what = p.remembers(part, uip.Session) // without a folder the session is the limit
+		what := p.grantScope(part, option)
+		if what == "" && option == uip.OptionAlwaysBelow {
+			what = p.grantScope(part, uip.OptionSession) // without a folder the session is the limit
 		}
 		add(what)
 	}
 	return strings.Join(all, p.t(", "))
 }
 
-// part renders one part of a question: each call, and so each file, is decided separately.
-func (p *page) part(i int, q uip.Request) markup {
+// renderPart renders one part of a question: each call, and so each file, is decided separately.
+func (p *page) renderPart(i int, q uip.Request) markup {
 	name := "part" + strconv.Itoa(i)
 	var choices []markup
 	for _, o := range q.Options {
 		look := ""
-		if takesAll(o.ID) {
+		if acceptsAll(o.ID) {
 			look = "whole"
 		}
-		need := set("required", q.Purpose == uip.ConfirmRiskyAction)
-		choices = append(choices, el("label", class(look), el("input", attr{"type", "radio"}, attr{"name", name}, attr{"value", o.ID}, need), " ", p.label(q, o)))
+		need := boolAttr("required", q.Purpose == uip.PurposeConfirmRiskyAction)
+		choices = append(choices, element("label", classAttr(look), element("input", attr{"type", "radio"}, attr{"name", name}, attr{"value", o.ID}, need), " ", p.optionLabel(q, o)))
 	}
 	own := markup("")
-	if q.Purpose != uip.ConfirmRiskyAction {
-		own = p.typed(q, name+"-input")
+	if q.Purpose != uip.PurposeConfirmRiskyAction {
+		own = p.renderTextField(q, name+"-input")
 	}
-	return el("fieldset", el("legend", strconv.Itoa(i+1)), p.asking(q, name+"-hunk"), el("div", class("choices"), choices), own)
+	return element("fieldset", element("legend", strconv.Itoa(i+1)), p.renderSubjectForm(q, name+"-hunk"), element("div", classAttr("choices"), choices), own)
 }
 
-// takesAll reports whether an option accepts a change as a whole.
-func takesAll(option string) bool { return option != uip.Some && option != uip.Reject && option != "" }
+// acceptsAll reports whether an option accepts a change as a whole.
+func acceptsAll(option string) bool {
+	return option != uip.OptionSome && option != uip.OptionReject && option != ""
+}
 
-// lessThanAll reports whether a form accepts a whole change but has unticked hunks. One of the two is a
+// hasUntickedHunks reports whether a form accepts a whole change but has unticked hunks. One of the two is a
 // mistake, so coder must ask again.
-func lessThanAll(q uip.Request, form url.Values) bool {
+func hasUntickedHunks(q uip.Request, form url.Values) bool {
 	differs := func(name, option string) bool {
 		n := form.Get(name + "s")
-		return n != "" && takesAll(option) && n != strconv.Itoa(len(form[name]))
+		return n != "" && acceptsAll(option) && n != strconv.Itoa(len(form[name]))
 	}
 	all := form.Get("option")
 	if form.Get("dismiss") == "" && differs("hunk", all) {
@@ -309,15 +313,15 @@ func lessThanAll(q uip.Request, form url.Values) bool {
 	return false
 }
 
-// readAnswer reads the answer from a form.
-func readAnswer(q uip.Request, form url.Values, via string) uip.Response {
-	a := uip.Response{ID: q.ID, TaskID: q.TaskID, Author: event.ActorUser, Via: via, Comment: strings.TrimSpace(form.Get("comment"))}
+// parseAnswer reads the answer from a form.
+func parseAnswer(q uip.Request, form url.Values, via string) uip.Response {
+	a := uip.Response{ID: q.ID, TaskID: q.TaskID, Author: event.ActorUser, AnsweredBy: via, Comment: strings.TrimSpace(form.Get("comment"))}
 	if form.Get("dismiss") != "" {
 		a.Dismissed = true
 		return a
 	}
 	a.Option, a.Input = form.Get("option"), strings.TrimSpace(form.Get("input"))
-	if a.Option == uip.Some {
+	if a.Option == uip.OptionSome {
 		a.Input = strings.Join(form["hunk"], ",")
 	}
 	if a.Option != "" {
@@ -326,7 +330,7 @@ func readAnswer(q uip.Request, form url.Values, via string) uip.Response {
 	for i, part := range q.Parts {
 		name := "part" + strconv.Itoa(i)
 		so := uip.Response{ID: part.ID, Option: form.Get(name), Input: strings.TrimSpace(form.Get(name + "-input"))}
-		if so.Option == uip.Some {
+		if so.Option == uip.OptionSome {
 			so.Input = strings.Join(form[name+"-hunk"], ",")
 		}
 		a.Parts = append(a.Parts, so)
@@ -334,15 +338,15 @@ func readAnswer(q uip.Request, form url.Values, via string) uip.Response {
 	return a
 }
 
-// answer saves the answer to a question. The first answer counts, from here or elsewhere.
-func (p *page) answer() (markup, error) {
-	if err := p.find(); err != nil {
+// saveAnswer saves the answer to a question. The first answer counts, from here or elsewhere.
+func (p *page) saveAnswer() (markup, error) {
+	if err := p.findSession(); err != nil {
 		return "", err
 	}
 	id := p.r.PathValue("question")
 	var open *uip.Request
 	var closed *uip.Response
-	for r, err := range p.Records(p.r.Context(), p.place, 0, event.Domain) {
+	for r, err := range p.Records(p.r.Context(), p.ref, 0, event.LogDomain) {
 		if err != nil {
 			return "", err
 		}
@@ -359,34 +363,34 @@ func (p *page) answer() (markup, error) {
 	}
 	switch {
 	case open == nil:
-		return "", &Problem{http.StatusNotFound, "question not found"}
+		return "", &UserError{http.StatusNotFound, "question not found"}
 	case closed != nil:
-		return "", &Problem{http.StatusConflict, p.t("the question was already answered; your answer changed nothing. %s", p.given(*open, *closed))}
+		return "", &UserError{http.StatusConflict, p.t("the question was already answered; your answer changed nothing. %s", p.answerText(*open, *closed))}
 	}
-	a, err := p.answerTo(*open)
+	a, err := p.parseFormAnswer(*open)
 	if err != nil {
 		return "", err
 	}
-	return p.done(p.Answer(p.r.Context(), p.place, *open, a))
+	return p.redirectBack(p.Answer(p.r.Context(), p.ref, *open, a))
 }
 
-// answerTo returns the answer to q, if the form was about q as shown.
-func (p *page) answerTo(q uip.Request) (uip.Response, error) {
-	if digest(q) != p.r.PostForm.Get("shown") {
-		return uip.Response{}, &Problem{http.StatusConflict, "the question is not the one you saw; look at it again. Nothing was changed"}
+// parseFormAnswer returns the answer to q, if the form was about q as shown.
+func (p *page) parseFormAnswer(q uip.Request) (uip.Response, error) {
+	if questionDigest(q) != p.r.PostForm.Get("shown") {
+		return uip.Response{}, &UserError{http.StatusConflict, "the question is not the one you saw; look at it again. Nothing was changed"}
 	}
-	if lessThanAll(q, p.r.PostForm) {
-		return uip.Response{}, &Problem{http.StatusBadRequest, "some hunks are not checked, but the answer accepts all of them; check them, or accept only the checked ones. Nothing was changed"}
+	if hasUntickedHunks(q, p.r.PostForm) {
+		return uip.Response{}, &UserError{http.StatusBadRequest, "some hunks are not checked, but the answer accepts all of them; check them, or accept only the checked ones. Nothing was changed"}
 	}
-	a := readAnswer(q, p.r.PostForm, p.via())
-	if err := uip.Check(q, a); err != nil {
-		return a, &Problem{http.StatusBadRequest, p.t("not an answer to the question: %s", p.words.Said(err.Error()))}
+	a := parseAnswer(q, p.r.PostForm, p.answerSource())
+	if err := uip.CheckResponse(q, a); err != nil {
+		return a, &UserError{http.StatusBadRequest, p.t("not an answer to the question: %s", p.translator.TranslateText(err.Error()))}
 	}
 	return a, nil
 }
 
-// via names this browser in records.
-func (p *page) via() string {
+// answerSource names this browser in records.
+func (p *page) answerSource() string {
 	host, _, err := net.SplitHostPort(p.r.RemoteAddr)
 	if ip := net.ParseIP(host); err != nil || ip == nil || ip.IsLoopback() {
 		return "web"
@@ -394,85 +398,85 @@ func (p *page) via() string {
 	return "web " + host
 }
 
-// prompted returns the text that the user typed.
-func (p *page) prompted() (string, error) {
+// promptText returns the text that the user typed.
+func (p *page) promptText() (string, error) {
 	text := strings.ReplaceAll(p.r.PostForm.Get("prompt"), "\r\n", "\n")
 	if strings.TrimSpace(text) == "" {
-		return "", &Problem{http.StatusBadRequest, "nothing was sent; type something first"}
+		return "", &UserError{http.StatusBadRequest, "nothing was sent; type something first"}
 	}
 	return text, nil
 }
 
-// begin starts a session.
-func (p *page) begin() (markup, error) {
-	prompt, err := p.prompted()
+// startSession starts a session.
+func (p *page) startSession() (markup, error) {
+	prompt, err := p.promptText()
 	if err != nil {
 		return "", err
 	}
 	roots := p.Projects()
 	i := slices.IndexFunc(roots, func(root string) bool { return projectName(root) == p.r.PostForm.Get("project") })
 	if i < 0 {
-		return "", &Problem{http.StatusNotFound, "project not found"}
+		return "", &UserError{http.StatusNotFound, "project not found"}
 	}
 	mode := p.r.PostForm.Get("mode")
 	if mode != "" && !slices.Contains(p.Modes, mode) {
-		return "", &Problem{http.StatusBadRequest, "unknown mode"}
+		return "", &UserError{http.StatusBadRequest, "unknown mode"}
 	}
-	id, err := p.Begin(p.r.Context(), roots[i], mode, prompt)
+	id, err := p.StartSession(p.r.Context(), roots[i], mode, prompt)
 	if err != nil {
 		return "", err
 	}
-	p.goTo(p.at("s", projectName(roots[i]), id))
+	p.redirect(p.pageURL("s", projectName(roots[i]), id))
 	return "", nil
 }
 
-// say sends the session a message.
-func (p *page) say() (markup, error) {
-	if err := p.find(); err != nil {
+// sendMessage sends the session a message.
+func (p *page) sendMessage() (markup, error) {
+	if err := p.findSession(); err != nil {
 		return "", err
 	}
-	prompt, err := p.prompted()
+	prompt, err := p.promptText()
 	if err != nil {
 		return "", err
 	}
-	if seen := p.r.PostForm.Get("seen"); seen != "" && seen != "0" && p.Pulse(p.place).Stamp == "" {
-		return "", &Problem{http.StatusNotFound, "the records you saw no longer exist; nothing was sent"}
+	if seen := p.r.PostForm.Get("seen"); seen != "" && seen != "0" && p.Activity(p.ref).Stamp == "" {
+		return "", &UserError{http.StatusNotFound, "the records you saw no longer exist; nothing was sent"}
 	}
-	return p.done(p.Say(p.r.Context(), p.place, prompt))
+	return p.redirectBack(p.SendMessage(p.r.Context(), p.ref, prompt))
 }
 
-// mode changes the session's mode.
-func (p *page) mode() (markup, error) {
-	if err := p.find(); err != nil {
+// changeMode changes the session's mode.
+func (p *page) changeMode() (markup, error) {
+	if err := p.findSession(); err != nil {
 		return "", err
 	}
 	name := p.r.PostForm.Get("mode")
 	if !slices.Contains(p.Modes, name) {
-		return "", &Problem{http.StatusBadRequest, "unknown mode"}
+		return "", &UserError{http.StatusBadRequest, "unknown mode"}
 	}
-	return p.done(p.Say(p.r.Context(), p.place, "/mode "+name))
+	return p.redirectBack(p.SendMessage(p.r.Context(), p.ref, "/mode "+name))
 }
 
-// stop stops the running turn.
-func (p *page) stop() (markup, error) {
-	if err := p.find(); err != nil {
+// stopTurn stops the running turn.
+func (p *page) stopTurn() (markup, error) {
+	if err := p.findSession(); err != nil {
 		return "", err
 	}
-	return p.done(p.Stop(p.r.Context(), p.place))
+	return p.redirectBack(p.Stop(p.r.Context(), p.ref))
 }
 
 // release closes the session so that another process can continue it.
 func (p *page) release() (markup, error) {
-	if err := p.find(); err != nil {
+	if err := p.findSession(); err != nil {
 		return "", err
 	}
-	return p.done(p.Release(p.place))
+	return p.redirectBack(p.Release(p.ref))
 }
 
-func (p *page) done(err error) (markup, error) {
+func (p *page) redirectBack(err error) (markup, error) {
 	if err == nil {
-		p.lookAgain(p.place)
-		p.goTo(p.of(""))
+		p.refresh(p.ref)
+		p.redirect(p.sessionURL(""))
 	}
 	return "", err
 }

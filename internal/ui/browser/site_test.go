@@ -29,7 +29,7 @@ import (
 const root, id = "/home/me/project", "s1"
 
 var (
-	key  = browser.Key{Token: "the-token", Cookie: "the-cookie", Form: "the-form", Place: "place"}
+	key  = browser.Key{Token: "the-token", Cookie: "the-cookie", Form: "the-form", Path: "place"}
 	noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 )
 
@@ -46,8 +46,8 @@ type site struct {
 	fails  error // of what is asked for
 	broken error // after the last record
 	gone   bool
-	pulse  browser.Pulse
-	fleet  browser.FleetProgram
+	pulse  browser.Activity
+	fleet  browser.FleetBackend
 	last   uint64
 }
 
@@ -58,7 +58,7 @@ func newSite(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = release() })
-	s.pages = browser.New(browser.Options{Program: s.program(), Key: key, Lang: i18n.English, Speak: func(lang string) browser.Words { return i18n.For(lang) }})
+	s.pages = browser.New(browser.Options{Backend: s.program(), Key: key, Lang: i18n.English, Translator: func(lang string) browser.Translator { return i18n.For(lang) }})
 	s.Server = httptest.NewServer(s.pages)
 	t.Cleanup(s.Server.Close)
 	return s
@@ -77,11 +77,11 @@ func (s *site) done() string {
 	return strings.Join(s.deeds, ", ")
 }
 
-func (s *site) program() browser.Program {
-	return browser.Program{
-		Fleet: browser.FleetProgram{
+func (s *site) program() browser.Backend {
+	return browser.Backend{
+		Fleet: browser.FleetBackend{
 			Configured: func() bool { return s.fleet.Configured != nil },
-			Standing:   func(ctx context.Context) (browser.Fleet, error) { return s.fleet.Standing(ctx) },
+			State:      func(ctx context.Context) (browser.Fleet, error) { return s.fleet.State(ctx) },
 			Answer:     func(ctx context.Context, a uip.Response) error { return s.fleet.Answer(ctx, a) },
 			Cancel:     func(ctx context.Context, task string) error { return s.fleet.Cancel(ctx, task) },
 		},
@@ -89,56 +89,56 @@ func (s *site) program() browser.Program {
 		Heads: func(context.Context, string) ([]session.Head, error) {
 			return []session.Head{{ID: id, Updated: noon, Meta: session.Meta{Title: "the title", Model: "m", Turns: 1}}}, nil
 		},
-		Search: func(_ context.Context, words []string) ([]browser.Found, error) {
-			return []browser.Found{{Place: browser.Place{Root: root, Session: id}, Title: words[0], Kind: "prompt", Line: "a " + words[0], Record: 1}}, nil
+		Search: func(_ context.Context, words []string) ([]browser.SearchResult, error) {
+			return []browser.SearchResult{{SessionRef: browser.SessionRef{Root: root, Session: id}, Title: words[0], Kind: "prompt", Line: "a " + words[0], Record: 1}}, nil
 		},
-		Known: func(_ context.Context, p browser.Place) error {
+		CheckSession: func(_ context.Context, p browser.SessionRef) error {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if p != (browser.Place{Root: root, Session: id}) || s.gone {
+			if p != (browser.SessionRef{Root: root, Session: id}) || s.gone {
 				return session.ErrNotFound
 			}
 			return nil
 		},
 		Records: s.records, Modes: []string{"build", "plan"},
-		Pulse: func(browser.Place) browser.Pulse {
+		Activity: func(browser.SessionRef) browser.Activity {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			pulse := s.pulse
-			pulse.Stamp, pulse.Gone = string(rune('a'+s.last))+pulse.Stamp, s.gone
+			pulse.Stamp, pulse.Deleted = string(rune('a'+s.last))+pulse.Stamp, s.gone
 			if pulse.Stamp[1:] == "none" {
 				pulse.Stamp = ""
 			}
 			return pulse
 		},
-		Stand: func(_ context.Context, _ browser.Place, at uint64) (browser.Standing, error) {
-			return browser.Standing{Seq: at, Time: noon, Parts: []browser.Part{{Name: "tool calls", Tokens: 3}}}, nil
+		StateAt: func(_ context.Context, _ browser.SessionRef, at uint64) (browser.SessionState, error) {
+			return browser.SessionState{Seq: at, Time: noon, Parts: []browser.Part{{Name: "tool calls", Tokens: 3}}}, nil
 		},
-		Diff: func(context.Context, browser.Place, uint64, uint64) ([]browser.FileDiff, error) {
+		Diff: func(context.Context, browser.SessionRef, uint64, uint64) ([]browser.FileDiff, error) {
 			return []browser.FileDiff{{Path: "a.txt", Unified: "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new\n", Added: 1, Deleted: 1}}, nil
 		},
-		Verify: func(browser.Place) (audit.Report, error) {
+		Verify: func(browser.SessionRef) (audit.Report, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			return audit.Report{Lines: 3}, s.broken
 		},
-		Ledger: func(context.Context, browser.Place) (display.Blocks, error) {
+		Ledger: func(context.Context, browser.SessionRef) (display.Blocks, error) {
 			return display.Blocks{display.Text("the ledger")}, nil
 		},
-		Priced: func(_, _ string, u chat.Usage) chat.Usage { return u },
-		Begin: func(_ context.Context, at, mode, prompt string) (string, error) {
+		WithCost: func(_, _ string, u chat.Usage) chat.Usage { return u },
+		StartSession: func(_ context.Context, at, mode, prompt string) (string, error) {
 			return id, s.did("begin " + at + mode + ": " + prompt)
 		},
-		Say:     func(_ context.Context, _ browser.Place, prompt string) error { return s.did("say " + prompt) },
-		Stop:    func(context.Context, browser.Place) error { return s.did("stop") },
-		Release: func(browser.Place) error { return s.did("release") },
-		RestorePlan: func(_ context.Context, _ browser.Place, at uint64) (display.Blocks, error) {
+		SendMessage: func(_ context.Context, _ browser.SessionRef, prompt string) error { return s.did("say " + prompt) },
+		Stop:        func(context.Context, browser.SessionRef) error { return s.did("stop") },
+		Release:     func(browser.SessionRef) error { return s.did("release") },
+		RestorePlan: func(_ context.Context, _ browser.SessionRef, at uint64) (display.Blocks, error) {
 			return display.Blocks{display.Text(fmt.Sprintf("Files would match record %d.\nrestored: <b>.txt", at))}, nil
 		},
-		Fork: func(_ context.Context, at browser.Place, seq uint64) (browser.Place, error) {
+		Fork: func(_ context.Context, at browser.SessionRef, seq uint64) (browser.SessionRef, error) {
 			return at, s.did(fmt.Sprintf("fork %d", seq))
 		},
-		Answer: func(_ context.Context, _ browser.Place, _ uip.Request, a uip.Response) error {
+		Answer: func(_ context.Context, _ browser.SessionRef, _ uip.Request, a uip.Response) error {
 			s.mu.Lock()
 			s.answer = a
 			s.mu.Unlock()
@@ -147,7 +147,7 @@ func (s *site) program() browser.Program {
 	}
 }
 
-func (s *site) records(ctx context.Context, _ browser.Place, after uint64, logs ...event.Log) iter.Seq2[event.Record, error] {
+func (s *site) records(ctx context.Context, _ browser.SessionRef, after uint64, logs ...event.Log) iter.Seq2[event.Record, error] {
 	return func(yield func(event.Record, error) bool) {
 		for r, err := range s.store.Read(ctx, id, after, logs...) {
 			if !yield(r, err) {
@@ -249,8 +249,8 @@ func said(role chat.Role, text string) event.MessageAdded {
 // edit is a question about a change.
 func edit(id string) event.InteractionRequested {
 	return event.InteractionRequested{Request: uip.Request{
-		ID: id, TaskID: "t1", Author: "agent", Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction, Display: uip.Display{Title: "edit a.txt"},
-		Options: []uip.Option{{ID: uip.Approve, Label: "yes"}, {ID: uip.Reject, Label: "no"}},
+		ID: id, TaskID: "t1", Author: "agent", Kind: uip.KindConfirm, Purpose: uip.PurposeConfirmRiskyAction, Display: uip.Display{Title: "edit a.txt"},
+		Options: []uip.Option{{ID: uip.OptionApprove, Label: "yes"}, {ID: uip.OptionReject, Label: "no"}},
 	}}
 }
 

@@ -1,7 +1,7 @@
 // Package cells measures text as a terminal shows it: in grapheme clusters and columns. It does no input
 // or output.
 //
-// Escape sequences for colors (SGR) and links (OSC 8) have no width. [Cut] drops all others, so that its
+// Escape sequences for colors (SGR) and links (OSC 8) have no width. [Truncate] drops all others, so that its
 // result cannot move the cursor.
 package cells
 
@@ -18,23 +18,23 @@ const (
 	bel = '\a'
 )
 
-// Next returns the first grapheme cluster of s and its width in columns: 0, 1 or 2, more only for
+// NextCluster returns the first grapheme cluster of s and its width in columns: 0, 1 or 2, more only for
 // letters with signs beside them. Control characters are clusters of width 0. s must be valid UTF-8.
-func Next(s string) (cluster string, width int) {
+func NextCluster(s string) (cluster string, width int) {
 	switch {
 	case s == "":
 		return "", 0
 	case s[0] < utf8.RuneSelf && (len(s) == 1 || s[1] < utf8.RuneSelf):
-		return s[:1], ascii(s[0])
+		return s[:1], asciiWidth(s[0])
 	}
 	cluster = graphemes.FromString(s).First()
-	return cluster, measured(cluster)
+	return cluster, clusterWidth(cluster)
 }
 
-// measured returns the width of a cluster. In the scripts of India and South East Asia, terminals give
+// clusterWidth returns the width of a cluster. In the scripts of India and South East Asia, terminals give
 // each letter and each vowel sign beside another its own column, though they are one cluster: คำ, का.
-func measured(cluster string) (width int) {
-	if first, _ := utf8.DecodeRuneInString(cluster); !besides(first) {
+func clusterWidth(cluster string) (width int) {
+	if first, _ := utf8.DecodeRuneInString(cluster); !hasSpacingMarks(first) {
 		return displaywidth.String(cluster)
 	}
 	for _, r := range cluster {
@@ -43,9 +43,9 @@ func measured(cluster string) (width int) {
 	return width
 }
 
-// besides reports whether r's script has signs that stand beside a letter, or r is a sign of Arabic or
+// hasSpacingMarks reports whether r's script has signs that stand beside a letter, or r is a sign of Arabic or
 // Syriac that the following digits join.
-func besides(r rune) bool {
+func hasSpacingMarks(r rune) bool {
 	if r >= 0x600 && r < 0x900 {
 		return r <= 0x605 || r == 0x6dd || r == 0x70f || r == 0x890 || r == 0x891 || r == 0x8e2
 	}
@@ -54,16 +54,16 @@ func besides(r rune) bool {
 
 // Columns returns the width of a text without escape sequences.
 func Columns(s string) (width int) {
-	if strings.IndexFunc(s, besides) < 0 {
+	if strings.IndexFunc(s, hasSpacingMarks) < 0 {
 		return displaywidth.String(s)
 	}
 	for clusters := graphemes.FromString(s); clusters.Next(); {
-		width += measured(clusters.Value())
+		width += clusterWidth(clusters.Value())
 	}
 	return width
 }
 
-func ascii(b byte) int {
+func asciiWidth(b byte) int {
 	if b < ' ' || b == 0x7f {
 		return 0
 	}
@@ -72,53 +72,53 @@ func ascii(b byte) int {
 
 // Width returns the width of s on one line. Escape sequences and control characters have none.
 func Width(s string) (width int) {
-	s = valid(s)
+	s = toValidUTF8(s)
 	for s != "" {
 		if s[0] == esc {
-			s = s[max(1, Escape(s)):]
+			s = s[max(1, EscapeLen(s)):]
 			continue
 		}
-		cluster, w := Next(s)
+		cluster, w := NextCluster(s)
 		width += w
 		s = s[len(cluster):]
 	}
 	return width
 }
 
-// Middle shortens text to the given number of columns, at least twelve. dots replace the middle.
-func Middle(text string, columns int, dots string) string {
+// ShortenMiddle shortens text to the given number of columns, at least twelve. dots replace the middle.
+func ShortenMiddle(text string, columns int, dots string) string {
 	if columns = max(columns, 12); Width(text) <= columns {
 		return text
 	}
-	head, used := Cut(text, columns/3)
+	head, used := Truncate(text, columns/3)
 	end := text
 	for end != "" && Width(end) > columns-used-Width(dots) { // longest suffix that fits
-		cluster, _ := Next(end)
+		cluster, _ := NextCluster(end)
 		end = end[len(cluster):]
 	}
 	return head + dots + end
 }
 
-// Cut returns the longest prefix of s that fits into width columns, and its width. Colors and links
+// Truncate returns the longest prefix of s that fits into width columns, and its width. Colors and links
 // after the cut are kept, so that open ones are closed; other escape sequences and control characters
 // are dropped.
-func Cut(s string, width int) (string, int) {
-	s = valid(s)
+func Truncate(s string, width int) (string, int) {
+	s = toValidUTF8(s)
 	var b strings.Builder
 	used, full := 0, false
 	for s != "" {
 		if s[0] == esc {
-			n := max(1, Escape(s))
-			if Harmless(s[:n]) {
+			n := max(1, EscapeLen(s))
+			if IsHarmless(s[:n]) {
 				b.WriteString(s[:n])
 			}
 			s = s[n:]
 			continue
 		}
-		cluster, w := Next(s)
+		cluster, w := NextCluster(s)
 		s = s[len(cluster):]
 		full = full || used+w > width
-		if full || control(cluster) {
+		if full || isControl(cluster) {
 			continue
 		}
 		b.WriteString(cluster)
@@ -127,16 +127,16 @@ func Cut(s string, width int) (string, int) {
 	return b.String(), used
 }
 
-func valid(s string) string { return strings.ToValidUTF8(s, string(utf8.RuneError)) }
+func toValidUTF8(s string) string { return strings.ToValidUTF8(s, string(utf8.RuneError)) }
 
-func control(cluster string) bool {
+func isControl(cluster string) bool {
 	r, _ := utf8.DecodeRuneInString(cluster)
 	return r < ' ' || r >= 0x7f && r < 0xa0
 }
 
-// Escape returns the length of the escape sequence at the start of s: 0 if it is incomplete, 1 for an
+// EscapeLen returns the length of the escape sequence at the start of s: 0 if it is incomplete, 1 for an
 // escape character that starts none.
-func Escape(s string) int {
+func EscapeLen(s string) int {
 	if len(s) < 2 {
 		return 0
 	}
@@ -174,8 +174,8 @@ func Escape(s string) int {
 	return 0
 }
 
-// Harmless reports whether seq only sets colors or a link.
-func Harmless(seq string) bool { return IsColour(seq) || IsLink(seq) }
+// IsHarmless reports whether seq only sets colors or a link.
+func IsHarmless(seq string) bool { return IsColour(seq) || IsLink(seq) }
 
 // IsColour reports whether seq is an SGR sequence.
 func IsColour(seq string) bool {

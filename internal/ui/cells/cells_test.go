@@ -41,7 +41,7 @@ func TestCut(t *testing.T) {
 		{"\x1b]8;;u\x1b\\ab\x1b]8;;\x1b\\", 1, "\x1b]8;;u\x1b\\a\x1b]8;;\x1b\\", 1},
 	}
 	for _, tt := range tests {
-		got, used := Cut(tt.s, tt.width)
+		got, used := Truncate(tt.s, tt.width)
 		if got != tt.want || used != tt.used {
 			t.Errorf("Cut(%q, %d) = %q, %d, want %q, %d", tt.s, tt.width, got, used, tt.want, tt.used)
 		}
@@ -58,7 +58,7 @@ func TestEscape(t *testing.T) {
 		{"\x1b]a\nb", 3}, {"\x1b(B", 3}, {"\x1b(", 0}, {"\x1bc", 2}, {"\x1b\n", 1}, {"\x1b\x1b[m", 1}, {"\x1bPq\x1b\\", 5},
 	}
 	for _, tt := range tests {
-		if got := Escape(tt.s); got != tt.want {
+		if got := EscapeLen(tt.s); got != tt.want {
 			t.Errorf("Escape(%q) = %d, want %d", tt.s, got, tt.want)
 		}
 	}
@@ -70,7 +70,7 @@ func TestHarmless(t *testing.T) {
 		"\x1b[2J": false, "\x1b]8;;u\a": true, "\x1b]8;id=1;u\x1b\\": true, "\x1b]52;c;eA==\a": false, "\x1bc": false,
 		"\x1b]8;;a\nb\a": false,
 	} {
-		if got := Harmless(seq); got != want {
+		if got := IsHarmless(seq); got != want {
 			t.Errorf("Harmless(%q) = %v", seq, got)
 		}
 	}
@@ -82,7 +82,7 @@ func FuzzCut(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string, width int) {
 		width = min(max(width, 0), 1000)
-		got, used := Cut(s, width)
+		got, used := Truncate(s, width)
 		if used > width {
 			t.Errorf("Cut(%q, %d) uses %d", s, width, used)
 		}
@@ -95,8 +95,8 @@ func FuzzCut(f *testing.F) {
 			if i < 0 {
 				break
 			}
-			n := Escape(rest[i:])
-			if n == 0 || !Harmless(rest[i:i+n]) {
+			n := EscapeLen(rest[i:])
+			if n == 0 || !IsHarmless(rest[i:i+n]) {
 				t.Fatalf("Cut(%q) lets %q through", s, rest[i:])
 			}
 			rest = rest[i+n:]

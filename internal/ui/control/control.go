@@ -20,15 +20,15 @@ import (
 
 // Line is a line from the program.
 type Line struct {
-	Type        string          `json:"type"`
-	RequestID   json.RawMessage `json:"request_id"`
-	Request     json.RawMessage `json:"request"`
-	Response    json.RawMessage `json:"response"`
-	Message     json.RawMessage `json:"message"`
-	UUID        string          `json:"uuid"`
-	AsWritten   bool            `json:"client_composed"`
-	ShouldQuery *bool           `json:"shouldQuery"`
-	Priority    string          `json:"priority"`
+	Type           string          `json:"type"`
+	RequestID      json.RawMessage `json:"request_id"`
+	Request        json.RawMessage `json:"request"`
+	Response       json.RawMessage `json:"response"`
+	Message        json.RawMessage `json:"message"`
+	UUID           string          `json:"uuid"`
+	ClientComposed bool            `json:"client_composed"`
+	ShouldQuery    *bool           `json:"shouldQuery"`
+	Priority       string          `json:"priority"`
 }
 
 // Request is a control request from the program.
@@ -41,11 +41,11 @@ type Request struct {
 	Mode  string  `json:"mode"`
 	Model *string `json:"model"`
 	// for mcp_reconnect and mcp_toggle
-	Server string `json:"serverName"`
-	On     bool   `json:"enabled"`
+	Server  string `json:"serverName"`
+	Enabled bool   `json:"enabled"`
 	// for rewind_files
-	Said string `json:"user_message_id"`
-	Dry  bool   `json:"dry_run"`
+	MessageID string `json:"user_message_id"`
+	DryRun    bool   `json:"dry_run"`
 	// for mcp_set_servers and reload_plugins
 	Servers map[string]json.RawMessage `json:"servers"`
 	Plugins []struct {
@@ -65,21 +65,21 @@ func (r Request) PluginDirs() (dirs []string) {
 	return dirs
 }
 
-// Said returns the text and images of the line's message. Text names content that a model cannot
+// ToMessage returns the text and images of the line's message. Text names content that a model cannot
 // receive.
-func (l Line) Said() (drive.Message, error) {
-	m := drive.Message{Said: orchestrator.Said{AsWritten: l.AsWritten}, ID: l.UUID, Soon: l.Priority == "now" || l.Priority == "next"}
+func (l Line) ToMessage() (drive.Message, error) {
+	m := drive.Message{Input: orchestrator.Input{Verbatim: l.ClientComposed}, ID: l.UUID, MidTurn: l.Priority == "now" || l.Priority == "next"}
 	var message struct {
 		Content json.RawMessage `json:"content"`
 	}
 	_ = json.Unmarshal(l.Message, &message) // a message that is not an object has no content
-	whose := chat.Typed
-	if l.AsWritten {
-		whose = chat.Composed
+	whose := chat.OriginTyped
+	if l.ClientComposed {
+		whose = chat.OriginComposed
 	}
 	var plain string
 	if json.Unmarshal(message.Content, &plain) == nil {
-		m.Words = chat.From(whose, plain)
+		m.UserText = chat.NewUserText(whose, plain)
 		return m, nil
 	}
 	var blocks []struct {
@@ -97,10 +97,10 @@ func (l Line) Said() (drive.Message, error) {
 		return m, errors.New("message.content must be a string or a list of blocks")
 	}
 	add := func(from chat.Origin, text string) {
-		if len(m.Words) > 0 {
+		if len(m.UserText) > 0 {
 			text = "\n" + text
 		}
-		m.Words = append(m.Words, chat.Piece{Origin: from, Text: text})
+		m.UserText = append(m.UserText, chat.TextPiece{Origin: from, Text: text})
 	}
 	for _, b := range blocks {
 		switch {
@@ -113,11 +113,11 @@ func (l Line) Said() (drive.Message, error) {
 			}
 			m.Pictures = append(m.Pictures, chat.Image{MediaType: b.Source.Media, Data: data})
 		case b.Type == "document" && b.Source.Type == "text":
-			add(chat.Attached, b.Source.Data)
+			add(chat.OriginAttached, b.Source.Data)
 		case b.Type == "tool_result":
-			add(chat.Attached, string(b.Content))
+			add(chat.OriginAttached, string(b.Content))
 		default:
-			add(chat.Attached, fmt.Sprintf("[a block of type %s was omitted]", b.Type))
+			add(chat.OriginAttached, fmt.Sprintf("[a block of type %s was omitted]", b.Type))
 		}
 	}
 	return m, nil
@@ -125,12 +125,12 @@ func (l Line) Said() (drive.Message, error) {
 
 // Channel sends messages to the program.
 type Channel struct {
-	Put  func(line any) error // writes a line between the others
-	Root string               // the workspace, to make paths absolute
-	// Asks is set if the program wants to decide about calls.
-	Asks atomic.Bool
-	// Change applies a permission change that the program makes along with its answer.
-	Change func(Update)
+	WriteLine func(line any) error // writes a line between the others
+	Root      string               // the workspace, to make paths absolute
+	// DecidesCalls is set if the program wants to decide about calls.
+	DecidesCalls atomic.Bool
+	// ApplyUpdate applies a permission change that the program makes along with its answer.
+	ApplyUpdate func(Update)
 
 	requests drive.Requests
 }
@@ -154,16 +154,16 @@ func (c *Channel) Reply(id json.RawMessage, payload any, err error) error {
 		id = json.RawMessage(`""`)
 	}
 	if err != nil {
-		return c.Put(answerLine{"control_response", answerBody{Subtype: "error", RequestID: id, Error: err.Error()}})
+		return c.WriteLine(answerLine{"control_response", answerBody{Subtype: "error", RequestID: id, Error: err.Error()}})
 	}
 	if payload == nil {
 		payload = struct{}{}
 	}
-	return c.Put(answerLine{"control_response", answerBody{Subtype: "success", RequestID: id, Response: payload}})
+	return c.WriteLine(answerLine{"control_response", answerBody{Subtype: "success", RequestID: id, Response: payload}})
 }
 
-// Answer delivers a response from the program.
-func (c *Channel) Answer(l Line) error {
+// HandleResponse delivers a response from the program.
+func (c *Channel) HandleResponse(l Line) error {
 	var r struct {
 		Subtype   string          `json:"subtype"`
 		RequestID string          `json:"request_id"`
@@ -177,7 +177,7 @@ func (c *Channel) Answer(l Line) error {
 	if r.Subtype == "error" {
 		err = fmt.Errorf("%w: %s", errRefused, r.Error)
 	}
-	if !c.requests.Answer(r.RequestID, r.Response, err) {
+	if !c.requests.Deliver(r.RequestID, r.Response, err) {
 		return fmt.Errorf("no request %q to answer", r.RequestID)
 	}
 	return nil
@@ -189,24 +189,24 @@ var errRefused = errors.New("the program answered with an error")
 // Close means that the program sends no more messages.
 func (c *Channel) Close() { c.requests.Close() }
 
-// ask sends the program a request and decodes the response.
-func (c *Channel) ask(ctx context.Context, request, into any) error {
+// sendRequest sends the program a request and decodes the response.
+func (c *Channel) sendRequest(ctx context.Context, request, into any) error {
 	type line struct {
 		Type    string `json:"type"`
 		ID      string `json:"request_id"`
 		Request any    `json:"request,omitempty"`
 	}
 	text, err := c.requests.Do(ctx,
-		func(id string) error { return c.Put(line{"control_request", id, request}) },
-		func(id string) error { return c.Put(line{"control_cancel_request", id, nil}) })
+		func(id string) error { return c.WriteLine(line{"control_request", id, request}) },
+		func(id string) error { return c.WriteLine(line{"control_cancel_request", id, nil}) })
 	if err == nil && len(text) > 0 {
 		err = json.Unmarshal(text, into)
 	}
 	return err
 }
 
-// Hook asks the program to run one of its hook functions for an event.
-func (c *Channel) Hook(ctx context.Context, id string, input json.RawMessage) (output json.RawMessage, err error) {
+// RunHook asks the program to run one of its hook functions for an event.
+func (c *Channel) RunHook(ctx context.Context, id string, input json.RawMessage) (output json.RawMessage, err error) {
 	var about struct {
 		Call  string `json:"tool_use_id"`
 		Event string `json:"hook_event_name"`
@@ -221,7 +221,7 @@ func (c *Channel) Hook(ctx context.Context, id string, input json.RawMessage) (o
 	if about.Call != "" {
 		request.Call = &about.Call
 	}
-	switch err = c.ask(ctx, request, &output); {
+	switch err = c.sendRequest(ctx, request, &output); {
 	case errors.Is(err, streamjson.ErrTooLong):
 		return nil, bash.ErrTooLarge
 	case errors.Is(err, drive.ErrGone) && about.Event == "SessionEnd":
@@ -240,6 +240,6 @@ func (c *Channel) Relay(ctx context.Context, server string, message json.RawMess
 	var answer struct {
 		Response json.RawMessage `json:"mcp_response"`
 	}
-	err := c.ask(ctx, request, &answer)
+	err := c.sendRequest(ctx, request, &answer)
 	return answer.Response, err
 }

@@ -19,9 +19,9 @@ import (
 // channel is one whose program answers every request by answer.
 func channel(t *testing.T, answer func(request map[string]any) string) *control.Channel {
 	t.Helper()
-	c := &control.Channel{Root: "/w", Change: func(control.Update) {}}
-	c.Asks.Store(true)
-	c.Put = func(line any) error {
+	c := &control.Channel{Root: "/w", ApplyUpdate: func(control.Update) {}}
+	c.DecidesCalls.Store(true)
+	c.WriteLine = func(line any) error {
 		var sent struct {
 			Type    string         `json:"type"`
 			ID      string         `json:"request_id"`
@@ -39,7 +39,7 @@ func channel(t *testing.T, answer func(request map[string]any) string) *control.
 			if err := json.Unmarshal([]byte(strings.ReplaceAll(answer(sent.Request), "ID", sent.ID)), &back); err != nil {
 				t.Fatal(err)
 			}
-			c.Answer(back)
+			c.HandleResponse(back)
 		}
 		return nil
 	}
@@ -52,9 +52,9 @@ func success(payload string) string {
 
 func call(args string) uip.Request {
 	return uip.Request{
-		ID: "q", Author: "main", Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction, Args: json.RawMessage(args),
+		ID: "q", Author: "main", Kind: uip.KindConfirm, Purpose: uip.PurposeConfirmRiskyAction, Args: json.RawMessage(args),
 		Display: uip.Display{Title: "write a.txt", Metadata: map[string]string{"toolCallId": "c1", "toolName": "write", "remembers": "changes to a.txt", "remembers.session": "changes to a.txt"}},
-		Options: []uip.Option{{ID: uip.Approve}, {ID: uip.Session, Rules: []string{"write(/w/a.txt)"}}, {ID: uip.Below}, {ID: uip.Always, Rules: []string{"write(/w/a.txt)"}}, {ID: uip.Reject}},
+		Options: []uip.Option{{ID: uip.OptionApprove}, {ID: uip.OptionSession, Rules: []string{"write(/w/a.txt)"}}, {ID: uip.OptionAlwaysBelow}, {ID: uip.OptionAlways, Rules: []string{"write(/w/a.txt)"}}, {ID: uip.OptionReject}},
 	}
 }
 
@@ -66,18 +66,18 @@ func TestWhatAProgramSaysAboutACall(t *testing.T) {
 		answer string
 		want   uip.Response
 	}{
-		"yes":                  {success(`{"behavior":"allow"}`), uip.Response{Option: uip.Approve}},
-		"the same arguments":   {success(`{"behavior":"allow","updatedInput":{"content":"\u00e4","file_path":"/w/a.txt"}}`), uip.Response{Option: uip.Approve}},
-		"others":               {success(`{"behavior":"allow","updatedInput":{"content":"b"}}`), uip.Response{Option: uip.Approve, Args: json.RawMessage(`{"content":"b"}`)}},
-		"always":               {success(`{"behavior":"allow","updatedPermissions":[` + offered + `localSettings"}]}`), uip.Response{Option: uip.Always}},
-		"in this session":      {success(`{"behavior":"allow","updatedPermissions":[` + offered + `session"}]}`), uip.Response{Option: uip.Session}},
-		"always, with others":  {success(`{"behavior":"allow","updatedInput":{"content":"b"},"updatedPermissions":[` + offered + `session"}]}`), uip.Response{Option: uip.Approve, Args: json.RawMessage(`{"content":"b"}`)}},
-		"no":                   {success(`{"behavior":"deny","message":"why"}`), uip.Response{Option: uip.Reject, Comment: "why"}},
-		"no, and stop":         {success(`{"behavior":"deny","message":"","interrupt":true}`), uip.Response{Option: uip.Reject, Stop: true}},
-		"nothing":              {success(`{}`), uip.Response{Option: uip.Reject, Comment: unread + `""`}},
-		"an error":             {`{"type":"control_response","response":{"subtype":"error","request_id":"ID","error":"no callback"}}`, uip.Response{Option: uip.Reject, Comment: "the program answered with an error: no callback"}},
-		"another behaviour":    {success(`{"behavior":"maybe"}`), uip.Response{Option: uip.Reject, Comment: unread + `"maybe"`}},
-		"rules of another use": {success(`{"behavior":"allow","updatedPermissions":[{"type":"addRules","rules":[{"toolName":"Bash"}],"behavior":"allow","destination":"session"}]}`), uip.Response{Option: uip.Approve}},
+		"yes":                  {success(`{"behavior":"allow"}`), uip.Response{Option: uip.OptionApprove}},
+		"the same arguments":   {success(`{"behavior":"allow","updatedInput":{"content":"\u00e4","file_path":"/w/a.txt"}}`), uip.Response{Option: uip.OptionApprove}},
+		"others":               {success(`{"behavior":"allow","updatedInput":{"content":"b"}}`), uip.Response{Option: uip.OptionApprove, Args: json.RawMessage(`{"content":"b"}`)}},
+		"always":               {success(`{"behavior":"allow","updatedPermissions":[` + offered + `localSettings"}]}`), uip.Response{Option: uip.OptionAlways}},
+		"in this session":      {success(`{"behavior":"allow","updatedPermissions":[` + offered + `session"}]}`), uip.Response{Option: uip.OptionSession}},
+		"always, with others":  {success(`{"behavior":"allow","updatedInput":{"content":"b"},"updatedPermissions":[` + offered + `session"}]}`), uip.Response{Option: uip.OptionApprove, Args: json.RawMessage(`{"content":"b"}`)}},
+		"no":                   {success(`{"behavior":"deny","message":"why"}`), uip.Response{Option: uip.OptionReject, Comment: "why"}},
+		"no, and stop":         {success(`{"behavior":"deny","message":"","interrupt":true}`), uip.Response{Option: uip.OptionReject, Stop: true}},
+		"nothing":              {success(`{}`), uip.Response{Option: uip.OptionReject, Comment: unread + `""`}},
+		"an error":             {`{"type":"control_response","response":{"subtype":"error","request_id":"ID","error":"no callback"}}`, uip.Response{Option: uip.OptionReject, Comment: "the program answered with an error: no callback"}},
+		"another behaviour":    {success(`{"behavior":"maybe"}`), uip.Response{Option: uip.OptionReject, Comment: unread + `"maybe"`}},
+		"rules of another use": {success(`{"behavior":"allow","updatedPermissions":[{"type":"addRules","rules":[{"toolName":"Bash"}],"behavior":"allow","destination":"session"}]}`), uip.Response{Option: uip.OptionApprove}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var changed []control.Update
@@ -87,13 +87,13 @@ func TestWhatAProgramSaysAboutACall(t *testing.T) {
 				}
 				return tt.answer
 			})
-			c.Change = func(u control.Update) { changed = append(changed, u) }
-			got, err := c.Person().Ask(t.Context(), call(args))
+			c.ApplyUpdate = func(u control.Update) { changed = append(changed, u) }
+			got, err := c.Interactor().Ask(t.Context(), call(args))
 			if err != nil || got.Option != tt.want.Option || got.Comment != tt.want.Comment || got.Stop != tt.want.Stop || string(got.Args) != string(tt.want.Args) {
 				t.Errorf("%+v, %v; want %+v", got, err, tt.want)
 			}
-			if got.Via != "stdin" || got.Author != "user" {
-				t.Errorf("it stands on record as of %q by %q", got.Author, got.Via)
+			if got.AnsweredBy != "stdin" || got.Author != "user" {
+				t.Errorf("it stands on record as of %q by %q", got.Author, got.AnsweredBy)
 			}
 			if want := strings.Contains(name, "another use"); (len(changed) == 1) != want {
 				t.Errorf("changed %v", changed)
@@ -105,10 +105,10 @@ func TestWhatAProgramSaysAboutACall(t *testing.T) {
 func TestWhatCannotBeShownIsNotLetPass(t *testing.T) {
 	c := channel(t, func(map[string]any) string { t.Error("it was asked"); return success(`{"behavior":"allow"}`) })
 	large := `{"path":"a.txt","content":"` + strings.Repeat("x", 1<<20) + `"}`
-	if a, err := c.Person().Ask(t.Context(), call(large)); err != nil || a.Option != uip.Reject {
+	if a, err := c.Interactor().Ask(t.Context(), call(large)); err != nil || a.Option != uip.OptionReject {
 		t.Errorf("a call: %.200v, %v", a, err)
 	}
-	if _, err := c.Hook(t.Context(), "h", json.RawMessage(large)); !errors.Is(err, bash.ErrTooLarge) {
+	if _, err := c.RunHook(t.Context(), "h", json.RawMessage(large)); !errors.Is(err, bash.ErrTooLarge) {
 		t.Errorf("a hook: %v", err)
 	}
 }
@@ -116,8 +116,8 @@ func TestWhatCannotBeShownIsNotLetPass(t *testing.T) {
 func TestSomeHunksOfAChange(t *testing.T) {
 	q := call(`{"path":"a.txt","content":"x"}`)
 	q.Display.Content = display.Diff{Unified: "--- a/a\n+++ b/a\n@@ -1,1 +1,1 @@\n-1\n+I\n@@ -9,1 +9,1 @@\n-9\n+X\n"}
-	q.Options = append(q.Options, uip.Option{ID: uip.Some})
-	q.Display.Metadata[uip.Hunks] = "2"
+	q.Options = append(q.Options, uip.Option{ID: uip.OptionSome})
+	q.Display.Metadata[uip.MetaHunks] = "2"
 	for decision, want := range map[string]string{
 		`{"behavior":"allow","hunks":[2],"message":"later"}`:         "some 2 later",
 		`{"behavior":"allow"}`:                                       "approve  ",
@@ -130,29 +130,29 @@ func TestSomeHunksOfAChange(t *testing.T) {
 			}
 			return success(decision)
 		})
-		a, err := c.Person().Ask(t.Context(), q)
-		if got := a.Option + " " + a.Input + " " + a.Comment; err != nil || got != want || uip.Check(q, a) != nil {
-			t.Errorf("%s is %q, %v, %v, want %q", decision, got, err, uip.Check(q, a), want)
+		a, err := c.Interactor().Ask(t.Context(), q)
+		if got := a.Option + " " + a.Input + " " + a.Comment; err != nil || got != want || uip.CheckResponse(q, a) != nil {
+			t.Errorf("%s is %q, %v, %v, want %q", decision, got, err, uip.CheckResponse(q, a), want)
 		}
 	}
 }
 
 func TestQuestionsAreAskedAsTheToolThatProgramsKnow(t *testing.T) {
-	colour := uip.Request{ID: "q.1", Kind: uip.Select, Purpose: uip.ChooseStrategy, Display: uip.Display{Title: "Which colour?"}, Options: []uip.Option{{ID: "a", Label: "Red"}, {ID: "b", Label: "Blue"}}}
-	name := uip.Request{ID: "q.2", Kind: uip.Input, Purpose: uip.RequestInfo, Display: uip.Display{Title: "What name?"}}
-	both := uip.Request{ID: "q", Kind: uip.Composite, Purpose: uip.RequestInfo, Parts: []uip.Request{colour, name}}
+	colour := uip.Request{ID: "q.1", Kind: uip.KindSelect, Purpose: uip.PurposeChooseStrategy, Display: uip.Display{Title: "Which colour?"}, Options: []uip.Option{{ID: "a", Label: "Red"}, {ID: "b", Label: "Blue"}}}
+	name := uip.Request{ID: "q.2", Kind: uip.KindInput, Purpose: uip.PurposeRequestInfo, Display: uip.Display{Title: "What name?"}}
+	both := uip.Request{ID: "q", Kind: uip.KindComposite, Purpose: uip.PurposeRequestInfo, Parts: []uip.Request{colour, name}}
 	c := channel(t, func(r map[string]any) string {
 		if r["tool_name"] != "AskUserQuestion" {
 			t.Errorf("it was asked %v", r)
 		}
 		return success(`{"behavior":"allow","updatedInput":{"answers":{"Which colour?":"Blue","What name?":"Ada"}}}`)
 	})
-	a, err := c.Person().Ask(t.Context(), both)
-	if err != nil || a.Part(colour).Option != "b" || a.Part(name).Input != "Ada" || uip.Check(both, a) != nil {
-		t.Errorf("%+v, %v, %v", a, err, uip.Check(both, a))
+	a, err := c.Interactor().Ask(t.Context(), both)
+	if err != nil || a.PartAnswer(colour).Option != "b" || a.PartAnswer(name).Input != "Ada" || uip.CheckResponse(both, a) != nil {
+		t.Errorf("%+v, %v, %v", a, err, uip.CheckResponse(both, a))
 	}
 	plan := uip.Request{
-		ID: "p", Kind: uip.Select, Purpose: uip.ChooseStrategy, Display: uip.Display{Content: display.Text("1. do it")},
+		ID: "p", Kind: uip.KindSelect, Purpose: uip.PurposeChooseStrategy, Display: uip.Display{Content: display.Text("1. do it")},
 		Options: []uip.Option{{ID: "startEditing"}, {ID: "keepPlanning"}},
 	}
 	answer := `{"behavior":"allow"}`
@@ -162,11 +162,11 @@ func TestQuestionsAreAskedAsTheToolThatProgramsKnow(t *testing.T) {
 		}
 		return success(answer)
 	})
-	if a, err := c.Person().Ask(t.Context(), plan); err != nil || a.Option != "startEditing" {
+	if a, err := c.Interactor().Ask(t.Context(), plan); err != nil || a.Option != "startEditing" {
 		t.Errorf("%+v, %v", a, err)
 	}
 	answer = `{"behavior":"deny","message":"tests first"}`
-	if a, err := c.Person().Ask(t.Context(), plan); err != nil || a.Input != "tests first" || uip.Check(plan, a) != nil {
+	if a, err := c.Interactor().Ask(t.Context(), plan); err != nil || a.Input != "tests first" || uip.CheckResponse(plan, a) != nil {
 		t.Errorf("%+v, %v", a, err)
 	}
 }
@@ -184,7 +184,7 @@ func TestMessagesHoldWordsAndPictures(t *testing.T) {
 		if err := json.Unmarshal([]byte(`{"type":"user","message":{"content":`+in+`}}`), &l); err != nil {
 			t.Fatal(err)
 		}
-		m, err := l.Said()
+		m, err := l.ToMessage()
 		got := m.Text() + " " + string(rune('0'+len(m.Pictures)))
 		if err != nil {
 			got = "error"
@@ -196,10 +196,10 @@ func TestMessagesHoldWordsAndPictures(t *testing.T) {
 }
 
 func TestWhoEndedTheSessionNeedNotHearOfIt(t *testing.T) {
-	c := &control.Channel{Put: func(any) error { return nil }}
+	c := &control.Channel{WriteLine: func(any) error { return nil }}
 	c.Close()
 	for name, want := range map[string]error{"SessionEnd": nil, "Stop": drive.ErrGone} {
-		if _, err := c.Hook(t.Context(), "h", json.RawMessage(`{"hook_event_name":"`+name+`"}`)); !errors.Is(err, want) {
+		if _, err := c.RunHook(t.Context(), "h", json.RawMessage(`{"hook_event_name":"`+name+`"}`)); !errors.Is(err, want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -208,14 +208,14 @@ func TestWhoEndedTheSessionNeedNotHearOfIt(t *testing.T) {
 func TestAnInterruptWithdrawsTheQuestion(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var sent []string
-	c := &control.Channel{Put: func(line any) error {
+	c := &control.Channel{WriteLine: func(line any) error {
 		text, err := json.Marshal(line)
 		sent = append(sent, string(text))
 		cancel()
 		return err
 	}}
-	c.Asks.Store(true)
-	if _, err := c.Person().Ask(ctx, call(`{}`)); !errors.Is(err, context.Canceled) || len(sent) != 2 || !strings.Contains(sent[1], `"control_cancel_request","request_id":"1"`) {
+	c.DecidesCalls.Store(true)
+	if _, err := c.Interactor().Ask(ctx, call(`{}`)); !errors.Is(err, context.Canceled) || len(sent) != 2 || !strings.Contains(sent[1], `"control_cancel_request","request_id":"1"`) {
 		t.Errorf("%v, sent %v", err, sent)
 	}
 }
@@ -228,10 +228,10 @@ func FuzzLines(f *testing.F) {
 		if json.Unmarshal([]byte(text), &l) != nil {
 			return
 		}
-		if m, err := l.Said(); err == nil && m.AsWritten != l.AsWritten {
+		if m, err := l.ToMessage(); err == nil && m.Verbatim != l.ClientComposed {
 			t.Errorf("%q: %+v", text, m)
 		}
-		_ = (&control.Channel{}).Answer(l)
+		_ = (&control.Channel{}).HandleResponse(l)
 	})
 }
 
@@ -242,7 +242,7 @@ func TestAnAnswerToNothing(t *testing.T) {
 	if err := json.Unmarshal([]byte(strings.ReplaceAll(success(`{"behavior":"allow"}`), "ID", "nosuch")), &l); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Answer(l); err == nil {
+	if err := c.HandleResponse(l); err == nil {
 		t.Error("it was taken")
 	}
 }
@@ -250,21 +250,21 @@ func TestAnAnswerToNothing(t *testing.T) {
 // TestWhoseWordsAMessageHas: documents, results and composed messages are not typed.
 func TestWhoseWordsAMessageHas(t *testing.T) {
 	for line, want := range map[string]chat.Origin{
-		`{"message":{"content":"x.org"}}`:                                                                     chat.Typed,
-		`{"message":{"content":[{"type":"text","text":"x.org"}]}}`:                                            chat.Typed,
-		`{"message":{"content":[{"type":"document","source":{"type":"text","data":"x.org"}}]}}`:               chat.Attached,
-		`{"message":{"content":[{"type":"tool_result","content":"x.org"}]}}`:                                  chat.Attached,
-		`{"client_composed":true,"message":{"content":"x.org"}}`:                                              chat.Composed,
-		`{"client_composed":true,"message":{"content":[{"type":"text","text":"x.org"}]}}`:                     chat.Composed,
-		`{"client_composed":false,"message":{"content":[{"type":"text","text":"see x.org, not [a block]"}]}}`: chat.Typed,
+		`{"message":{"content":"x.org"}}`:                                                                     chat.OriginTyped,
+		`{"message":{"content":[{"type":"text","text":"x.org"}]}}`:                                            chat.OriginTyped,
+		`{"message":{"content":[{"type":"document","source":{"type":"text","data":"x.org"}}]}}`:               chat.OriginAttached,
+		`{"message":{"content":[{"type":"tool_result","content":"x.org"}]}}`:                                  chat.OriginAttached,
+		`{"client_composed":true,"message":{"content":"x.org"}}`:                                              chat.OriginComposed,
+		`{"client_composed":true,"message":{"content":[{"type":"text","text":"x.org"}]}}`:                     chat.OriginComposed,
+		`{"client_composed":false,"message":{"content":[{"type":"text","text":"see x.org, not [a block]"}]}}`: chat.OriginTyped,
 	} {
 		var l control.Line
 		if err := json.Unmarshal([]byte(line), &l); err != nil {
 			t.Fatal(err)
 		}
-		m, err := l.Said()
-		if err != nil || len(m.Words) != 1 || m.Words[0].Origin != want {
-			t.Errorf("%s: %v, %v, want %s", line, m.Words, err, want)
+		m, err := l.ToMessage()
+		if err != nil || len(m.UserText) != 1 || m.UserText[0].Origin != want {
+			t.Errorf("%s: %v, %v, want %s", line, m.UserText, err, want)
 		}
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"coder/internal/ui/streamjson"
 )
 
-// via names the channel in the records of its answers.
-const via = "stdin"
+// answerSource names the channel in the records of its answers.
+const answerSource = "stdin"
 
 // Update is a permission change, offered by coder or made by the program.
 type Update struct {
@@ -33,11 +33,11 @@ type Update struct {
 
 // Rule allows, asks for or denies a tool or certain calls of it.
 type Rule struct {
-	Tool string `json:"toolName"`
-	On   string `json:"ruleContent,omitempty"`
+	Tool    string `json:"toolName"`
+	Content string `json:"ruleContent,omitempty"`
 }
 
-type permission struct {
+type permissionRequest struct {
 	Subtype     string          `json:"subtype"`
 	Tool        string          `json:"tool_name"`
 	Input       json.RawMessage `json:"input"`
@@ -59,63 +59,63 @@ type decision struct {
 	Hunks     []int           `json:"hunks"` // with allow: the accepted hunks
 }
 
-// Person returns the Interactor that asks the program, if it wants to decide.
-func (c *Channel) Person() uip.Interactor { return drive.Asker(c.decide) }
+// Interactor returns the Interactor that asks the program, if it wants to decide.
+func (c *Channel) Interactor() uip.Interactor { return drive.NewInteractor(c.askDecision) }
 
-// decide asks the program one question.
-func (c *Channel) decide(ctx context.Context, q uip.Request) (uip.Response, error) {
-	if !c.Asks.Load() {
+// askDecision asks the program one question.
+func (c *Channel) askDecision(ctx context.Context, q uip.Request) (uip.Response, error) {
+	if !c.DecidesCalls.Load() {
 		return uip.Response{}, drive.ErrGone
 	}
 	if q.Display.Metadata[uip.Form] != "" {
 		return c.elicit(ctx, q)
 	}
-	request := permission{Subtype: "can_use_tool", CallID: q.CallID(), Suggestions: []Update{}, Reason: q.Display.Description, Title: q.Display.Title}
+	request := permissionRequest{Subtype: "can_use_tool", CallID: q.CallID(), Suggestions: []Update{}, Reason: q.Display.Description, Title: q.Display.Title}
 	if q.Author != "main" {
 		request.Agent = q.Author
 	}
-	plan, path, leaves := events.LeavesPlan(q)
-	risky := q.Purpose == uip.ConfirmRiskyAction
+	plan, path, leaves := events.PlanExit(q)
+	risky := q.Purpose == uip.PurposeConfirmRiskyAction
 	switch {
 	case risky:
-		request.Tool, request.Input = dialect.Outward(q.Display.Metadata["toolName"], q.Args, c.Root)
+		request.Tool, request.Input = dialect.ToExternal(q.Display.Metadata["toolName"], q.Args, c.Root)
 		request.Suggestions = suggestions(q)
-		if diff, ok := q.Display.Content.(display.Diff); ok && q.Display.Metadata[uip.Hunks] != "" {
-			request.Diff, request.Hunks = diff.Unified, len(display.Hunks(diff.Unified))
+		if diff, ok := q.Display.Content.(display.Diff); ok && q.Display.Metadata[uip.MetaHunks] != "" {
+			request.Diff, request.Hunks = diff.Unified, len(display.SplitHunks(diff.Unified))
 		}
 	case leaves:
-		request.Tool, request.Input = "ExitPlanMode", jsonx.Must(map[string]string{"plan": plan, "planFilePath": path})
+		request.Tool, request.Input = "ExitPlanMode", jsonx.MustMarshal(map[string]string{"plan": plan, "planFilePath": path})
 	default:
-		request.Tool, request.Input = "AskUserQuestion", jsonx.Must(map[string]any{"questions": events.Questions(q)})
+		request.Tool, request.Input = "AskUserQuestion", jsonx.MustMarshal(map[string]any{"questions": events.Questions(q)})
 	}
 	if len(request.Input) == 0 {
 		request.Input = json.RawMessage("{}")
 	}
 	var d decision
-	err := c.ask(ctx, request, &d)
+	err := c.sendRequest(ctx, request, &d)
 	switch {
 	case errors.Is(err, streamjson.ErrTooLong):
-		return q.RefusedBy("user", "the call is too large to show to the program that decides"), nil
+		return q.Refusal("user", "the call is too large to show to the program that decides"), nil
 	case errors.Is(err, errRefused):
-		return refusal(q, decision{Message: err.Error()}), nil
+		return denialResponse(q, decision{Message: err.Error()}), nil
 	case err != nil:
 		return uip.Response{}, err
 	case d.Behavior != "allow" && d.Behavior != "deny":
 		unread := fmt.Errorf("the answer to can_use_tool cannot be read: behavior must be allow or deny, not %q", d.Behavior)
-		return refusal(q, decision{Message: unread.Error()}), c.Reply(nil, nil, unread)
+		return denialResponse(q, decision{Message: unread.Error()}), c.Reply(nil, nil, unread)
 	case d.Behavior != "allow":
-		return refusal(q, d), nil
+		return denialResponse(q, d), nil
 	}
-	a := uip.Response{Via: via}
+	a := uip.Response{AnsweredBy: answerSource}
 	switch {
 	case risky:
-		a.Option = uip.Approve
-		if len(d.Input) > 0 && !same(d.Input, request.Input) {
+		a.Option = uip.OptionApprove
+		if len(d.Input) > 0 && !equalJSON(d.Input, request.Input) {
 			a.Args = d.Input
 		}
-		c.apply(q, d.Updates, &a)
+		c.applyUpdates(q, d.Updates, &a)
 		if d.Hunks != nil && request.Hunks > 0 && a.Args == nil {
-			a.Option, a.Input = uip.Some, strings.Trim(string(jsonx.Must(d.Hunks)), "[]")
+			a.Option, a.Input = uip.OptionSome, strings.Trim(string(jsonx.MustMarshal(d.Hunks)), "[]")
 		}
 		a.Comment = d.Message
 	case leaves:
@@ -125,8 +125,8 @@ func (c *Channel) decide(ctx context.Context, q uip.Request) (uip.Response, erro
 			Answers map[string]string `json:"answers"`
 		}
 		_ = json.Unmarshal(d.Input, &said) // an invalid answer dismisses the question
-		a = events.Answers(q, said.Answers)
-		a.Via = via
+		a = events.ParseAnswers(q, said.Answers)
+		a.AnsweredBy = answerSource
 	}
 	return a, nil
 }
@@ -149,8 +149,8 @@ func (c *Channel) elicit(ctx context.Context, q uip.Request) (uip.Response, erro
 		Action  string         `json:"action"`
 		Content map[string]any `json:"content"`
 	}
-	err := c.ask(ctx, request, &d)
-	switch a := (uip.Response{ID: q.ID, Via: via}); {
+	err := c.sendRequest(ctx, request, &d)
+	switch a := (uip.Response{ID: q.ID, AnsweredBy: answerSource}); {
 	case errors.Is(err, errRefused), errors.Is(err, streamjson.ErrTooLong), err == nil && d.Action != "accept":
 		a.Dismissed = true
 		if d.Action == "decline" {
@@ -176,9 +176,9 @@ func filled(part uip.Request, content map[string]any) uip.Response {
 	value, given := content[field]
 	switch list, many := value.([]any); {
 	case !isField:
-		return uip.Response{ID: part.ID, Option: part.Display.Metadata[uip.OnYes]}
+		return uip.Response{ID: part.ID, Option: part.Display.Metadata[uip.MetaOnYes]}
 	case !given || value == nil || many && len(list) == 0:
-		return uip.Response{ID: part.ID, Option: part.Display.Metadata[uip.OnEnter]}
+		return uip.Response{ID: part.ID, Option: part.Display.Metadata[uip.MetaOnEnter]}
 	case many:
 		var words []string
 		for _, one := range list {
@@ -189,16 +189,16 @@ func filled(part uip.Request, content map[string]any) uip.Response {
 	if text, ok := value.(string); ok {
 		return uip.Response{ID: part.ID, Input: text}
 	}
-	return uip.Response{ID: part.ID, Input: string(jsonx.Must(value))} // not 1e+06
+	return uip.Response{ID: part.ID, Input: string(jsonx.MustMarshal(value))} // not 1e+06
 }
 
-// refusal converts the program's denial.
-func refusal(q uip.Request, d decision) uip.Response {
-	a := uip.Response{Via: via, Comment: d.Message, Stop: d.Interrupt}
-	_, _, leaves := events.LeavesPlan(q)
+// denialResponse converts the program's denial.
+func denialResponse(q uip.Request, d decision) uip.Response {
+	a := uip.Response{AnsweredBy: answerSource, Comment: d.Message, Stop: d.Interrupt}
+	_, _, leaves := events.PlanExit(q)
 	switch {
-	case q.Purpose == uip.ConfirmRiskyAction:
-		a.Option = uip.Reject
+	case q.Purpose == uip.PurposeConfirmRiskyAction:
+		a.Option = uip.OptionReject
 	case leaves:
 		a.Input = cmp.Or(d.Message, "no")
 	default:
@@ -208,7 +208,7 @@ func refusal(q uip.Request, d decision) uip.Response {
 }
 
 // destinations maps the options to the program's words for their scope.
-var destinations = map[string]string{uip.Session: "session", uip.Below: "session", uip.Always: "localSettings"}
+var destinations = map[string]string{uip.OptionSession: "session", uip.OptionAlwaysBelow: "session", uip.OptionAlways: "localSettings"}
 
 // suggestions returns the approvals that would be remembered, as changes that the program may send back
 // or save as its own rules. An approval that no rule can express is left out.
@@ -231,15 +231,15 @@ func suggestion(o uip.Option) (u Update, ok bool) {
 	u = Update{Type: "addRules", Behavior: "allow", Destination: to}
 	for _, rule := range o.Rules {
 		tool, on, _ := strings.Cut(rule, "(")
-		tool, _ = dialect.Outward(tool, json.RawMessage("{}"), "")
+		tool, _ = dialect.ToExternal(tool, json.RawMessage("{}"), "")
 		u.Rules = append(u.Rules, Rule{tool, strings.TrimSuffix(on, ")")})
 	}
 	return u, true
 }
 
-// apply applies the changes sent with an approval: a change that was offered selects its option, the
+// applyUpdates applies the changes sent with an approval: a change that was offered selects its option, the
 // others are made.
-func (c *Channel) apply(q uip.Request, updates []Update, a *uip.Response) {
+func (c *Channel) applyUpdates(q uip.Request, updates []Update, a *uip.Response) {
 	options := make(map[string]bool)
 	for _, u := range updates {
 		known := false
@@ -249,10 +249,10 @@ func (c *Channel) apply(q uip.Request, updates []Update, a *uip.Response) {
 			}
 		}
 		if !known {
-			c.Change(u)
+			c.ApplyUpdate(u)
 		}
 	}
-	for _, widest := range []string{uip.Always, uip.Below, uip.Session} {
+	for _, widest := range []string{uip.OptionAlways, uip.OptionAlwaysBelow, uip.OptionSession} {
 		if options[widest] && a.Args == nil { // an approval of other arguments is not remembered
 			a.Option = widest
 			break
@@ -260,8 +260,8 @@ func (c *Channel) apply(q uip.Request, updates []Update, a *uip.Response) {
 	}
 }
 
-// same reports whether two texts are equal as JSON.
-func same(a, b json.RawMessage) bool {
+// equalJSON reports whether two texts are equal as JSON.
+func equalJSON(a, b json.RawMessage) bool {
 	var x, y any
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }

@@ -14,51 +14,51 @@ import (
 
 // Message is a message from the program, which acts for the user.
 type Message struct {
-	orchestrator.Said
+	orchestrator.Input
 	ID string // the program's id, if any
-	// Soon lets a running turn read the message between its steps, if it is only text. Otherwise the message
+	// MidTurn lets a running turn read the message between its steps, if it is only text. Otherwise the message
 	// gets its own turn.
-	Soon bool
-	// Do, if set, runs instead of a turn; the other fields are ignored.
-	Do func(context.Context) error
+	MidTurn bool
+	// Action, if set, runs instead of a turn; the other fields are ignored.
+	Action func(context.Context) error
 }
 
 // Queue runs a program's messages one at a time. Its methods are safe for concurrent use. Use
 // [NewQueue].
 type Queue struct {
-	mu      sync.Mutex // guards the fields below
-	waiting []Message
-	stop    context.CancelFunc // stops the running turn; nil if none runs
-	closed  bool
-	news    chan struct{} // closed when one of the fields has changed
+	mu         sync.Mutex // guards the fields below
+	messages   []Message
+	cancelTurn context.CancelFunc // stops the running turn; nil if none runs
+	closed     bool
+	changed    chan struct{} // closed when one of the fields has changed
 }
 
 // NewQueue returns an empty Queue.
-func NewQueue() *Queue { return &Queue{news: make(chan struct{})} }
+func NewQueue() *Queue { return &Queue{changed: make(chan struct{})} }
 
-// change runs do under the lock and wakes the waiters.
-func (q *Queue) change(do func()) {
+// update runs do under the lock and wakes the waiters.
+func (q *Queue) update(do func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	do()
-	close(q.news)
-	q.news = make(chan struct{})
+	close(q.changed)
+	q.changed = make(chan struct{})
 }
 
 // Add queues a message.
-func (q *Queue) Add(m Message) { q.change(func() { q.waiting = append(q.waiting, m) }) }
+func (q *Queue) Add(m Message) { q.update(func() { q.messages = append(q.messages, m) }) }
 
 // Finish closes the queue. Waiting messages still run.
-func (q *Queue) Finish() { q.change(func() { q.closed = true }) }
+func (q *Queue) Finish() { q.update(func() { q.closed = true }) }
 
 // Interrupt stops the running turn, and reports whether one was running.
 func (q *Queue) Interrupt() (running bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.stop == nil {
+	if q.cancelTurn == nil {
 		return false
 	}
-	q.stop()
+	q.cancelTurn()
 	return true
 }
 
@@ -66,26 +66,26 @@ func (q *Queue) Interrupt() (running bool) {
 func (q *Queue) State() (running bool, waiting int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.stop != nil, len(q.waiting)
+	return q.cancelTurn != nil, len(q.messages)
 }
 
-// Drop removes and returns the waiting messages.
-func (q *Queue) Drop() (waited []Message) {
-	q.change(func() { waited, q.waiting = q.waiting, nil })
+// TakeAll removes and returns the waiting messages.
+func (q *Queue) TakeAll() (waited []Message) {
+	q.update(func() { waited, q.messages = q.messages, nil })
 	return waited
 }
 
-// Soon removes and returns the messages that the running turn may read now.
-func (q *Queue) Soon() (words []chat.Words) {
+// TakeMidTurn removes and returns the messages that the running turn may read now.
+func (q *Queue) TakeMidTurn() (words []chat.UserText) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.waiting) > 0 {
-		m := q.waiting[0]
+	for len(q.messages) > 0 {
+		m := q.messages[0]
 		first := strings.TrimSpace(m.Text())
-		if !m.Soon || m.Do != nil || len(m.Pictures) > 0 || !m.AsWritten && (strings.HasPrefix(first, "/") || strings.HasPrefix(first, "!")) {
+		if !m.MidTurn || m.Action != nil || len(m.Pictures) > 0 || !m.Verbatim && (strings.HasPrefix(first, "/") || strings.HasPrefix(first, "!")) {
 			break
 		}
-		words, q.waiting = append(words, m.Words), q.waiting[1:]
+		words, q.messages = append(words, m.UserText), q.messages[1:]
 	}
 	return words
 }
@@ -93,18 +93,18 @@ func (q *Queue) Soon() (words []chat.Words) {
 // Serve runs the messages in order until the queue is closed and empty, ctx ends or turn fails.
 func (q *Queue) Serve(ctx context.Context, turn func(context.Context, Message) error) error {
 	for {
-		m, ok := q.next(ctx)
+		m, ok := q.nextMessage(ctx)
 		if !ok {
 			return ctx.Err()
 		}
 		running, stop := context.WithCancel(ctx)
-		q.change(func() { q.stop = stop })
-		do := m.Do
+		q.update(func() { q.cancelTurn = stop })
+		do := m.Action
 		if do == nil {
 			do = func(ctx context.Context) error { return turn(ctx, m) }
 		}
 		err := do(running)
-		q.change(func() { q.stop = nil })
+		q.update(func() { q.cancelTurn = nil })
 		stop()
 		if err != nil {
 			return err
@@ -112,13 +112,13 @@ func (q *Queue) Serve(ctx context.Context, turn func(context.Context, Message) e
 	}
 }
 
-// next waits for a message.
-func (q *Queue) next(ctx context.Context) (m Message, ok bool) {
+// nextMessage waits for a message.
+func (q *Queue) nextMessage(ctx context.Context) (m Message, ok bool) {
 	for {
 		q.mu.Lock()
-		news, closed := q.news, q.closed
-		if len(q.waiting) > 0 && ctx.Err() == nil {
-			m, q.waiting = q.waiting[0], q.waiting[1:]
+		news, closed := q.changed, q.closed
+		if len(q.messages) > 0 && ctx.Err() == nil {
+			m, q.messages = q.messages[0], q.messages[1:]
 			q.mu.Unlock()
 			return m, true
 		}

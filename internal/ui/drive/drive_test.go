@@ -16,7 +16,7 @@ import (
 )
 
 func words(text string) drive.Message {
-	return drive.Message{Said: orchestrator.Say(chat.From(chat.Typed, text))}
+	return drive.Message{Input: orchestrator.TextInput(chat.NewUserText(chat.OriginTyped, text))}
 }
 
 func TestMessagesAreRunOneAfterTheOtherAlsoAfterTheLastCame(t *testing.T) {
@@ -76,7 +76,7 @@ func TestTheEndOfTheProgramEndsTheWaiting(t *testing.T) {
 }
 
 func TestOnlyWordsThatMayAreTakenUpByTheRunningTurn(t *testing.T) {
-	soon := func(m drive.Message) drive.Message { m.Soon = true; return m }
+	soon := func(m drive.Message) drive.Message { m.MidTurn = true; return m }
 	picture := soon(words("look"))
 	picture.Pictures = []chat.Image{{}}
 	for name, tt := range map[string]struct {
@@ -94,7 +94,7 @@ func TestOnlyWordsThatMayAreTakenUpByTheRunningTurn(t *testing.T) {
 			q.Add(m)
 		}
 		var got []string
-		for _, w := range q.Soon() {
+		for _, w := range q.TakeMidTurn() {
 			got = append(got, w.Text())
 		}
 		if !reflect.DeepEqual(got, tt.want) {
@@ -108,15 +108,15 @@ func TestRequestsAreAnsweredInAnyOrderOrWithdrawn(t *testing.T) {
 	none := func(string) error { return nil }
 	text, err := r.Do(t.Context(), func(id string) error {
 		other, err := r.Do(t.Context(), func(inner string) error { // crosses the first
-			r.Answer("unheard of", nil, nil)
-			r.Answer(inner, json.RawMessage("2"), nil)
-			r.Answer(inner, json.RawMessage("3"), nil) // twice
+			r.Deliver("unheard of", nil, nil)
+			r.Deliver(inner, json.RawMessage("2"), nil)
+			r.Deliver(inner, json.RawMessage("3"), nil) // twice
 			return nil
 		}, none)
 		if string(other) != "2" || err != nil {
 			t.Errorf("the second got %s, %v", other, err)
 		}
-		r.Answer(id, json.RawMessage("1"), nil)
+		r.Deliver(id, json.RawMessage("1"), nil)
 		return nil
 	}, none)
 	if string(text) != "1" || err != nil {
@@ -138,41 +138,41 @@ func TestRequestsAreAnsweredInAnyOrderOrWithdrawn(t *testing.T) {
 }
 
 func TestACardIsPutPartByPart(t *testing.T) {
-	options := []uip.Option{{ID: uip.Approve}, {ID: uip.Reject}}
+	options := []uip.Option{{ID: uip.OptionApprove}, {ID: uip.OptionReject}}
 	part := func(id string) uip.Request {
-		return uip.Request{ID: id, Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction, Options: options}
+		return uip.Request{ID: id, Kind: uip.KindConfirm, Purpose: uip.PurposeConfirmRiskyAction, Options: options}
 	}
-	card := uip.Request{ID: "q", Kind: uip.Composite, Purpose: uip.ConfirmRiskyAction, Parts: []uip.Request{part("q.1"), part("q.2"), part("q.3")}}
-	who := drive.Asker(func(_ context.Context, q uip.Request) (uip.Response, error) {
+	card := uip.Request{ID: "q", Kind: uip.KindComposite, Purpose: uip.PurposeConfirmRiskyAction, Parts: []uip.Request{part("q.1"), part("q.2"), part("q.3")}}
+	who := drive.NewInteractor(func(_ context.Context, q uip.Request) (uip.Response, error) {
 		switch q.ID {
 		case "q.1":
-			return uip.Response{Option: uip.Approve, Via: "stdin"}, nil
+			return uip.Response{Option: uip.OptionApprove, AnsweredBy: "stdin"}, nil
 		case "q.2":
-			return uip.Response{Option: uip.Reject, Comment: "no", Via: "stdin"}, nil
+			return uip.Response{Option: uip.OptionReject, Comment: "no", AnsweredBy: "stdin"}, nil
 		}
 		return uip.Response{}, drive.ErrGone
 	})
 	a, err := who.Ask(t.Context(), card)
-	if err != nil || uip.Check(card, a) != nil {
-		t.Fatalf("%+v, %v, %v", a, err, uip.Check(card, a))
+	if err != nil || uip.CheckResponse(card, a) != nil {
+		t.Fatalf("%+v, %v, %v", a, err, uip.CheckResponse(card, a))
 	}
-	if a.Part(card.Parts[0]).Option != uip.Approve || a.Part(card.Parts[1]).Comment != "no" || a.Part(card.Parts[2]).Option != uip.Reject || a.Via != "stdin" {
+	if a.PartAnswer(card.Parts[0]).Option != uip.OptionApprove || a.PartAnswer(card.Parts[1]).Comment != "no" || a.PartAnswer(card.Parts[2]).Option != uip.OptionReject || a.AnsweredBy != "stdin" {
 		t.Errorf("%+v", a)
 	}
 	alone, err := who.Ask(t.Context(), part("q.4"))
-	if err != nil || !alone.Unanswered() {
+	if err != nil || !alone.IsUnanswered() {
 		t.Errorf("with nobody there: %+v, %v", alone, err)
 	}
 }
 
 func TestThePartsOfACardAreAskedInTheirOrder(t *testing.T) {
-	card := uip.Request{ID: "q", Kind: uip.Composite, Purpose: uip.ConfirmRiskyAction}
+	card := uip.Request{ID: "q", Kind: uip.KindComposite, Purpose: uip.PurposeConfirmRiskyAction}
 	for i := range 40 {
-		card.Parts = append(card.Parts, uip.Request{ID: strconv.Itoa(i), Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction, Options: []uip.Option{{ID: uip.Approve}, {ID: uip.Reject}}})
+		card.Parts = append(card.Parts, uip.Request{ID: strconv.Itoa(i), Kind: uip.KindConfirm, Purpose: uip.PurposeConfirmRiskyAction, Options: []uip.Option{{ID: uip.OptionApprove}, {ID: uip.OptionReject}}})
 	}
 	var requests drive.Requests
 	var asked, ids []string
-	who := drive.Asker(func(ctx context.Context, q uip.Request) (uip.Response, error) {
+	who := drive.NewInteractor(func(ctx context.Context, q uip.Request) (uip.Response, error) {
 		if q.ID == "7" {
 			return uip.Response{}, drive.ErrGone // without a request
 		}
@@ -180,12 +180,12 @@ func TestThePartsOfACardAreAskedInTheirOrder(t *testing.T) {
 			asked, ids = append(asked, q.ID), append(ids, id)
 			if len(ids) == len(card.Parts)-1 { // all are out: they are answered the last first
 				for _, id := range slices.Backward(ids) {
-					requests.Answer(id, nil, nil)
+					requests.Deliver(id, nil, nil)
 				}
 			}
 			return nil
 		}, func(string) error { return nil })
-		return uip.Response{Option: uip.Approve}, err
+		return uip.Response{Option: uip.OptionApprove}, err
 	})
 	a, err := who.Ask(t.Context(), card)
 	if err != nil || len(a.Parts) != len(card.Parts) {

@@ -15,10 +15,10 @@ var ErrGone = errors.New("the program driving the session is gone")
 
 // Requests are the open requests to the program. The zero value is ready to use.
 type Requests struct {
-	mu   sync.Mutex // guards the fields below
-	last int
-	open map[string]chan answer
-	gone bool
+	mu      sync.Mutex // guards the fields below
+	lastID  int
+	pending map[string]chan answer
+	closed  bool
 }
 
 type answer struct {
@@ -29,11 +29,11 @@ type answer struct {
 // Do sends a request under a new id and waits for the response. If ctx ends first it withdraws the
 // request.
 func (r *Requests) Do(ctx context.Context, send, withdraw func(id string) error) (json.RawMessage, error) {
-	id, reply, err := r.begin()
+	id, reply, err := r.register()
 	if err != nil {
 		return nil, err
 	}
-	defer r.end(id)
+	defer r.unregister(id)
 	if err := send(id); err != nil {
 		return nil, err
 	}
@@ -48,57 +48,57 @@ func (r *Requests) Do(ctx context.Context, send, withdraw func(id string) error)
 	}
 }
 
-func (r *Requests) begin() (id string, reply chan answer, err error) {
+func (r *Requests) register() (id string, reply chan answer, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.gone {
+	if r.closed {
 		return "", nil, ErrGone
 	}
-	if r.open == nil {
-		r.open = make(map[string]chan answer)
+	if r.pending == nil {
+		r.pending = make(map[string]chan answer)
 	}
-	r.last++
-	id, reply = strconv.Itoa(r.last), make(chan answer, 1)
-	r.open[id] = reply
+	r.lastID++
+	id, reply = strconv.Itoa(r.lastID), make(chan answer, 1)
+	r.pending[id] = reply
 	return id, reply, nil
 }
 
-func (r *Requests) end(id string) {
+func (r *Requests) unregister(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.open, id)
+	delete(r.pending, id)
 }
 
-// Answer delivers a response and reports whether the request exists. A response that nothing waits for
+// Deliver delivers a response and reports whether the request exists. A response that nothing waits for
 // any more is ignored.
-func (r *Requests) Answer(id string, text json.RawMessage, err error) (known bool) {
+func (r *Requests) Deliver(id string, text json.RawMessage, err error) (known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if reply, ok := r.open[id]; ok {
+	if reply, ok := r.pending[id]; ok {
 		reply <- answer{text, err}
-		delete(r.open, id)
+		delete(r.pending, id)
 	}
 	n, bad := strconv.Atoi(id)
-	return bad == nil && n > 0 && n <= r.last
+	return bad == nil && n > 0 && n <= r.lastID
 }
 
 // Close means that the program answers no more.
 func (r *Requests) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.gone = true
-	for id, reply := range r.open {
+	r.closed = true
+	for id, reply := range r.pending {
 		reply <- answer{err: ErrGone}
-		delete(r.open, id)
+		delete(r.pending, id)
 	}
 }
 
 // sentKey is the context key of the function to call once a request is sent.
 type sentKey struct{}
 
-// Asker returns an Interactor that asks with one, a question at a time: it asks the parts of a card
+// NewInteractor returns an Interactor that asks with one, a question at a time: it asks the parts of a card
 // concurrently, in order. If the program is gone, nobody is asked.
-func Asker(one func(context.Context, uip.Request) (uip.Response, error)) uip.Interactor {
+func NewInteractor(one func(context.Context, uip.Request) (uip.Response, error)) uip.Interactor {
 	put := func(ctx context.Context, q uip.Request) (uip.Response, error) {
 		a, err := one(ctx, q)
 		if errors.Is(err, ErrGone) {
@@ -107,8 +107,8 @@ func Asker(one func(context.Context, uip.Request) (uip.Response, error)) uip.Int
 		a.ID, a.Author = q.ID, "user"
 		return a, err
 	}
-	return uip.Func(func(ctx context.Context, q uip.Request) (uip.Response, error) {
-		if q.Purpose != uip.ConfirmRiskyAction || len(q.Parts) == 0 {
+	return uip.InteractorFunc(func(ctx context.Context, q uip.Request) (uip.Response, error) {
+		if q.Purpose != uip.PurposeConfirmRiskyAction || len(q.Parts) == 0 {
 			return put(ctx, q)
 		}
 		all := uip.Response{ID: q.ID, Author: "user", Parts: make([]uip.Response, len(q.Parts))}
@@ -124,7 +124,7 @@ func Asker(one func(context.Context, uip.Request) (uip.Response, error)) uip.Int
 			<-out
 		}
 		asking.Wait()
-		all.Via = all.Parts[0].Via
+		all.AnsweredBy = all.Parts[0].AnsweredBy
 		return all, errors.Join(errs...)
 	})
 }

@@ -24,8 +24,8 @@ func (c *chunk) reset() { c.full, c.line = nil, c.line[:0] }
 
 func (c *chunk) empty() bool { return len(c.line) <= len(c.start) && c.full == nil }
 
-// grow appends piece and writes the text. Pieces are whole runes.
-func (c *chunk) grow(out *lines, piece string) error {
+// appendText appends piece and writes the text. Pieces are whole runes.
+func (c *chunk) appendText(out *objectWriter, piece string) error {
 	defer out.clear()
 	if err := out.enc.Encode(piece); err != nil {
 		return fmt.Errorf("encode event: %w", err)
@@ -45,7 +45,7 @@ func (c *chunk) grow(out *lines, piece string) error {
 	c.line = append(c.line, `","delta":"`...)
 	c.line = append(c.line, quoted...)
 	c.line = append(c.line, "\"}}\n"...)
-	err := out.write(c.line)
+	err := out.writeLine(c.line)
 	if c.line = c.line[:sent]; sent > blockLen {
 		c.full, c.line = append(c.full, c.line), make([]byte, 0, blockLen/4)
 	}

@@ -52,13 +52,13 @@ func New(w io.Writer, view View) *Renderer {
 	case Sema:
 		s := &sema{
 			out: out, text: newChunk("message:text:chunk"), thought: newChunk("message:thinking:chunk"),
-			children: make(map[string]bool), calls: make(map[callKey]*semaCall), asked: make(map[string]uip.Request),
+			children: make(map[string]bool), calls: make(map[callKey]*semaCall), openQuestions: make(map[string]uip.Request),
 		}
 		return &Renderer{show: s.show}
 	case CoAuthor:
 		c := &coauthor{
-			out: out, agents: make(map[string]string), said: make(map[string]int),
-			streaming: make(map[string]bool), inputs: make(map[callKey]json.RawMessage),
+			out: out, agents: make(map[string]string), messageCounts: make(map[string]int),
+			streamingTasks: make(map[string]bool), inputs: make(map[callKey]json.RawMessage),
 		}
 		return &Renderer{show: c.show}
 	}
@@ -72,11 +72,11 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 	return r.show(rec)
 }
 
-// obj is a JSON object: keys and values alternate, in the order written.
-type obj []any
+// jsonObject is a JSON object: keys and values alternate, in the order written.
+type jsonObject []any
 
-// and returns o with another member if there is true.
-func (o obj) and(there bool, key string, v any) obj {
+// withIf returns o with another member if there is true.
+func (o jsonObject) withIf(there bool, key string, v any) jsonObject {
 	if there {
 		return append(o, key, v)
 	}
@@ -84,31 +84,31 @@ func (o obj) and(there bool, key string, v any) obj {
 }
 
 // MarshalJSON encodes o as part of another value.
-func (o obj) MarshalJSON() ([]byte, error) {
+func (o jsonObject) MarshalJSON() ([]byte, error) {
 	var whole bytes.Buffer
 	out := newLines(&whole)
-	err := cmp.Or(out.add(o), out.flush())
+	err := cmp.Or(out.encode(o), out.flush())
 	return whole.Bytes(), err
 }
 
-// lines writes one JSON object per line.
-type lines struct {
+// objectWriter writes one JSON object per line.
+type objectWriter struct {
 	w     io.Writer
 	buf   bytes.Buffer  // the line, with marks for its large texts
 	enc   *json.Encoder // encodes into buf
 	large jsonx.Holes
 }
 
-func newLines(w io.Writer) *lines {
-	l := &lines{w: w}
+func newLines(w io.Writer) *objectWriter {
+	l := &objectWriter{w: w}
 	l.enc = json.NewEncoder(&l.buf)
 	l.enc.SetEscapeHTML(false)
 	return l
 }
 
-// put writes o as one line.
-func (l *lines) put(o obj) error {
-	if err := l.add(o); err != nil {
+// writeObject writes o as one line.
+func (l *objectWriter) writeObject(o jsonObject) error {
+	if err := l.encode(o); err != nil {
 		l.clear()
 		return fmt.Errorf("encode event: %w", err)
 	}
@@ -116,7 +116,7 @@ func (l *lines) put(o obj) error {
 }
 
 // finish writes what was added as a line.
-func (l *lines) finish() error {
+func (l *objectWriter) finish() error {
 	l.buf.WriteByte('\n')
 	if err := l.flush(); err != nil {
 		return fmt.Errorf("write event: %w", err)
@@ -125,22 +125,22 @@ func (l *lines) finish() error {
 }
 
 // flush writes what was added.
-func (l *lines) flush() error {
+func (l *objectWriter) flush() error {
 	defer l.clear()
 	return l.large.Fill(l.w, l.buf.Bytes())
 }
 
-func (l *lines) clear() {
+func (l *objectWriter) clear() {
 	l.buf.Reset()
 	l.large = jsonx.Holes{}
 }
 
-// add encodes v, an object member by member.
-func (l *lines) add(v any) error {
-	o, ok := v.(obj)
+// encode encodes v, an object member by member.
+func (l *objectWriter) encode(v any) error {
+	o, ok := v.(jsonObject)
 	if !ok {
 		if text, ok := v.(string); ok {
-			v = l.large.Put(text)
+			v = l.large.Add(text)
 		}
 		err := l.enc.Encode(v)
 		l.buf.Truncate(max(0, l.buf.Len()-1)) // the newline
@@ -152,7 +152,7 @@ func (l *lines) add(v any) error {
 		l.buf.WriteByte('"')
 		l.buf.WriteString(o[i].(string))
 		l.buf.WriteString(`":`)
-		if err := l.add(o[i+1]); err != nil {
+		if err := l.encode(o[i+1]); err != nil {
 			return err
 		}
 		before = ','
@@ -164,8 +164,8 @@ func (l *lines) add(v any) error {
 	return nil
 }
 
-// write writes a line that is already JSON and ends in a newline.
-func (l *lines) write(line []byte) error {
+// writeLine writes a line that is already JSON and ends in a newline.
+func (l *objectWriter) writeLine(line []byte) error {
 	if _, err := l.w.Write(line); err != nil {
 		return fmt.Errorf("write event: %w", err)
 	}
@@ -173,7 +173,7 @@ func (l *lines) write(line []byte) error {
 }
 
 // end completes a line.
-func (l *lines) end() error {
+func (l *objectWriter) end() error {
 	if f, ok := l.w.(interface{ Flush() error }); ok {
 		if err := f.Flush(); err != nil {
 			return fmt.Errorf("write event: %w", err)

@@ -67,7 +67,7 @@ func TestNativeKeepsRecordsAsTheLogHasThem(t *testing.T) {
 	for i, r := range story {
 		log := event.LogOf(r.Event)
 		got, _, err := event.Decode(lines[i], log)
-		if log == event.Transient {
+		if log == event.LogNone {
 			if err == nil {
 				t.Errorf("a transient event reads as a record: %s", lines[i])
 			}
@@ -85,7 +85,7 @@ func TestNativeKeepsRecordsAsTheLogHasThem(t *testing.T) {
 
 func TestUnknownRecordsPassThrough(t *testing.T) {
 	odd := event.Record{Seq: 7, Session: "s", Task: "t", Event: event.Unknown{
-		Log: event.Domain, Type: "TaskPaused", Version: 3, Payload: json.RawMessage(`{"taskId":"t"}`),
+		Log: event.LogDomain, Type: "TaskPaused", Version: 3, Payload: json.RawMessage(`{"taskId":"t"}`),
 	}}
 	for view, want := range map[events.View]string{
 		events.Native:   `"type":"TaskPaused","v":3`,
@@ -227,7 +227,7 @@ func BenchmarkDeltas(b *testing.B) {
 }
 
 func say(role chat.Role, text string) event.MessageAdded {
-	return event.MessageAdded{Message: chat.Say(role, text)}
+	return event.MessageAdded{Message: chat.TextMessage(role, text)}
 }
 
 // pieces collects what is written and the longest Write.

@@ -8,13 +8,13 @@ import (
 )
 
 // native shows records as the logs have them, and transient events in the same envelope without a seq.
-type native struct{ out *lines }
+type native struct{ out *objectWriter }
 
 func (n native) show(r event.Record) error {
-	if event.LogOf(r.Event) == event.Transient {
-		name, payload := payloadOf(r.Event)
-		return n.out.put(obj{"type", name, "v", SightVersion, "sessionId", r.Session, "streamId", r.Task}.
-			and(r.Actor != "", "actor", r.Actor).and(true, "createdAt", r.Time).and(true, "payload", payload))
+	if event.LogOf(r.Event) == event.LogNone {
+		name, payload := transientPayload(r.Event)
+		return n.out.writeObject(jsonObject{"type", name, "v", SightVersion, "sessionId", r.Session, "streamId", r.Task}.
+			withIf(r.Actor != "", "actor", r.Actor).withIf(true, "createdAt", r.Time).withIf(true, "payload", payload))
 	}
 	line, err := event.EncodeAround(r, &n.out.large)
 	if err != nil {
@@ -99,14 +99,14 @@ func Transients() map[string]any {
 		event.SessionOpened{}, event.StateChanged{}, event.TextDelta{}, event.ReasoningDelta{}, event.Retrying{}, event.Waiting{},
 		event.ToolStarted{}, event.ToolOutput{}, event.ToolProgress{}, event.ToolFinished{}, event.ContextUsed{}, event.Interrupted{}, event.Notice{},
 	} {
-		name, payload := payloadOf(e)
+		name, payload := transientPayload(e)
 		all[name] = payload
 	}
 	return all
 }
 
-// payloadOf returns the wire name and payload of a transient event.
-func payloadOf(e event.Event) (name string, payload any) {
+// transientPayload returns the wire name and payload of a transient event.
+func transientPayload(e event.Event) (name string, payload any) {
 	switch e := e.(type) {
 	case event.SessionOpened:
 		return "SessionOpened", sessionOpened{e.Dir, e.Model, e.Mode, append([]string{}, e.Tools...), e.Resumed, e.MaxTokens}
@@ -117,9 +117,9 @@ func payloadOf(e event.Event) (name string, payload any) {
 	case event.ReasoningDelta:
 		return "ReasoningDelta", textPiece{e.Text}
 	case event.Retrying:
-		return "Retrying", retrying{e.Attempt, e.Of, e.Wait.Milliseconds(), e.Why}
+		return "Retrying", retrying{e.Attempt, e.MaxAttempts, e.Wait.Milliseconds(), e.Reason}
 	case event.Waiting:
-		return "Waiting", waiting{string(e.Why), e.Waited.Milliseconds(), e.Read, e.Of, e.Until}
+		return "Waiting", waiting{string(e.Reason), e.Waited.Milliseconds(), e.ReadTokens, e.TotalTokens, e.Until}
 	case event.ToolStarted:
 		return "ToolStarted", toolStarted{e.CallID, e.Tool, e.Title}
 	case event.ToolOutput:
@@ -127,7 +127,7 @@ func payloadOf(e event.Event) (name string, payload any) {
 	case event.ToolProgress:
 		return "ToolProgress", toolProgress{e.CallID, e.Line, e.Lines}
 	case event.ToolFinished:
-		return "ToolFinished", toolFinished{e.CallID, e.Tool, e.Title, e.Summary, display.Wire(e.Show), e.Result.Text, e.Failed, e.Denied, e.Took.Milliseconds()}
+		return "ToolFinished", toolFinished{e.CallID, e.Tool, e.Title, e.Summary, display.ToWire(e.Content), e.Result.Text, e.Failed, e.Denied, e.Duration.Milliseconds()}
 	case event.ContextUsed:
 		return "ContextUsed", contextUsed{e.Used, e.Max, e.Prompt}
 	case event.Interrupted:

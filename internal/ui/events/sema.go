@@ -21,39 +21,41 @@ import (
 //     edit, come before it.
 //   - Every tool call ends in one tool:execution:complete or :error.
 type sema struct {
-	out           *lines
+	out           *objectWriter
 	text, thought chunk                  // the main agent's arriving reply
 	children      map[string]bool        // child tasks
 	calls         map[callKey]*semaCall  // calls of running tasks
-	asked         map[string]uip.Request // open questions by id
+	openQuestions map[string]uip.Request // open questions by id
 
-	owed *owed // unsent usage of the main agent's last reply
-	held obj   // unsent reply without tool calls
-	used event.ContextUsed
+	pendingUsage *replyUsage // unsent usage of the main agent's last reply
+	pendingReply jsonObject  // unsent reply without tool calls
+	contextUsed  event.ContextUsed
 
-	half, stopped bool // this turn had a partial reply; an interruption
+	hadPartial, interrupted bool // this turn had a partial reply; an interruption
 
-	busy, running bool // whether the program, and the main task, is running
-	state         string
+	programRunning, taskRunning bool // whether the program, and the main task, is running
+	lastState                   string
 }
 
 type callKey struct{ task, id string }
 
 type semaCall struct {
 	name         string
-	told         bool // its end was sent
+	endSent      bool // its end was sent
 	done, failed bool // its end is on record; it failed
 }
 
-// owed is a usage; nil if the provider reported none.
-type owed struct{ usage *chat.Usage }
+// replyUsage is a usage; nil if the provider reported none.
+type replyUsage struct{ usage *chat.Usage }
 
-func (s *sema) put(name string, data any) error { return s.out.put(obj{"event", name, "data", data}) }
+func (s *sema) send(name string, data any) error {
+	return s.out.writeObject(jsonObject{"event", name, "data", data})
+}
 
 // mainAgent is the agentId of every agent that is not a subagent.
 const mainAgent = "main"
 
-func (s *sema) agent(r event.Record) string {
+func (s *sema) agentID(r event.Record) string {
 	if s.children[r.Task] {
 		return r.Task
 	}
@@ -64,17 +66,17 @@ func (s *sema) main(r event.Record) bool { return !s.children[r.Task] }
 
 func (s *sema) show(r event.Record) error {
 	if e, ok := r.Event.(event.ContextUsed); ok && s.main(r) {
-		s.used = e
-		return s.tellUsage(&e)
+		s.contextUsed = e
+		return s.sendReplyUsage(&e)
 	}
-	if err := s.tellUsage(nil); err != nil {
+	if err := s.sendReplyUsage(nil); err != nil {
 		return err
 	}
 	switch r.Event.(type) { // the turn did not end with the held reply
 	case event.TextDelta, event.ReasoningDelta, event.Retrying, event.MessageAdded, event.Interrupted,
 		event.TaskStarted, event.TaskFailed, event.SessionOpened:
 		if s.main(r) {
-			if err := s.release(); err != nil {
+			if err := s.sendPending(); err != nil {
 				return err
 			}
 		}
@@ -82,40 +84,40 @@ func (s *sema) show(r event.Record) error {
 	switch e := r.Event.(type) {
 	case event.TextDelta:
 		if s.main(r) {
-			return s.text.grow(s.out, e.Text)
+			return s.text.appendText(s.out, e.Text)
 		}
 	case event.ReasoningDelta:
 		if s.main(r) {
-			return s.thought.grow(s.out, e.Text)
+			return s.thought.appendText(s.out, e.Text)
 		}
 	case event.Retrying:
-		return s.void(r)
+		return s.discardPartial(r)
 	case event.MessageAdded:
 		switch e.Message.Role {
 		case chat.Assistant:
-			return s.reply(r, e)
+			return s.sendReply(r, e)
 		case chat.Tool:
-			for res := range chat.Select[chat.ToolResult](e.Message) {
-				if err := s.result(r, res); err != nil {
+			for res := range chat.PartsOf[chat.ToolResult](e.Message) {
+				if err := s.closeCall(r, res); err != nil {
 					return err
 				}
 			}
 		}
 	case event.ToolCallRequested:
-		s.begin(r, e.CallID, e.Tool)
+		s.startCall(r, e.CallID, e.Tool)
 	case event.ToolCallCompleted:
-		c := s.call(r, e.CallID, e.Tool)
+		c := s.findCall(r, e.CallID, e.Tool)
 		c.done, c.failed = true, e.IsError
 	case event.ToolFinished:
 		return s.toolFinished(r, e)
 	case event.InteractionRequested:
-		return s.requested(r, e.Request)
+		return s.sendQuestion(r, e.Request)
 	case event.InteractionResponded:
-		return s.responded(r, e.Response)
+		return s.sendAnswer(r, e.Response)
 	case event.TaskCreated, event.TaskStarted, event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
 		if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID != "" {
 			s.children[r.Task] = true
-			return s.put("task:agent:start", obj{"taskId", e.TaskID, "subagent_type", e.AgentID, "description", e.Title, "prompt", e.Intent})
+			return s.send("task:agent:start", jsonObject{"taskId", e.TaskID, "subagent_type", e.AgentID, "description", e.Title, "prompt", e.Intent})
 		}
 		if s.main(r) {
 			return s.mainTask(r)
@@ -123,44 +125,44 @@ func (s *sema) show(r event.Record) error {
 		return s.childTask(r)
 	case event.SessionOpened:
 		if e.MaxTokens > 0 {
-			s.used.Max = e.MaxTokens
+			s.contextUsed.Max = e.MaxTokens
 		}
-		return s.put("session:ready", obj{"workingDir", e.Dir, "sessionId", r.Session, "historyLoaded", e.Resumed, "usage", s.tokens(), "projectInputHistory", []string{}})
+		return s.send("session:ready", jsonObject{"workingDir", e.Dir, "sessionId", r.Session, "historyLoaded", e.Resumed, "usage", s.tokenCounts(), "projectInputHistory", []string{}})
 	case event.StateChanged:
 		if !s.main(r) {
 			return nil
 		}
-		s.busy = e.Busy
+		s.programRunning = e.Busy
 		if e.Busy {
-			return s.tell("processing")
+			return s.sendState("processing")
 		}
-		return s.rest()
+		return s.sendIdle()
 	case event.Interrupted:
-		return s.interruption(r, e)
+		return s.sendInterruption(r, e)
 	case event.TodosChanged:
 		if !s.main(r) {
 			return nil
 		}
-		list := []obj{}
+		list := []jsonObject{}
 		for _, t := range e.Todos {
-			list = append(list, obj{"content", t.Content, "status", t.Status, "activeForm", t.Content})
+			list = append(list, jsonObject{"content", t.Content, "status", t.Status, "activeForm", t.Content})
 		}
-		return s.put("todos:update", list)
+		return s.send("todos:update", list)
 	case event.ContextReplaced:
-		if e.Reason != event.Compacted || !s.main(r) {
+		if e.Reason != event.ReplaceCompacted || !s.main(r) {
 			return nil
 		}
 		rate := 0.0
 		if e.TokensBefore > 0 {
 			rate = float64(e.TokensAfter) / float64(e.TokensBefore)
 		}
-		return s.put("compact:exec", obj{"tokenBefore", e.TokensBefore, "tokenCompact", e.TokensAfter, "compactRate", rate})
+		return s.send("compact:exec", jsonObject{"tokenBefore", e.TokensBefore, "tokenCompact", e.TokensAfter, "compactRate", rate})
 	}
 	return nil // Sema has no word for the others
 }
 
-// void withdraws the part of a reply that is requested again: the content so far becomes empty.
-func (s *sema) void(r event.Record) error {
+// discardPartial withdraws the part of a reply that is requested again: the content so far becomes empty.
+func (s *sema) discardPartial(r event.Record) error {
 	if !s.main(r) {
 		return nil
 	}
@@ -169,148 +171,148 @@ func (s *sema) void(r event.Record) error {
 			continue
 		}
 		c.reset()
-		if err := c.grow(s.out, ""); err != nil {
+		if err := c.appendText(s.out, ""); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *sema) reply(r event.Record, e event.MessageAdded) error {
-	var calls []obj
+func (s *sema) sendReply(r event.Record, e event.MessageAdded) error {
+	var calls []jsonObject
 	for _, c := range e.Message.Calls() {
-		calls = append(calls, obj{"name", c.Name, "args", object(c.Args)})
-		s.begin(r, c.ID, c.Name)
+		calls = append(calls, jsonObject{"name", c.Name, "args", objectOrEmpty(c.Args)})
+		s.startCall(r, c.ID, c.Name)
 	}
-	m := obj{"agentId", s.agent(r), "reasoning", e.Message.Reasoning(), "content", e.Message.Text(), "hasToolCalls", len(calls) > 0}.
-		and(len(calls) > 0, "toolCalls", calls)
+	m := jsonObject{"agentId", s.agentID(r), "reasoning", e.Message.Reasoning(), "content", e.Message.Text(), "hasToolCalls", len(calls) > 0}.
+		withIf(len(calls) > 0, "toolCalls", calls)
 	if !s.main(r) {
-		return s.put("message:complete", m)
+		return s.send("message:complete", m)
 	}
 	s.text.reset()
 	s.thought.reset()
-	if !e.Interrupted || !s.stopped {
-		s.owed = &owed{e.Usage}
+	if !e.Interrupted || !s.interrupted {
+		s.pendingUsage = &replyUsage{e.Usage}
 	}
-	s.half = s.half || e.Interrupted
-	s.held = m
+	s.hadPartial = s.hadPartial || e.Interrupted
+	s.pendingReply = m
 	if len(calls) > 0 {
-		return s.release()
+		return s.sendPending()
 	}
 	return nil
 }
 
-// release sends the held reply, if any.
-func (s *sema) release() error {
-	if s.held == nil {
+// sendPending sends the held reply, if any.
+func (s *sema) sendPending() error {
+	if s.pendingReply == nil {
 		return nil
 	}
-	m := s.held
-	s.held = nil
-	return s.put("message:complete", m)
+	m := s.pendingReply
+	s.pendingReply = nil
+	return s.send("message:complete", m)
 }
 
-// object returns raw, or an empty object if raw is empty.
-func object(raw json.RawMessage) json.RawMessage {
+// objectOrEmpty returns raw, or an empty object if raw is empty.
+func objectOrEmpty(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 {
 		return json.RawMessage("{}")
 	}
 	return raw
 }
 
-// tellUsage sends the usage of the last reply, if still unsent; now has the numbers right after it, if
+// sendReplyUsage sends the usage of the last reply, if still unsent; now has the numbers right after it, if
 // any.
-func (s *sema) tellUsage(now *event.ContextUsed) error {
-	if s.owed == nil {
+func (s *sema) sendReplyUsage(now *event.ContextUsed) error {
+	if s.pendingUsage == nil {
 		return nil
 	}
-	said := s.owed.usage
-	s.owed = nil
+	said := s.pendingUsage.usage
+	s.pendingUsage = nil
 	if now == nil && said != nil {
-		s.used.Used, s.used.Prompt = said.In+said.Out, said.In
+		s.contextUsed.Used, s.contextUsed.Prompt = said.In+said.Out, said.In
 	}
-	return s.usage()
+	return s.sendUsage()
 }
 
-func (s *sema) usage() error {
-	return s.put("conversation:usage", obj{"usage", s.tokens()})
+func (s *sema) sendUsage() error {
+	return s.send("conversation:usage", jsonObject{"usage", s.tokenCounts()})
 }
 
-func (s *sema) tokens() obj {
-	return obj{"useTokens", s.used.Used, "maxTokens", s.used.Max, "promptTokens", s.used.Prompt}
+func (s *sema) tokenCounts() jsonObject {
+	return jsonObject{"useTokens", s.contextUsed.Used, "maxTokens", s.contextUsed.Max, "promptTokens", s.contextUsed.Prompt}
 }
 
-// begin registers a tool call. Some models reuse an id in a later reply.
-func (s *sema) begin(r event.Record, id, name string) *semaCall {
+// startCall registers a tool call. Some models reuse an id in a later reply.
+func (s *sema) startCall(r event.Record, id, name string) *semaCall {
 	c := &semaCall{name: name}
 	s.calls[callKey{r.Task, id}] = c
 	return c
 }
 
-// call returns the state of a tool call, registering it if new.
-func (s *sema) call(r event.Record, id, name string) *semaCall {
+// findCall returns the state of a tool call, registering it if new.
+func (s *sema) findCall(r event.Record, id, name string) *semaCall {
 	if c := s.calls[callKey{r.Task, id}]; c != nil {
 		return c
 	}
-	return s.begin(r, id, name)
+	return s.startCall(r, id, name)
 }
 
 func (s *sema) toolFinished(r event.Record, e event.ToolFinished) error {
-	c := s.call(r, e.CallID, e.Tool)
-	if c.told {
+	c := s.findCall(r, e.CallID, e.Tool)
+	if c.endSent {
 		return nil
 	}
-	c.told = true
+	c.endSent = true
 	if e.Failed || e.Denied {
-		content := contentOf(e.Show, "")
+		content := semaContent(e.Content, "")
 		if content == "" {
-			content = e.Result.Complaint() // nothing was shown, as for an interrupted command
+			content = e.Result.ErrorText() // nothing was shown, as for an interrupted command
 		}
-		return s.ended(r, true, e.Tool, e.Title, "", content)
+		return s.sendCallEnd(r, true, e.Tool, e.Title, "", content)
 	}
-	return s.ended(r, false, e.Tool, e.Title, e.Summary, contentOf(e.Show, e.Result.Text))
+	return s.sendCallEnd(r, false, e.Tool, e.Title, e.Summary, semaContent(e.Content, e.Result.Text))
 }
 
-// result closes a call. If its finish was not seen, as in the logs of an earlier run, the audit record
+// closeCall closes a call. If its finish was not seen, as in the logs of an earlier run, the audit record
 // shows how it ended.
-func (s *sema) result(r event.Record, res chat.ToolResult) error {
+func (s *sema) closeCall(r event.Record, res chat.ToolResult) error {
 	c := s.calls[callKey{r.Task, res.CallID}]
-	if c == nil || c.told || !c.done {
+	if c == nil || c.endSent || !c.done {
 		return nil
 	}
-	c.told = true
+	c.endSent = true
 	if c.failed {
-		return s.ended(r, true, c.name, "", "", res.Complaint())
+		return s.sendCallEnd(r, true, c.name, "", "", res.ErrorText())
 	}
-	return s.ended(r, false, c.name, "", "", res.Text)
+	return s.sendCallEnd(r, false, c.name, "", "", res.Text)
 }
 
-// ended sends how a call ended. A failure has no summary.
-func (s *sema) ended(r event.Record, failed bool, tool, title, summary string, content any) error {
+// sendCallEnd sends how a call ended. A failure has no summary.
+func (s *sema) sendCallEnd(r event.Record, failed bool, tool, title, summary string, content any) error {
 	name := "tool:execution:complete"
 	if failed {
 		name = "tool:execution:error"
 	}
-	return s.put(name, obj{"agentId", s.agent(r), "toolName", tool, "title", title}.and(!failed, "summary", summary).and(true, "content", content))
+	return s.send(name, jsonObject{"agentId", s.agentID(r), "toolName", tool, "title", title}.withIf(!failed, "summary", summary).withIf(true, "content", content))
 }
 
-// contentOf returns b in Sema's form, text or a diff, or text if b is nil.
-func contentOf(b display.Block, text string) any {
+// semaContent returns b in Sema's form, text or a diff, or text if b is nil.
+func semaContent(b display.Block, text string) any {
 	switch b := b.(type) {
 	case display.Text:
 		return string(b)
 	case display.Code:
 		return b.Source
 	case display.Diff:
-		return obj{"type", "diff", "diffText", b.Unified, "additions", b.Added, "deletions", b.Deleted}
+		return jsonObject{"type", "diff", "diffText", b.Unified, "additions", b.Added, "deletions", b.Deleted}
 	case display.Table:
-		return b.Joined("\t")
+		return b.JoinCells("\t")
 	}
 	return text
 }
 
-// forget drops what is only needed while task runs.
-func (s *sema) forget(task string) {
+// forgetTask drops what is only needed while task runs.
+func (s *sema) forgetTask(task string) {
 	maps.DeleteFunc(s.calls, func(k callKey, _ *semaCall) bool { return k.task == task })
-	maps.DeleteFunc(s.asked, func(_ string, q uip.Request) bool { return q.TaskID == task })
+	maps.DeleteFunc(s.openQuestions, func(_ string, q uip.Request) bool { return q.TaskID == task })
 }

@@ -18,67 +18,67 @@ const (
 	clearContext = "clearContextAndStart"
 )
 
-// requested sends a question according to its purpose: leave for a call, the way out of plan mode, or
+// sendQuestion sends a question according to its purpose: leave for a call, the way out of plan mode, or
 // any other.
-func (s *sema) requested(r event.Record, q uip.Request) error {
-	s.asked[q.ID] = q
+func (s *sema) sendQuestion(r event.Record, q uip.Request) error {
+	s.openQuestions[q.ID] = q
 	switch {
-	case q.Purpose == uip.ConfirmRiskyAction: // a card of several calls becomes one question each
-		for _, part := range partsOf(q) {
-			if err := s.put("tool:permission:request", obj{
-				"agentId", s.agent(r), "toolName", s.toolOf(r, part), "title", part.Display.Title,
-				"content", contentOf(part.Display.Content, part.Display.Description), "options", permissionOptions(part),
+	case q.Purpose == uip.PurposeConfirmRiskyAction: // a card of several calls becomes one question each
+		for _, part := range questionParts(q) {
+			if err := s.send("tool:permission:request", jsonObject{
+				"agentId", s.agentID(r), "toolName", s.questionTool(r, part), "title", part.Display.Title,
+				"content", semaContent(part.Display.Content, part.Display.Description), "options", permissionOptions(part),
 			}); err != nil {
 				return err
 			}
 		}
 		return nil
-	case leavesPlan(q):
-		return s.put("plan:exit:request", append(append(obj{"agentId", s.agent(r)}, planOf(q)...), "options", labels(q)))
+	case isPlanExit(q):
+		return s.send("plan:exit:request", append(append(jsonObject{"agentId", s.agentID(r)}, planObject(q)...), "options", optionLabels(q)))
 	}
-	ask := obj{"agentId", s.agent(r), "questions", questionsOf(q)}
-	return s.put("ask:question:request", ask.and(len(q.Display.Metadata) > 0, "metadata", q.Display.Metadata))
+	ask := jsonObject{"agentId", s.agentID(r), "questions", questionList(q)}
+	return s.send("ask:question:request", ask.withIf(len(q.Display.Metadata) > 0, "metadata", q.Display.Metadata))
 }
 
-func (s *sema) responded(r event.Record, a uip.Response) error {
-	q, known := s.asked[a.ID]
-	delete(s.asked, a.ID)
+func (s *sema) sendAnswer(r event.Record, a uip.Response) error {
+	q, known := s.openQuestions[a.ID]
+	delete(s.openQuestions, a.ID)
 	switch {
-	case len(q.Parts) > 0 && q.Purpose == uip.ConfirmRiskyAction:
+	case len(q.Parts) > 0 && q.Purpose == uip.PurposeConfirmRiskyAction:
 		for _, part := range q.Parts {
-			if err := s.put("tool:permission:response", obj{"toolName", s.toolOf(r, part), "selected", selection(a.Part(part))}); err != nil {
+			if err := s.send("tool:permission:response", jsonObject{"toolName", s.questionTool(r, part), "selected", selection(a.PartAnswer(part))}); err != nil {
 				return err
 			}
 		}
 		return nil
-	case !known && semaOption[a.Option] == "":
+	case !known && semaOptions[a.Option] == "":
 		return nil // asked before this view opened, so its subject is unknown
-	case !known, q.Purpose == uip.ConfirmRiskyAction:
-		return s.put("tool:permission:response", obj{"toolName", s.toolOf(r, q), "selected", selection(a)})
-	case leavesPlan(q):
-		if err := s.put("plan:exit:response", obj{"agentId", s.agent(r), "selected", a.Option}); err != nil || a.Option != clearContext {
+	case !known, q.Purpose == uip.PurposeConfirmRiskyAction:
+		return s.send("tool:permission:response", jsonObject{"toolName", s.questionTool(r, q), "selected", selection(a)})
+	case isPlanExit(q):
+		if err := s.send("plan:exit:response", jsonObject{"agentId", s.agentID(r), "selected", a.Option}); err != nil || a.Option != clearContext {
 			return err
 		}
-		return s.put("plan:implement", planOf(q))
+		return s.send("plan:implement", planObject(q))
 	}
-	return s.put("ask:question:response", obj{"agentId", s.agent(r), "answers", answersOf(q, a)})
+	return s.send("ask:question:response", jsonObject{"agentId", s.agentID(r), "answers", answerMap(q, a)})
 }
 
-// partsOf returns the parts of a question, or the question itself if it has none.
-func partsOf(q uip.Request) []uip.Request {
+// questionParts returns the parts of a question, or the question itself if it has none.
+func questionParts(q uip.Request) []uip.Request {
 	if len(q.Parts) == 0 {
 		return []uip.Request{q}
 	}
 	return q.Parts
 }
 
-// semaOption maps the options of a [uip.Confirm] request to Sema's words.
-var semaOption = map[string]string{uip.Approve: "agree", uip.Always: "allow", uip.Reject: "refuse"}
+// semaOptions maps the options of a [uip.KindConfirm] request to Sema's words.
+var semaOptions = map[string]string{uip.OptionApprove: "agree", uip.OptionAlways: "allow", uip.OptionReject: "refuse"}
 
 func permissionOptions(q uip.Request) map[string]string {
 	opts := make(map[string]string, len(q.Options))
 	for _, o := range q.Options {
-		if name, ok := semaOption[o.ID]; ok {
+		if name, ok := semaOptions[o.ID]; ok {
 			opts[name] = o.Label
 		}
 	}
@@ -89,28 +89,28 @@ func permissionOptions(q uip.Request) map[string]string {
 // advice to the model.
 func selection(a uip.Response) string {
 	switch {
-	case a.Option == uip.Reject && a.Comment != "":
+	case a.Option == uip.OptionReject && a.Comment != "":
 		return a.Comment
-	case semaOption[a.Option] != "":
-		return semaOption[a.Option]
+	case semaOptions[a.Option] != "":
+		return semaOptions[a.Option]
 	}
 	return a.Input
 }
 
-// toolOf returns the tool that q asks about: the one that would run, whatever the model calls it.
-func (s *sema) toolOf(r event.Record, q uip.Request) string {
+// questionTool returns the tool that q asks about: the one that would run, whatever the model calls it.
+func (s *sema) questionTool(r event.Record, q uip.Request) string {
 	if c := s.calls[callKey{r.Task, q.CallID()}]; c != nil && q.Display.Metadata["toolName"] == "" {
 		return c.name
 	}
 	return q.Display.Metadata["toolName"]
 }
 
-func leavesPlan(q uip.Request) bool {
-	_, ok := labels(q)[startEditing]
-	return ok && q.Purpose == uip.ChooseStrategy
+func isPlanExit(q uip.Request) bool {
+	_, ok := optionLabels(q)[startEditing]
+	return ok && q.Purpose == uip.PurposeChooseStrategy
 }
 
-func labels(q uip.Request) map[string]string {
+func optionLabels(q uip.Request) map[string]string {
 	ls := make(map[string]string, len(q.Options))
 	for _, o := range q.Options {
 		ls[o.ID] = o.Label
@@ -118,70 +118,70 @@ func labels(q uip.Request) map[string]string {
 	return ls
 }
 
-func planOf(q uip.Request) obj {
-	return obj{"planFilePath", q.Display.Metadata["planFilePath"], "planContent", planText(q)}
+func planObject(q uip.Request) jsonObject {
+	return jsonObject{"planFilePath", q.Display.Metadata["planFilePath"], "planContent", planText(q)}
 }
 
 func planText(q uip.Request) string {
-	text, _ := contentOf(q.Display.Content, q.Display.Description).(string)
+	text, _ := semaContent(q.Display.Content, q.Display.Description).(string)
 	return text
 }
 
-// questionsOf lists the questions of q: its parts, if any. A composite whose content is a JSON list has
+// questionList lists the questions of q: its parts, if any. A composite whose content is a JSON list has
 // its questions there.
-func questionsOf(q uip.Request) any {
+func questionList(q uip.Request) any {
 	if len(q.Parts) > 0 {
-		var all []obj
+		var all []jsonObject
 		for _, part := range q.Parts {
-			all = append(all, questionsOf(part).([]obj)...)
+			all = append(all, questionList(part).([]jsonObject)...)
 		}
 		return all
 	}
-	if c, ok := q.Display.Content.(display.Code); ok && q.Kind == uip.Composite && startsWith(c.Source, '[') {
+	if c, ok := q.Display.Content.(display.Code); ok && q.Kind == uip.KindComposite && startsWithByte(c.Source, '[') {
 		return json.RawMessage(c.Source)
 	}
 	header := q.Display.Metadata["header"]
 	if header == "" && q.Display.Description != "" {
 		header = q.Display.Title
 	}
-	options := []obj{}
+	options := []jsonObject{}
 	for _, o := range q.Options {
-		label := labelOf(q, o)
+		label := shortLabel(q, o)
 		_, about, _ := strings.Cut(strings.TrimPrefix(o.Label, label), " — ")
-		options = append(options, obj{"label", label, "description", about})
+		options = append(options, jsonObject{"label", label, "description", about})
 	}
-	return []obj{{"question", questionOf(q), "header", header, "options", options, "multiSelect", false}}
+	return []jsonObject{{"question", questionText(q), "header", header, "options", options, "multiSelect", false}}
 }
 
-// labelOf returns an option's label without its description.
-func labelOf(q uip.Request, o uip.Option) string {
+// shortLabel returns an option's label without its description.
+func shortLabel(q uip.Request, o uip.Option) string {
 	return cmp.Or(q.Display.Metadata["label"+o.ID], o.Label)
 }
 
-func questionOf(q uip.Request) string { return cmp.Or(q.Display.Description, q.Display.Title) }
+func questionText(q uip.Request) string { return cmp.Or(q.Display.Description, q.Display.Title) }
 
-// answersOf maps each question to its answer: the chosen label, or the typed text. The answers to a
+// answerMap maps each question to its answer: the chosen label, or the typed text. The answers to a
 // composite are typed as a JSON object.
-func answersOf(q uip.Request, a uip.Response) any {
+func answerMap(q uip.Request, a uip.Response) any {
 	if len(q.Parts) > 0 {
 		all := make(map[string]string)
 		for _, part := range q.Parts {
-			maps.Copy(all, answersOf(part, a.Part(part)).(map[string]string))
+			maps.Copy(all, answerMap(part, a.PartAnswer(part)).(map[string]string))
 		}
 		return all
 	}
-	if q.Kind == uip.Composite && startsWith(a.Input, '{') {
+	if q.Kind == uip.KindComposite && startsWithByte(a.Input, '{') {
 		return json.RawMessage(a.Input)
 	}
 	answer := a.Input
 	if i := slices.IndexFunc(q.Options, func(o uip.Option) bool { return o.ID == a.Option }); i >= 0 && answer == "" {
-		answer = labelOf(q, q.Options[i])
+		answer = shortLabel(q, q.Options[i])
 	}
-	return map[string]string{questionOf(q): answer}
+	return map[string]string{questionText(q): answer}
 }
 
-// startsWith reports whether s is JSON that starts with c.
-func startsWith(s string, c byte) bool {
+// startsWithByte reports whether s is JSON that starts with c.
+func startsWithByte(s string, c byte) bool {
 	s = strings.TrimSpace(s)
 	return s != "" && s[0] == c && json.Valid([]byte(s))
 }

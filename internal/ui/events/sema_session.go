@@ -6,22 +6,22 @@ import (
 	"coder/internal/core/event"
 )
 
-// rest sends the idle state once both the program and the main task are idle. A task that waits for an
+// sendIdle sends the idle state once both the program and the main task are idle. A task that waits for an
 // answer counts as idle when the program stops.
-func (s *sema) rest() error {
-	if s.busy || s.running && len(s.asked) == 0 {
+func (s *sema) sendIdle() error {
+	if s.programRunning || s.taskRunning && len(s.openQuestions) == 0 {
 		return nil
 	}
-	return s.tell("idle")
+	return s.sendState("idle")
 }
 
-// tell sends a state, unless it was the last one sent.
-func (s *sema) tell(state string) error {
-	if err := s.release(); err != nil || s.state == state {
+// sendState sends a state, unless it was the last one sent.
+func (s *sema) sendState(state string) error {
+	if err := s.sendPending(); err != nil || s.lastState == state {
 		return err
 	}
-	s.state = state
-	return s.put("state:update", obj{"state", state})
+	s.lastState = state
+	return s.send("state:update", jsonObject{"state", state})
 }
 
 func (s *sema) childTask(r event.Record) error {
@@ -36,51 +36,51 @@ func (s *sema) childTask(r event.Record) error {
 	default:
 		return nil
 	}
-	s.forget(r.Task)
-	return s.put("task:agent:end", obj{"taskId", r.Task, "status", status, "content", content})
+	s.forgetTask(r.Task)
+	return s.send("task:agent:end", jsonObject{"taskId", r.Task, "status", status, "content", content})
 }
 
 func (s *sema) mainTask(r event.Record) error {
 	switch e := r.Event.(type) {
 	case event.TaskStarted:
-		s.running, s.half, s.stopped = true, false, false
-		return s.tell("processing")
+		s.taskRunning, s.hadPartial, s.interrupted = true, false, false
+		return s.sendState("processing")
 	case event.TaskFailed:
-		kind, code := cmp.Or(semaTypes[e.Code], "api_error"), e.Code
+		kind, code := cmp.Or(semaErrorTypes[e.Code], "api_error"), e.Code
 		if code == "" {
 			kind, code = "fatal_error", "task_failed"
 		}
-		if err := s.put("session:error", obj{"type", kind, "error", obj{"code", code, "message", e.Reason}}); err != nil {
+		if err := s.send("session:error", jsonObject{"type", kind, "error", jsonObject{"code", code, "message", e.Reason}}); err != nil {
 			return err
 		}
 	case event.TaskCompleted, event.TaskCanceled:
 	default:
 		return nil
 	}
-	s.running = false
+	s.taskRunning = false
 	s.text.reset()
 	s.thought.reset()
-	s.forget(r.Task)
-	return s.rest()
+	s.forgetTask(r.Task)
+	return s.sendIdle()
 }
 
-// interruption sends the usage so far after it, unless the partial reply does.
-func (s *sema) interruption(r event.Record, e event.Interrupted) error {
-	if err := s.put("session:interrupted", obj{"agentId", s.agent(r), "content", e.Text}); err != nil {
+// sendInterruption sends the usage so far after it, unless the partial reply does.
+func (s *sema) sendInterruption(r event.Record, e event.Interrupted) error {
+	if err := s.send("session:interrupted", jsonObject{"agentId", s.agentID(r), "content", e.Text}); err != nil {
 		return err
 	}
 	if !s.main(r) {
 		return nil
 	}
-	s.stopped = true
-	if s.half {
+	s.interrupted = true
+	if s.hadPartial {
 		return nil
 	}
-	return s.usage()
+	return s.sendUsage()
 }
 
-// semaTypes maps failures to their own types; every other failure of the provider is an api_error.
-var semaTypes = map[string]string{
+// semaErrorTypes maps failures to their own types; every other failure of the provider is an api_error.
+var semaErrorTypes = map[string]string{
 	"context_length_exceeded": "context_length_exceeded",
 	"model_not_found":         "model_error",
 }

@@ -103,7 +103,7 @@ func TestSemaTellsOneUsagePerMainReply(t *testing.T) {
 // The answer is the last thing before idle, whatever else the end of a turn
 // brings and in whatever order.
 func TestSemaEndOfTurn(t *testing.T) {
-	answer := event.MessageAdded{Message: chat.Say(chat.Assistant, "done"), Usage: &chat.Usage{In: 7, Out: 3}}
+	answer := event.MessageAdded{Message: chat.TextMessage(chat.Assistant, "done"), Usage: &chat.Usage{In: 7, Out: 3}}
 	used := event.ContextUsed{Used: 12, Max: 100, Prompt: 9}
 	verify := event.ToolFinished{CallID: "v", Tool: "bash", Summary: "exit 0"}
 	start := on("t1", event.TaskCreated{TaskID: "t1"}, event.TaskStarted{}, event.StateChanged{Busy: true})
@@ -132,7 +132,7 @@ func TestSemaEndOfTurn(t *testing.T) {
 }
 
 func TestSemaUsageNumbers(t *testing.T) {
-	reply := event.MessageAdded{Message: chat.Say(chat.Assistant, "x"), Usage: &chat.Usage{In: 7, Out: 3}}
+	reply := event.MessageAdded{Message: chat.TextMessage(chat.Assistant, "x"), Usage: &chat.Usage{In: 7, Out: 3}}
 	mute := say(chat.Assistant, "x")
 	opened := event.SessionOpened{MaxTokens: 50}
 	for _, tc := range []struct {
@@ -157,7 +157,7 @@ func TestSemaUsageNumbers(t *testing.T) {
 }
 
 func TestSemaInterruption(t *testing.T) {
-	half := event.MessageAdded{Message: chat.Say(chat.Assistant, "ha"), Interrupted: true}
+	half := event.MessageAdded{Message: chat.TextMessage(chat.Assistant, "ha"), Interrupted: true}
 	stop := event.Interrupted{Text: "[Request interrupted by user]"}
 	for _, tc := range []struct {
 		name, want string
@@ -234,7 +234,7 @@ func TestSemaSubagentAfterTheAnswer(t *testing.T) {
 
 // A run that parks on a question is idle though its task is not over.
 func TestSemaParked(t *testing.T) {
-	ask := event.InteractionRequested{Request: uip.Request{ID: "ui_1", TaskID: "t1", Purpose: uip.ConfirmRiskyAction}}
+	ask := event.InteractionRequested{Request: uip.Request{ID: "ui_1", TaskID: "t1", Purpose: uip.PurposeConfirmRiskyAction}}
 	got := sema(t, on("t1", event.StateChanged{Busy: true}, event.TaskStarted{}, ask, event.StateChanged{}))
 	expect(t, got, "processing tool:permission:request idle")
 }
@@ -243,7 +243,7 @@ func TestSemaPermission(t *testing.T) {
 	call := chat.ToolCall{ID: "c1", Name: "write", Args: json.RawMessage(`{}`)}
 	ask := func(opts ...uip.Option) event.InteractionRequested {
 		return event.InteractionRequested{Request: uip.Request{
-			ID: "ui_1", TaskID: "t1", Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction, Options: opts,
+			ID: "ui_1", TaskID: "t1", Kind: uip.KindConfirm, Purpose: uip.PurposeConfirmRiskyAction, Options: opts,
 			Display: uip.Display{Title: "Write?", Content: display.Diff{Unified: "+x", Added: 1}, Metadata: map[string]string{"toolCallId": "c1"}},
 		}}
 	}
@@ -252,13 +252,13 @@ func TestSemaPermission(t *testing.T) {
 		a    uip.Response
 		want string
 	}{
-		{uip.Response{Option: uip.Approve}, "agree"},
-		{uip.Response{Option: uip.Always}, "allow"},
-		{uip.Response{Option: uip.Reject}, "refuse"},
-		{uip.Response{Option: uip.Reject, Comment: "use b.txt"}, "use b.txt"},
+		{uip.Response{Option: uip.OptionApprove}, "agree"},
+		{uip.Response{Option: uip.OptionAlways}, "allow"},
+		{uip.Response{Option: uip.OptionReject}, "refuse"},
+		{uip.Response{Option: uip.OptionReject, Comment: "use b.txt"}, "use b.txt"},
 	} {
 		tc.a.ID = "ui_1"
-		got := sema(t, on("t1", reply, ask(uip.Option{ID: uip.Approve, Label: "Yes"}, uip.Option{ID: uip.Reject, Label: "No"}),
+		got := sema(t, on("t1", reply, ask(uip.Option{ID: uip.OptionApprove, Label: "Yes"}, uip.Option{ID: uip.OptionReject, Label: "No"}),
 			event.InteractionResponded{Response: tc.a}))
 		req, res := got[len(got)-2], got[len(got)-1]
 		const want = `{"event":"tool:permission:request","data":{"agentId":"main","toolName":"write","title":"Write?",` +
@@ -289,20 +289,20 @@ func TestSemaQuestions(t *testing.T) {
 		a    uip.Response
 		want []string
 	}{
-		{"an option", uip.Request{Kind: uip.Select, Purpose: uip.RequestInfo, Display: uip.Display{Title: "Colour?"}, Options: colours},
+		{"an option", uip.Request{Kind: uip.KindSelect, Purpose: uip.PurposeRequestInfo, Display: uip.Display{Title: "Colour?"}, Options: colours},
 			uip.Response{Option: "2"}, []string{
 				`{"event":"ask:question:request","data":{"agentId":"main","questions":[{"question":"Colour?","header":"","options":[{"label":"red","description":""},{"label":"blue","description":""}],"multiSelect":false}]}}`,
 				`{"event":"ask:question:response","data":{"agentId":"main","answers":{"Colour?":"blue"}}}`,
 			}},
-		{"typed", uip.Request{Kind: uip.Input, Purpose: uip.Generic, Display: uip.Display{Title: "Name", Description: "Who are you?"}},
+		{"typed", uip.Request{Kind: uip.KindInput, Purpose: uip.PurposeGeneric, Display: uip.Display{Title: "Name", Description: "Who are you?"}},
 			uip.Response{Input: "Ada"}, []string{
 				`"questions":[{"question":"Who are you?","header":"Name","options":[],"multiSelect":false}]`,
 				`"answers":{"Who are you?":"Ada"}`,
 			}},
-		{"several at once", uip.Request{Kind: uip.Composite, Purpose: uip.RequestInfo,
+		{"several at once", uip.Request{Kind: uip.KindComposite, Purpose: uip.PurposeRequestInfo,
 			Display: uip.Display{Title: "2 questions", Content: display.Code{Lang: "json", Source: `[{"question":"a"},{"question":"b"}]`}}},
 			uip.Response{Input: `{"a":"1","b":"2"}`}, []string{`"questions":[{"question":"a"},{"question":"b"}]`, `"answers":{"a":"1","b":"2"}`}},
-		{"the way out of plan mode", uip.Request{Kind: uip.Select, Purpose: uip.ChooseStrategy, Options: ways,
+		{"the way out of plan mode", uip.Request{Kind: uip.KindSelect, Purpose: uip.PurposeChooseStrategy, Options: ways,
 			Display: uip.Display{Title: "Go?", Content: display.Text("the plan"), Metadata: map[string]string{"planFilePath": ".coder/plans/1.md"}}},
 			uip.Response{Option: "clearContextAndStart"}, []string{
 				`{"event":"plan:exit:request","data":{"agentId":"main","planFilePath":".coder/plans/1.md","planContent":"the plan","options":{"clearContextAndStart":"Clear","startEditing":"Start"}}}`,
@@ -322,7 +322,7 @@ func TestSemaQuestions(t *testing.T) {
 // The answer to a question of an earlier run is told as far as it tells itself.
 func TestSemaLateAnswer(t *testing.T) {
 	got := sema(t, on("t1",
-		event.InteractionResponded{Response: uip.Response{ID: "old", Option: uip.Approve}},
+		event.InteractionResponded{Response: uip.Response{ID: "old", Option: uip.OptionApprove}},
 		event.InteractionResponded{Response: uip.Response{ID: "older", Input: "Ada"}}))
 	expect(t, got, "tool:permission:response")
 }
@@ -347,7 +347,7 @@ func TestSemaToolEndsOnce(t *testing.T) {
 	reply := event.MessageAdded{Message: chat.Message{Role: chat.Assistant, Parts: []chat.Part{call}}}
 	seen := event.ToolFinished{CallID: "c1", Tool: "read"}
 	kept := event.ToolCallCompleted{CallID: "c1", Tool: "read"}
-	told := event.MessageAdded{Message: chat.Answer(chat.ToolResult{CallID: "c1", Name: "read"})}
+	told := event.MessageAdded{Message: chat.ToolMessage(chat.ToolResult{CallID: "c1", Name: "read"})}
 	for _, es := range [][]event.Event{{seen, kept, told}, {kept, seen, told}, {kept, told}, {seen, told}, {kept, told, seen}} {
 		const once = "complete conversation:usage tool:execution:complete"
 		expect(t, sema(t, on("t1", reply), on("t1", es...)), once)
@@ -358,7 +358,7 @@ func TestSemaToolEndsOnce(t *testing.T) {
 
 func TestSemaSaysWhyACallFailedThatShowedNothing(t *testing.T) {
 	for _, b := range []display.Block{nil, display.Text(""), display.Code{}} {
-		e := event.ToolFinished{CallID: "c", Tool: "bash", Failed: true, Show: b, Result: chat.ToolResult{CallID: "c", Text: `{"ok":false,"error":"cancelled: the user interrupted"}`}}
+		e := event.ToolFinished{CallID: "c", Tool: "bash", Failed: true, Content: b, Result: chat.ToolResult{CallID: "c", Text: `{"ok":false,"error":"cancelled: the user interrupted"}`}}
 		got := sema(t, on("t1", event.TaskCreated{TaskID: "t1"}, event.TaskStarted{}, e))
 		last := got[len(got)-1]
 		if last.Event != "tool:execution:error" || last.Data.Content != "cancelled: the user interrupted" {

@@ -16,7 +16,7 @@ func BenchmarkSaid(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				_ = zh.Said(text)
+				_ = zh.TranslateText(text)
 			}
 		})
 	}
@@ -24,6 +24,6 @@ func BenchmarkSaid(b *testing.B) {
 
 func BenchmarkFirstWord(b *testing.B) {
 	for b.Loop() {
-		_ = i18n.For(i18n.Chinese).Said("nobody to ask")
+		_ = i18n.For(i18n.Chinese).TranslateText("nobody to ask")
 	}
 }

@@ -2,6 +2,6 @@ package i18n
 
 // Sure reports whether sentences made with a format are known by their shape.
 func Sure(format string) bool {
-	_, ok := shapeOf(format)
+	_, ok := parseShape(format)
 	return ok
 }

@@ -2,7 +2,7 @@
 // its format, is the key of its translation in the catalogue.
 //
 // Faces translate their own text with [Printer.T]. Text from lower layers (notices, reasons, errors)
-// arrives and is recorded as an English sentence. [Printer.Said] translates it on its way to the user:
+// arrives and is recorded as an English sentence. [Printer.TranslateText] translates it on its way to the user:
 // it recognizes the format by the sentence's shape.
 package i18n
 
@@ -22,7 +22,7 @@ const (
 )
 
 //go:embed zh-CN.json
-var chinese []byte
+var chineseCatalogue []byte
 
 // Printer translates into one language. The zero Printer, and a nil one, speak English. A Printer is
 // safe for concurrent use.
@@ -33,14 +33,14 @@ type Printer struct {
 	once  sync.Once
 	table map[string]string
 
-	shapesOnce sync.Once
-	known      shapes
+	shapesOnce  sync.Once
+	shapesIndex shapeIndex
 }
 
 // For returns the Printer for lang, English if lang has no catalogue.
 func For(lang string) *Printer {
 	if lang == Chinese {
-		return &Printer{source: chinese}
+		return &Printer{source: chineseCatalogue}
 	}
 	return &Printer{}
 }
@@ -62,8 +62,8 @@ func (p *Printer) ASCII() *Printer {
 // asciiSigns maps the signs in our sentences to their ASCII replacements.
 var asciiSigns = strings.NewReplacer(" · ", ", ", "·", "*", "…", "...", "—", "-", "•", "-", "→", "->", "≥", ">=", "✓", "ok:", "✗", "x", "\u00a0", " ")
 
-// Signs returns the program's own text, without user data, in signs that the terminal can show.
-func (p *Printer) Signs(text string) string {
+// DisplaySigns returns the program's own text, without user data, in signs that the terminal can show.
+func (p *Printer) DisplaySigns(text string) string {
 	if p == nil || !p.ascii {
 		return text
 	}
@@ -89,18 +89,18 @@ func Choose(asked string, getenv func(string) string) string {
 
 // T translates and formats the caller's own English sentence.
 func (p *Printer) T(format string, args ...any) string {
-	if t, ok := p.words()[format]; ok {
+	if t, ok := p.catalogue()[format]; ok {
 		format = t
 	}
-	format = p.Signs(format)
+	format = p.DisplaySigns(format)
 	if len(args) == 0 && !strings.Contains(format, "%") {
 		return format
 	}
-	return fmt.Sprintf(format, lists(format, args)...)
+	return fmt.Sprintf(format, translateLists(format, args)...)
 }
 
-// lists returns args, with the lists of names rewritten for a translation.
-func lists(format string, args []any) []any {
+// translateLists returns args, with the lists of names rewritten for a translation.
+func translateLists(format string, args []any) []any {
 	if !strings.Contains(format, "%+") {
 		return args
 	}
@@ -114,14 +114,14 @@ func lists(format string, args []any) []any {
 		if format = after; verb == "%%" {
 			continue
 		}
-		if next = argument(verb, next); next < len(args) && isList(verb) {
-			args[next] = listed(fmt.Sprint(args[next]))
+		if next = argIndex(verb, next); next < len(args) && isList(verb) {
+			args[next] = chineseList(fmt.Sprint(args[next]))
 		}
 		next++
 	}
 }
 
-func (p *Printer) words() map[string]string {
+func (p *Printer) catalogue() map[string]string {
 	if p == nil || p.source == nil {
 		return nil
 	}
@@ -134,12 +134,12 @@ func (p *Printer) words() map[string]string {
 }
 
 // shapes returns the shapes of the catalogue's formats, built on first use.
-func (p *Printer) shapes() shapes {
+func (p *Printer) shapes() shapeIndex {
 	p.shapesOnce.Do(func() {
-		all := shapes{byWord: make(map[string][]*shape)}
-		for format := range p.words() {
-			s, ok := shapeOf(format)
-			switch word := s.word(); {
+		all := shapeIndex{byWord: make(map[string][]*shape)}
+		for format := range p.catalogue() {
+			s, ok := parseShape(format)
+			switch word := s.indexWord(); {
 			case !ok:
 			case word == "":
 				all.others = append(all.others, s)
@@ -147,7 +147,7 @@ func (p *Printer) shapes() shapes {
 				all.byWord[word] = append(all.byWord[word], s)
 			}
 		}
-		p.known = all
+		p.shapesIndex = all
 	})
-	return p.known
+	return p.shapesIndex
 }

@@ -70,15 +70,15 @@ func TestSentencesMadeElsewhereAreKnownByTheirShape(t *testing.T) {
 		"":                         "",
 		"bash policy requires approval\n  removes files: a\nx": "需要审批：bash policy requires approval\n  会删除文件：a\nx",
 	} {
-		if got := zh.Said(in); got != want {
+		if got := zh.TranslateText(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
-		if got := i18n.For(i18n.English).Said(in); got != in {
+		if got := i18n.For(i18n.English).TranslateText(in); got != in {
 			t.Errorf("English changed %q to %q", in, got)
 		}
 	}
 	var none *i18n.Printer
-	if none.T("%d calls", 2) != "2 calls" || none.Said("x") != "x" {
+	if none.T("%d calls", 2) != "2 calls" || none.TranslateText("x") != "x" {
 		t.Error("a nil Printer does not speak English")
 	}
 }
@@ -105,10 +105,10 @@ func FuzzSaidLeavesWhatItDoesNotKnow(f *testing.F) {
 	f.Add("bash, read-only  allow  x (it names a variable): a, b")
 	zh, en := i18n.For(i18n.Chinese), i18n.For(i18n.English)
 	f.Fuzz(func(t *testing.T, s string) {
-		if said := zh.Said(s); strings.Count(said, "\n") != strings.Count(s, "\n") && !strings.Contains(s, "%") {
+		if said := zh.TranslateText(s); strings.Count(said, "\n") != strings.Count(s, "\n") && !strings.Contains(s, "%") {
 			t.Errorf("%q has other lines: %q", s, said)
 		}
-		if en.Said(s) != s {
+		if en.TranslateText(s) != s {
 			t.Error("English changed it")
 		}
 	})
@@ -128,7 +128,7 @@ func TestSignsOfSentencesCanBeASCII(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	var none *i18n.Printer
-	if got := none.Signs(" · "); got != " · " {
+	if got := none.DisplaySigns(" · "); got != " · " {
 		t.Errorf("got %q", got)
 	}
 }

@@ -13,49 +13,49 @@ const (
 	maxParts   = 8
 )
 
-// Said translates one or more sentences made elsewhere, each on its own line. Text that is not in the
+// TranslateText translates one or more sentences made elsewhere, each on its own line. Text that is not in the
 // catalogue stays unchanged.
-func (p *Printer) Said(text string) string {
-	if p.words() == nil {
+func (p *Printer) TranslateText(text string) string {
+	if p.catalogue() == nil {
 		return text
 	}
 	if t, ok := p.table[text]; ok && !strings.Contains(t, "%") {
 		return t
 	}
-	r := reading{p, maxNesting, false}
+	r := sentenceContext{p, maxNesting, false}
 	if !strings.Contains(text, "\n") {
-		return r.line(text)
+		return r.translateLine(text)
 	}
 	var b strings.Builder
 	for line := range strings.Lines(text) {
 		whole := strings.TrimSuffix(line, "\n")
-		b.WriteString(r.line(whole))
+		b.WriteString(r.translateLine(whole))
 		b.WriteString(line[len(whole):])
 	}
 	return b.String()
 }
 
-// reading is the context of a sentence: how many more may be nested in it, and whether it is where a
+// sentenceContext is the context of a sentence: how many more may be nested in it, and whether it is where a
 // command or a name may be.
-type reading struct {
+type sentenceContext struct {
 	*Printer
 	depth  int
 	quoted bool
 }
 
-func (r reading) deeper() reading {
+func (r sentenceContext) nested() sentenceContext {
 	r.depth--
 	return r
 }
 
-// line translates one line: a sentence, or a combination of sentences.
-func (r reading) line(text string) string {
+// translateLine translates one line: a sentence, or a combination of sentences.
+func (r sentenceContext) translateLine(text string) string {
 	trimmed := strings.TrimLeft(text, " \t")
 	if trimmed == "" || len(text) > maxLine || r.depth == 0 {
 		return text
 	}
-	for _, as := range []func(reading, string) (string, bool){
-		reading.sentence, reading.aside, reading.list, reading.chain, reading.bracket, reading.enumeration,
+	for _, as := range []func(sentenceContext, string) (string, bool){
+		sentenceContext.translateSentence, sentenceContext.translateAside, sentenceContext.translateList, sentenceContext.translateChain, sentenceContext.translateBracket, sentenceContext.translateEnumeration,
 	} {
 		if said, ok := as(r, trimmed); ok {
 			return text[:len(text)-len(trimmed)] + said
@@ -64,36 +64,36 @@ func (r reading) line(text string) string {
 	return text
 }
 
-// sentence translates text that is in the catalogue or has the shape of one of its formats.
-func (r reading) sentence(text string) (string, bool) {
+// translateSentence translates text that is in the catalogue or has the shape of one of its formats.
+func (r sentenceContext) translateSentence(text string) (string, bool) {
 	if t, ok := r.table[text]; ok && !strings.Contains(t, "%") {
 		return t, true
 	}
-	return r.shaped(text, func(*shape) bool { return true })
+	return r.translateShape(text, func(*shape) bool { return true })
 }
 
-// shaped translates text that has the shape of a catalogue format for which may returns true.
-func (r reading) shaped(text string, may func(*shape) bool) (string, bool) {
-	head := r.knownHead(text)
-	for _, s := range r.shapes().of(text) {
+// translateShape translates text that has the shape of a catalogue format for which may returns true.
+func (r sentenceContext) translateShape(text string, may func(*shape) bool) (string, bool) {
+	head := r.literalHead(text)
+	for _, s := range r.shapes().candidates(text) {
 		values, ok := s.match(text)
 		told := r.table[s.format]
-		if !ok || !may(s) || s.reachesOut(values, told) || !s.isOpen() && !strings.HasPrefix(s.format, head) {
+		if !ok || !may(s) || s.spansSentences(values, told) || !s.isOpen() && !strings.HasPrefix(s.format, head) {
 			continue
 		}
 		own := make([]bool, len(values))
 		for n, v := range values {
-			values[n] = r.deeper().value(s.holds(n, told), v)
+			values[n] = r.nested().translateValue(s.argKind(n, told), v)
 			own[n] = values[n] != v
 		}
-		return fill(told, values, own), true
+		return fillFormat(told, values, own), true
 	}
 	return text, false
 }
 
-// knownHead returns the text before the first colon if the catalogue has it literally, so that no wider
+// literalHead returns the text before the first colon if the catalogue has it literally, so that no wider
 // format takes it for a name.
-func (r reading) knownHead(text string) string {
+func (r sentenceContext) literalHead(text string) string {
 	head, _, ok := strings.Cut(text, ": ")
 	if t, known := r.table[head]; !ok || !known || strings.Contains(t, "%") || !strings.Contains(head, " ") {
 		return ""
@@ -101,33 +101,33 @@ func (r reading) knownHead(text string) string {
 	return head
 }
 
-// value translates the value of a verb. Names and commands stay: a single word is a sentence only in
+// translateValue translates the value of a verb. Names and commands stay: a single word is a sentence only in
 // place of an error.
-func (r reading) value(what kind, text string) string {
-	said, named := choice(text)
+func (r sentenceContext) translateValue(what valueKind, text string) string {
+	said, named := translateChoice(text)
 	switch {
-	case what == sentence:
+	case what == kindSentence:
 		r.quoted = false
-		if line := r.line(text); line != text || !named {
+		if line := r.translateLine(text); line != text || !named {
 			return line
 		}
 		return said
-	case what == names:
-		return listed(text)
-	case what == name && named, what == either && named:
+	case what == kindNames:
+		return chineseList(text)
+	case what == kindName && named, what == kindEither && named:
 		return said
-	case what == either && strings.Contains(text, " "):
+	case what == kindEither && strings.Contains(text, " "):
 		r.quoted = true
-		return r.line(text)
+		return r.translateLine(text)
 	}
 	return text
 }
 
-// listed separates names with the Chinese list comma.
-func listed(names string) string { return strings.ReplaceAll(names, ", ", "、") }
+// chineseList separates names with the Chinese list comma.
+func chineseList(names string) string { return strings.ReplaceAll(names, ", ", "、") }
 
-// choice translates the separators in a list of alternatives: auto, dark or light. The names stay.
-func choice(text string) (string, bool) {
+// translateChoice translates the separators in a list of alternatives: auto, dark or light. The names stay.
+func translateChoice(text string) (string, bool) {
 	before, last, ok := strings.Cut(text, " or ")
 	names := append(strings.Split(before, ", "), last)
 	if !ok || slices.ContainsFunc(names, func(n string) bool { return n == "" || strings.ContainsAny(n, " ,;") }) {
@@ -136,23 +136,23 @@ func choice(text string) (string, bool) {
 	return strings.Join(names[:len(names)-1], "、") + " 或 " + last, true
 }
 
-// list translates sentences separated by semicolons.
-func (r reading) list(text string) (string, bool) {
+// translateList translates sentences separated by semicolons.
+func (r sentenceContext) translateList(text string) (string, bool) {
 	if !strings.Contains(text, "; ") {
 		return text, false
 	}
 	// A sentence may contain semicolons itself and follow its subject.
 	if head, tail, ok := strings.Cut(text, ": "); ok && !r.quoted && strings.Contains(tail, "; ") {
 		if strings.Contains(head, " ") { // a single word is a name
-			head = r.deeper().line(head)
+			head = r.nested().translateLine(head)
 		}
 		if t, ok := r.table[tail]; ok && !strings.Contains(t, "%") {
 			return head + "：" + t, true
 		}
-		if said, ok := r.deeper().shaped(tail, func(s *shape) bool { return strings.Contains(s.format, "; ") }); ok {
+		if said, ok := r.nested().translateShape(tail, func(s *shape) bool { return strings.Contains(s.format, "; ") }); ok {
 			return head + "：" + said, true
 		}
-		if said, ok := r.deeper().shaped(tail, func(s *shape) bool { return !s.isOpen() }); ok && !strings.Contains(said, "; ") {
+		if said, ok := r.nested().translateShape(tail, func(s *shape) bool { return !s.isOpen() }); ok && !strings.Contains(said, "; ") {
 			return head + "：" + said, true
 		}
 	}
@@ -161,10 +161,10 @@ func (r reading) list(text string) (string, bool) {
 		before bool // the part before was translated
 		any    bool
 	)
-	parts := partsOf(text)
-	sentences := !slices.ContainsFunc(parts, func(part string) bool { return r.deeper().line(part) == part })
+	parts := splitSentences(text)
+	sentences := !slices.ContainsFunc(parts, func(part string) bool { return r.nested().translateLine(part) == part })
 	for i, part := range parts {
-		said := r.deeper().line(part)
+		said := r.nested().translateLine(part)
 		known := said != part && (sentences || strings.Contains(part, " "))
 		if !known {
 			said = part // a word after an unknown sentence may be a command's own
@@ -181,19 +181,19 @@ func (r reading) list(text string) (string, bool) {
 	return b.String(), any
 }
 
-// partsOf splits text at semicolons outside quotes.
-func partsOf(text string) (parts []string) {
+// splitSentences splits text at semicolons outside quotes.
+func splitSentences(text string) (parts []string) {
 	from := 0
 	for i := range text {
-		if i >= from && strings.HasPrefix(text[i:], "; ") && !quotes(text[from:i]) {
+		if i >= from && strings.HasPrefix(text[i:], "; ") && !endsInQuotes(text[from:i]) {
 			parts, from = append(parts, text[from:i]), i+2
 		}
 	}
 	return append(parts, text[from:])
 }
 
-// quotes reports whether text ends inside quotes.
-func quotes(text string) bool {
+// endsInQuotes reports whether text ends inside quotes.
+func endsInQuotes(text string) bool {
 	open := rune(0)
 	for _, r := range text {
 		switch {
@@ -206,9 +206,9 @@ func quotes(text string) bool {
 	return open != 0
 }
 
-// chain translates the text before and after a colon: errors wrap each other, and reasons begin with
+// translateChain translates the text before and after a colon: errors wrap each other, and reasons begin with
 // their command, which stays.
-func (r reading) chain(text string) (string, bool) {
+func (r sentenceContext) translateChain(text string) (string, bool) {
 	from := 0
 	for range maxParts {
 		i := strings.Index(text[from:], ": ")
@@ -216,35 +216,35 @@ func (r reading) chain(text string) (string, bool) {
 			break
 		}
 		head, tail := text[:from+i], text[from+i+2:]
-		if from += i + 2; quotes(head) {
+		if from += i + 2; endsInQuotes(head) {
 			continue // quoted text stays
 		}
-		if said, ok := r.deeper().sentence(head); ok && strings.Contains(head, " ") {
+		if said, ok := r.nested().translateSentence(head); ok && strings.Contains(head, " ") {
 			if !r.quoted {
-				tail = r.deeper().line(tail)
+				tail = r.nested().translateLine(tail)
 			}
 			return said + "：" + tail, true
 		}
-		if after, ok := r.deeper().sentence(tail); ok && !r.quoted {
-			return act(head) + "：" + after, true
+		if after, ok := r.nested().translateSentence(tail); ok && !r.quoted {
+			return translateOperation(head) + "：" + after, true
 		}
 	}
 	return text, false
 }
 
-// acts are the operations in Go's file errors.
-var acts = map[string]string{
+// fileOperations are the operations in Go's file errors.
+var fileOperations = map[string]string{
 	"open": "打开", "openat": "打开", "read": "读取", "write": "写入", "mkdir": "创建", "mkdirat": "创建", "rename": "改名", "remove": "删除", "unlinkat": "删除", "unlink": "删除",
 	"stat": "查看", "lstat": "查看", "fstatat": "查看", "sync": "写入", "fsync": "写入", "close": "关闭", "chmod": "更改权限", "chdir": "进入", "readlink": "读取", "link": "链接", "symlink": "链接",
 	"truncate": "截短", "fork/exec": "执行", "exec": "执行", "env": "环境变量",
 }
 
-// act translates the start of a file error: open /a/b. File names stay, and so do names of places and
+// translateOperation translates the start of a file error: open /a/b. File names stay, and so do names of places and
 // settings around colons.
-func act(head string) string {
+func translateOperation(head string) string {
 	said := ""
-	if op, file, ok := strings.Cut(head, " "); ok && acts[op] != "" {
-		said, head = acts[op]+" ", file
+	if op, file, ok := strings.Cut(head, " "); ok && fileOperations[op] != "" {
+		said, head = fileOperations[op]+" ", file
 	}
 	if names := strings.Split(head, ": "); !slices.ContainsFunc(names, func(n string) bool { return strings.Contains(n, " ") }) {
 		head = strings.Join(names, "：")
@@ -252,33 +252,33 @@ func act(head string) string {
 	return said + head
 }
 
-// aside translates a sentence followed by another complete one in parentheses, as for a call refused in
+// translateAside translates a sentence followed by another complete one in parentheses, as for a call refused in
 // two ways: a: must be true (b: argument "c" is missing).
-func (r reading) aside(text string) (string, bool) {
+func (r sentenceContext) translateAside(text string) (string, bool) {
 	i := strings.Index(text, " (")
-	if i < 0 || r.quoted || !strings.HasSuffix(text, ")") || quotes(text[:i]) {
+	if i < 0 || r.quoted || !strings.HasSuffix(text, ")") || endsInQuotes(text[:i]) {
 		return text, false
 	}
 	head, within := text[:i], text[i+2:len(text)-1]
 	if !strings.Contains(within, ": ") {
 		return text, false
 	}
-	said, aside := r.deeper().line(head), r.deeper().line(within)
+	said, aside := r.nested().translateLine(head), r.nested().translateLine(within)
 	if said == head || aside == within {
 		return text, false
 	}
 	return said + "（" + aside + "）", true
 }
 
-// bracket translates a sentence that ends with another in parentheses.
-func (r reading) bracket(text string) (string, bool) {
+// translateBracket translates a sentence that ends with another in parentheses.
+func (r sentenceContext) translateBracket(text string) (string, bool) {
 	i := strings.LastIndex(text, " (")
 	if i < 0 || !strings.HasSuffix(text, ")") {
 		return text, false
 	}
 	head, within := text[:i], text[i+2:len(text)-1]
-	aside, known := r.deeper().sentence(within)
-	said := r.deeper().line(head)
+	aside, known := r.nested().translateSentence(within)
+	said := r.nested().translateLine(head)
 	switch {
 	case known && strings.Contains(within, " "):
 		return said + "（" + aside + "）", true
@@ -288,14 +288,14 @@ func (r reading) bracket(text string) (string, bool) {
 	return text, false
 }
 
-// enumeration translates short sentences separated by commas, if all are known.
-func (r reading) enumeration(text string) (string, bool) {
+// translateEnumeration translates short sentences separated by commas, if all are known.
+func (r sentenceContext) translateEnumeration(text string) (string, bool) {
 	parts := strings.Split(text, ", ")
 	if len(parts) < 2 {
 		return text, false
 	}
 	for i, part := range parts {
-		said, ok := r.deeper().sentence(part)
+		said, ok := r.nested().translateSentence(part)
 		if !ok {
 			return text, false
 		}

@@ -13,42 +13,42 @@ import (
 
 // shape recognizes sentences made from one format.
 type shape struct {
-	format  string
-	literal int      // bytes of fixed text: the more, the surer
-	letters int      // letters in it
-	verbs   []byte   // by argument
-	groups  []int    // argument of each group of expr
-	pieces  []string // fixed text between the verbs
-	expr    func() *regexp.Regexp
+	format         string
+	literalBytes   int      // bytes of fixed text: the more, the surer
+	literalLetters int      // letters in it
+	verbs          []byte   // by argument
+	groups         []int    // argument of each group of expr
+	pieces         []string // fixed text between the verbs
+	expr           func() *regexp.Regexp
 }
 
-// shapes indexes a catalogue's shapes by a word that all their sentences contain.
-type shapes struct {
+// shapeIndex indexes a catalogue's shapes by a word that all their sentences contain.
+type shapeIndex struct {
 	byWord map[string][]*shape
 	others []*shape
 }
 
-// of returns the shapes that text may have, surest first.
-func (all shapes) of(text string) []*shape {
+// candidates returns the shapes that text may have, surest first.
+func (all shapeIndex) candidates(text string) []*shape {
 	var found []*shape
 	consider := func(list []*shape) {
 		for _, s := range list {
-			if s.likely(text) {
+			if s.mayMatch(text) {
 				found = append(found, s)
 			}
 		}
 	}
 	consider(all.others)
-	for word := range strings.FieldsFuncSeq(text, notLetter) {
+	for word := range strings.FieldsFuncSeq(text, isNotLetter) {
 		consider(all.byWord[word])
 	}
 	slices.SortFunc(found, func(a, b *shape) int {
-		return cmp.Or(cmp.Compare(b.literal, a.literal), strings.Compare(a.format, b.format))
+		return cmp.Or(cmp.Compare(b.literalBytes, a.literalBytes), strings.Compare(a.format, b.format))
 	})
 	return slices.Compact(found)
 }
 
-func notLetter(c rune) bool { return !unicode.IsLetter(c) }
+func isNotLetter(c rune) bool { return !unicode.IsLetter(c) }
 
 // cutVerb splits a format at its first verb. "%%" counts as one.
 func cutVerb(format string) (before, verb, after string, ok bool) {
@@ -67,9 +67,9 @@ func cutVerb(format string) (before, verb, after string, ok bool) {
 	return format, "", "", false
 }
 
-// shapeOf returns the shape of a format with verbs. A format with too little text would match anything
+// parseShape returns the shape of a format with verbs. A format with too little text would match anything
 // and has no shape.
-func shapeOf(format string) (*shape, bool) {
+func parseShape(format string) (*shape, bool) {
 	s := &shape{format: format, pieces: []string{""}}
 	next := 0
 	for rest := format; ; {
@@ -84,7 +84,7 @@ func shapeOf(format string) (*shape, bool) {
 		if rest = after; verb == "%%" {
 			continue
 		}
-		next = argument(verb, next)
+		next = argIndex(verb, next)
 		s.groups = append(s.groups, next)
 		for len(s.verbs) <= next {
 			s.verbs = append(s.verbs, 0)
@@ -94,26 +94,26 @@ func shapeOf(format string) (*shape, bool) {
 		next++
 	}
 	for _, piece := range s.pieces {
-		s.literal += len(piece)
-		for word := range strings.FieldsFuncSeq(piece, notLetter) {
-			s.letters += len(word)
+		s.literalBytes += len(piece)
+		for word := range strings.FieldsFuncSeq(piece, isNotLetter) {
+			s.literalLetters += len(word)
 		}
 	}
 	s.expr = sync.OnceValue(s.compile)
-	return s, len(s.groups) > 0 && (s.letters >= sureBehind || s.letters >= sureLetters && !s.isOpen())
+	return s, len(s.groups) > 0 && (s.literalLetters >= minLettersBehind || s.literalLetters >= minLetters && !s.isOpen())
 }
 
 func (s *shape) compile() *regexp.Regexp {
 	var b strings.Builder
 	b.WriteString("^" + regexp.QuoteMeta(s.pieces[0]))
 	for i, arg := range s.groups {
-		b.WriteString(hole(s.verbs[arg]) + regexp.QuoteMeta(s.pieces[i+1]))
+		b.WriteString(verbPattern(s.verbs[arg]) + regexp.QuoteMeta(s.pieces[i+1]))
 	}
 	return regexp.MustCompile(b.String() + "$")
 }
 
-// hole returns the expression for the output of a verb.
-func hole(verb byte) string {
+// verbPattern returns the expression for the output of a verb.
+func verbPattern(verb byte) string {
 	switch verb {
 	case 'd':
 		return `([-+]?\d+)`
@@ -123,9 +123,9 @@ func hole(verb byte) string {
 	return `(.+?)`
 }
 
-// argument returns the index of the argument that a verb formats; next is the index for a verb without
+// argIndex returns the index of the argument that a verb formats; next is the index for a verb without
 // its own.
-func argument(verb string, next int) int {
+func argIndex(verb string, next int) int {
 	if _, rest, ok := strings.Cut(verb, "["); ok {
 		digits, _, _ := strings.Cut(rest, "]")
 		if n, err := strconv.Atoi(digits); err == nil && n > 0 && n < 100 {
@@ -137,9 +137,9 @@ func argument(verb string, next int) int {
 
 // Letters that a format needs to have a shape; more if anything may precede them.
 const (
-	sureLetters = 4
-	sureBehind  = 6
-	sureOfWords = 10 // for values of several words
+	minLetters       = 4
+	minLettersBehind = 6
+	minLettersWords  = 10 // for values of several words
 )
 
 // isOpen reports whether anything may precede the first piece.
@@ -148,9 +148,9 @@ func (s *shape) isOpen() bool {
 	return s.pieces[0] == "" && first != 'd' && first != 'q'
 }
 
-// word returns the longest word that all sentences of the shape contain. A word next to a verb may be
+// indexWord returns the longest word that all sentences of the shape contain. A word next to a verb may be
 // the end of a longer one and does not count.
-func (s *shape) word() (longest string) {
+func (s *shape) indexWord() (longest string) {
 	for i, piece := range s.pieces {
 		if i > 0 {
 			piece = strings.TrimLeftFunc(piece, unicode.IsLetter)
@@ -158,7 +158,7 @@ func (s *shape) word() (longest string) {
 		if i < len(s.pieces)-1 {
 			piece = strings.TrimRightFunc(piece, unicode.IsLetter)
 		}
-		for word := range strings.FieldsFuncSeq(piece, notLetter) {
+		for word := range strings.FieldsFuncSeq(piece, isNotLetter) {
 			if len(word) > len(longest) {
 				longest = word
 			}
@@ -167,9 +167,9 @@ func (s *shape) word() (longest string) {
 	return longest
 }
 
-// likely reports whether text contains the format's pieces in order. This avoids most regular expression
+// mayMatch reports whether text contains the format's pieces in order. This avoids most regular expression
 // matches.
-func (s *shape) likely(text string) bool {
+func (s *shape) mayMatch(text string) bool {
 	last := len(s.pieces) - 1
 	if !strings.HasPrefix(text, s.pieces[0]) || !strings.HasSuffix(text, s.pieces[last]) {
 		return false
@@ -201,27 +201,27 @@ func (s *shape) match(text string) ([]string, bool) {
 	return values, true
 }
 
-// kind is the kind of value that a verb formats.
-type kind uint8
+// valueKind is the kind of value that a verb formats.
+type valueKind uint8
 
 const (
-	number kind = iota // or quoted text
-	sentence
-	either // a sentence, a command or a name
-	name
-	names // our own names, separated by commas
-	data  // user data: stays exactly
+	kindNumber valueKind = iota // or quoted text
+	kindSentence
+	kindEither // a sentence, a command or a name
+	kindName
+	kindNames // our own names, separated by commas
+	kindData  // user data: stays exactly
 )
 
-// holds returns the kind of an argument. %s is a name, unless it is where sentences are: after a colon,
+// argKind returns the kind of an argument. %s is a name, unless it is where sentences are: after a colon,
 // for example. A translation can be specific: %v for a sentence, %+s for names, %-s for data.
-func (s *shape) holds(arg int, told string) kind {
+func (s *shape) argKind(arg int, told string) valueKind {
 	switch s.verbs[arg] {
 	case 'w', 'v':
-		return sentence
+		return kindSentence
 	case 's':
 	default:
-		return number
+		return kindNumber
 	}
 	next := 0
 	for rest := told; ; {
@@ -232,15 +232,15 @@ func (s *shape) holds(arg int, told string) kind {
 		if rest = after; verb == "%%" {
 			continue
 		}
-		next = argument(verb, next)
+		next = argIndex(verb, next)
 		switch {
 		case next != arg:
 		case strings.HasPrefix(verb, "%-"):
-			return data
+			return kindData
 		case isList(verb):
-			return names
+			return kindNames
 		case strings.HasSuffix(verb, "v"):
-			return sentence
+			return kindSentence
 		}
 		next++
 	}
@@ -251,9 +251,9 @@ func (s *shape) holds(arg int, told string) kind {
 		begins = after != "" && strings.ContainsAny(after[:1], ",;\n") || s.format == "%s: %s"
 	}
 	if begins {
-		return either
+		return kindEither
 	}
-	return name
+	return kindName
 }
 
 // isList reports whether a verb stands for names separated by commas.
@@ -261,28 +261,28 @@ func isList(verb string) bool {
 	return strings.HasPrefix(verb, "%+") && strings.HasSuffix(verb, "s")
 }
 
-// reachesOut reports whether a match extends from one sentence into the next, which is possible if the
+// spansSentences reports whether a match extends from one sentence into the next, which is possible if the
 // format begins or ends with a verb.
-func (s *shape) reachesOut(values []string, told string) bool {
+func (s *shape) spansSentences(values []string, told string) bool {
 	first, last := s.groups[0], s.groups[len(s.groups)-1]
-	if s.isOpen() && (s.letters < sureOfWords && strings.Contains(values[first], " ") || strings.Contains(values[first], ": ") && s.holds(first, told) == name) {
+	if s.isOpen() && (s.literalLetters < minLettersWords && strings.Contains(values[first], " ") || strings.Contains(values[first], ": ") && s.argKind(first, told) == kindName) {
 		return true
 	}
 	if s.pieces[0] == "" && strings.Contains(values[first], "; ") {
 		return true
 	}
-	end := s.holds(last, told)
-	return s.pieces[len(s.pieces)-1] == "" && strings.Contains(values[last], "; ") && end != sentence && end != data
+	end := s.argKind(last, told)
+	return s.pieces[len(s.pieces)-1] == "" && strings.Contains(values[last], "; ") && end != kindSentence && end != kindData
 }
 
-// fill replaces a format's verbs with values, unchanged. own marks values that are words of the
+// fillFormat replaces a format's verbs with values, unchanged. own marks values that are words of the
 // sentence, which in Chinese need no space before or after other words.
-func fill(format string, values []string, own []bool) string {
+func fillFormat(format string, values []string, own []bool) string {
 	text, next := "", 0
 	for {
 		before, verb, after, ok := cutVerb(format)
 		text += before
-		switch i := argument(verb, next); {
+		switch i := argIndex(verb, next); {
 		case !ok:
 			return text
 		case verb == "%%":

@@ -132,7 +132,7 @@ func (m *module) pieces(f sourceFile, e ast.Expr, isFormat bool, depth int) stri
 		switch nameOf(e.Fun) {
 		case "fmt.Sprintf", "fmt.Errorf":
 			return m.pieces(f, e.Args[0], true, depth-1)
-		case "display.Form":
+		case "display.Plural":
 			return m.pieces(f, e.Args[2], isFormat, depth-1)
 		case "errors.New", "strings.TrimSpace", "strings.ToLower", "strings.ToUpper":
 			return m.pieces(f, e.Args[0], isFormat, depth-1)

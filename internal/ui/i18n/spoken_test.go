@@ -28,15 +28,15 @@ type speech struct {
 // where the name means that only there.
 var args = map[string]int{
 	"T": 0, "t": 0, "errors.New": 0, "fmt.Errorf": 0,
-	"usagef": 0, "inputf": 0, "configf": 0, "warn": 0,
+	"usageErrorf": 0, "inputErrorf": 0, "configErrorf": 0, "warn": 0,
 	"cli flag": 2, "cli text": 2, "cli choice": 1, "cli specs": 1, "cli number": 2, "cli row": 0, "cli several": 3, "cli inWorkspace": 0,
-	"usercommand Warn": 1, "skills Warn": 1, "subagent Warn": 1, "subagent refuse": 0, "config warn": 2,
-	"frontmatter problem": 1, "toolrun notice": 2, "mode refuse": 0,
-	"transport say": 3, "undo lose": 1, "undo keep": 1, "undo leave": 1, "undo add": 0, "undo note": 0,
-	"risk find": 1, "risk unknown": 0, "risk when": 1, "risk object": 2, "risk asksIf": 0,
+	"usercommand Warn": 1, "skills Warn": 1, "subagent Warn": 1, "subagent denial": 0, "config addWarning": 2,
+	"frontmatter addProblem": 1, "toolrun notice": 2, "mode denial": 0,
+	"transport newError": 3, "undo markLost": 1, "undo recordLost": 1, "undo keep": 1, "undo keepFile": 1, "undo add": 0, "undo note": 0,
+	"risk addFinding": 1, "risk addUnknown": 0, "risk reasonIf": 1, "risk addObjection": 2, "risk approveIf": 0,
 	"orchestrator warn": 2, "slash row": 0, "slash note": 0, "slash add": 0,
-	"term remark": 1, "plain notice": 0,
-	"slash say": 0, "slash wrong": 0, "slash Text": 0,
+	"term writeRemark": 1, "plain noticeLine": 0,
+	"slash showText": 0, "slash usageError": 0, "slash Text": 0,
 }
 
 // fields says which fields of a struct reach people; a number is that of a
@@ -44,16 +44,16 @@ var args = map[string]int{
 var fields = map[string][]string{
 	"event.Notice": {"Text"}, "event.TaskFailed": {"Reason"}, "event.TaskCanceled": {"Reason"}, "event.Retrying": {"Why"},
 	"policy.Reason": {"Text"}, "Reason": {"Text"}, "uip.Option": {"Label"}, "uip.Display": {"Title", "Description"},
-	"tool.Result": {"Summary"}, "exitError": {"text"}, "CommandError": {"0"}, "Denied": {"0"}, "BreakError": {"1"},
-	"usercommand": {"help"}, "option": {"help"}, "use": {"about", "1"}, "Finding": {"What", "Found", "Do"}, "app.Finding": {"What", "Found", "Do"}, "danger": {"0"}, "finding": {"1", "text"}, "wrapper": {"risk"}, "Warning": {"Text"},
-	"event.ClaimedError": {"Holder"}, "Noted": {"Text"},
+	"tool.Result": {"Summary"}, "exitError": {"text"}, "CommandError": {"0"}, "DeniedError": {"0"}, "BreakError": {"1"},
+	"usercommand": {"help"}, "option": {"help"}, "usageLine": {"description", "1"}, "Finding": {"Item", "Detail", "Advice"}, "app.Finding": {"Item", "Detail", "Advice"}, "danger": {"0"}, "finding": {"1", "text"}, "wrapper": {"risk"}, "Warning": {"Text"},
+	"event.ClaimedError": {"Holder"}, "Note": {"Text"},
 }
 
 // returns are functions whose words reach people.
 var returns = []string{
-	"cli message", "cli providerHint", "cli parkedHint", "slash undoReport", "undo whose", "slash turnName", "cli refused", "app repaired",
-	"risk Protected", "rule Offer", "rule Words", "trust String", "mode String",
-	"risk problem", "jsonl holder", "tool OfMore",
+	"cli errorMessage", "cli providerHint", "cli pendingHint", "slash undoReport", "undo describeOwners", "slash turnName", "cli deniedMessage", "app recordRepair",
+	"risk ProtectedReason", "rule Offer", "rule Words", "trust String", "mode String",
+	"risk problem", "jsonl holder", "tool MarkPartial",
 }
 
 func (m *module) speech() []spoken {
@@ -138,9 +138,9 @@ func (s *speech) call(f sourceFile, fn *ast.FuncDecl, c *ast.CallExpr) {
 	name := nameOf(c.Fun)
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	switch {
-	case last == "Said" && len(c.Args) == 1:
+	case last == "TranslateText" && len(c.Args) == 1:
 		s.lines(f, c.Args[0])
-	case name == "display.Words":
+	case name == "display.TextCells":
 		for _, a := range c.Args {
 			s.speaks(f, fn, a, false, 2)
 		}
@@ -161,7 +161,7 @@ func (s *speech) call(f sourceFile, fn *ast.FuncDecl, c *ast.CallExpr) {
 
 // isFormatting reports whether a function takes a format.
 func isFormatting(key, name string) bool {
-	return slices.Contains([]string{"T", "t", "Errorf", "usagef", "inputf", "configf", "say", "refuse", "problem", "wrong"}, name) ||
+	return slices.Contains([]string{"T", "t", "Errorf", "usageErrorf", "inputErrorf", "configErrorf", "showText", "newError", "denial", "addProblem", "usageError"}, name) ||
 		slices.Contains([]string{"usercommand Warn", "skills Warn"}, key)
 }
 

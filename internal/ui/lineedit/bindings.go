@@ -6,114 +6,114 @@ import (
 	"unicode/utf8"
 )
 
-// bindings maps keys that do not insert themselves to their actions. was is the kind of the key before.
-var bindings = map[Key]func(e *Editor, was kind) Action{
-	{Name: Enter}:             (*Editor).enter,
-	{Name: Enter, Mod: Alt}:   newline,
-	{Name: Enter, Mod: Shift}: newline,
-	{Name: Enter, Mod: Ctrl}:  newline,
-	WithCtrl('j'):             newline,
+// keyBindings maps keys that do not insert themselves to their actions. was is the kind of the key before.
+var keyBindings = map[Key]func(e *Editor, was keyKind) Action{
+	{Name: Enter}:             (*Editor).submitDraft,
+	{Name: Enter, Mod: Alt}:   insertNewline,
+	{Name: Enter, Mod: Shift}: insertNewline,
+	{Name: Enter, Mod: Ctrl}:  insertNewline,
+	CtrlKey('j'):              insertNewline,
 
-	{Name: Escape}:          (*Editor).escape,
+	{Name: Escape}:          (*Editor).discardDraft,
 	{Name: Tab}:             (*Editor).tab,
 	{Name: Tab, Mod: Shift}: (*Editor).shiftTab,
-	WithCtrl('c'):           asks(Interrupt),
-	WithCtrl('z'):           asks(Suspend),
-	WithCtrl('l'):           asks(Redraw),
-	WithCtrl('g'):           asks(Edit),
-	WithCtrl('d'):           (*Editor).endOfInput,
+	CtrlKey('c'):            actionBinding(Interrupt),
+	CtrlKey('z'):            actionBinding(Suspend),
+	CtrlKey('l'):            actionBinding(Redraw),
+	CtrlKey('g'):            actionBinding(Edit),
+	CtrlKey('d'):            (*Editor).endOfInput,
 
-	{Name: Left}:              moves(before),
-	WithCtrl('b'):             moves(before),
-	{Name: Right}:             moves(after),
-	WithCtrl('f'):             moves(after),
-	{Name: Home}:              moves(lineStart),
-	WithCtrl('a'):             moves(lineStart),
-	{Name: End}:               moves(lineEnd),
-	WithCtrl('e'):             moves(lineEnd),
-	{Name: Home, Mod: Ctrl}:   moves(func(string, int) int { return 0 }),
-	{Name: End, Mod: Ctrl}:    moves(func(text string, _ int) int { return len(text) }),
-	WithAlt('b'):              moves(wordLeft),
-	{Name: Left, Mod: Alt}:    moves(wordLeft),
-	{Name: Left, Mod: Ctrl}:   moves(wordLeft),
-	WithAlt('f'):              moves(wordRight),
-	{Name: Right, Mod: Alt}:   moves(wordRight),
-	{Name: Right, Mod: Ctrl}:  moves(wordRight),
-	{Name: Up}:                (*Editor).up,
-	WithCtrl('p'):             (*Editor).up,
-	{Name: Down}:              (*Editor).down,
-	WithCtrl('n'):             (*Editor).down,
-	WithCtrl('r'):             (*Editor).startSearch,
-	{Name: Backspace}:         deletes(before),
-	WithCtrl('h'):             deletes(before),
-	{Name: Delete}:            deletes(after),
-	WithCtrl('k'):             (*Editor).killToEnd,
-	WithCtrl('u'):             kills(lineStart),
-	WithCtrl('w'):             kills(blankLeft),
-	WithAlt('d'):              kills(wordRight),
-	{Name: Delete, Mod: Alt}:  kills(wordRight),
-	{Name: Delete, Mod: Ctrl}: kills(wordRight),
+	{Name: Left}:              moveBinding(clusterStart),
+	CtrlKey('b'):              moveBinding(clusterStart),
+	{Name: Right}:             moveBinding(clusterEnd),
+	CtrlKey('f'):              moveBinding(clusterEnd),
+	{Name: Home}:              moveBinding(lineStart),
+	CtrlKey('a'):              moveBinding(lineStart),
+	{Name: End}:               moveBinding(lineEnd),
+	CtrlKey('e'):              moveBinding(lineEnd),
+	{Name: Home, Mod: Ctrl}:   moveBinding(func(string, int) int { return 0 }),
+	{Name: End, Mod: Ctrl}:    moveBinding(func(text string, _ int) int { return len(text) }),
+	AltKey('b'):               moveBinding(wordLeft),
+	{Name: Left, Mod: Alt}:    moveBinding(wordLeft),
+	{Name: Left, Mod: Ctrl}:   moveBinding(wordLeft),
+	AltKey('f'):               moveBinding(wordRight),
+	{Name: Right, Mod: Alt}:   moveBinding(wordRight),
+	{Name: Right, Mod: Ctrl}:  moveBinding(wordRight),
+	{Name: Up}:                (*Editor).moveUp,
+	CtrlKey('p'):              (*Editor).moveUp,
+	{Name: Down}:              (*Editor).moveDown,
+	CtrlKey('n'):              (*Editor).moveDown,
+	CtrlKey('r'):              (*Editor).startSearch,
+	{Name: Backspace}:         deleteBinding(clusterStart),
+	CtrlKey('h'):              deleteBinding(clusterStart),
+	{Name: Delete}:            deleteBinding(clusterEnd),
+	CtrlKey('k'):              (*Editor).killToEnd,
+	CtrlKey('u'):              killBinding(lineStart),
+	CtrlKey('w'):              killBinding(bigWordLeft),
+	AltKey('d'):               killBinding(wordRight),
+	{Name: Delete, Mod: Alt}:  killBinding(wordRight),
+	{Name: Delete, Mod: Ctrl}: killBinding(wordRight),
 
-	{Name: Backspace, Mod: Alt}:  kills(wordLeft),
-	{Name: Backspace, Mod: Ctrl}: kills(wordLeft),
+	{Name: Backspace, Mod: Alt}:  killBinding(wordLeft),
+	{Name: Backspace, Mod: Ctrl}: killBinding(wordLeft),
 
-	WithCtrl('y'): (*Editor).yank,
-	WithAlt('y'):  (*Editor).yankOlder,
-	WithCtrl('_'): (*Editor).takeBack,
-	WithCtrl('/'): (*Editor).takeBack,
+	CtrlKey('y'): (*Editor).yank,
+	AltKey('y'):  (*Editor).yankOlder,
+	CtrlKey('_'): (*Editor).undoStep,
+	CtrlKey('/'): (*Editor).undoStep,
 }
 
-func wordLeft(text string, i int) int { return wordStart(text, i, inWord) }
-func blankLeft(text string, i int) int {
+func wordLeft(text string, i int) int { return wordStart(text, i, isWordRune) }
+func bigWordLeft(text string, i int) int {
 	return wordStart(text, i, func(r rune) bool { return !unicode.IsSpace(r) })
 }
 
-// asks returns a binding that only returns an action to the caller.
-func asks(k Kind) func(*Editor, kind) Action {
-	return func(*Editor, kind) Action { return Action{Kind: k} }
+// actionBinding returns a binding that only returns an action to the caller.
+func actionBinding(k ActionKind) func(*Editor, keyKind) Action {
+	return func(*Editor, keyKind) Action { return Action{Kind: k} }
 }
 
-// moves returns a binding that moves the cursor to a position.
-func moves(to func(text string, i int) int) func(*Editor, kind) Action {
-	return func(e *Editor, _ kind) Action {
-		e.at = to(e.draft.raw, e.at)
+// moveBinding returns a binding that moves the cursor to a position.
+func moveBinding(to func(text string, i int) int) func(*Editor, keyKind) Action {
+	return func(e *Editor, _ keyKind) Action {
+		e.cursor = to(e.draft.raw, e.cursor)
 		return Action{}
 	}
 }
 
-// deletes returns a binding that deletes the text between the cursor and a position.
-func deletes(to func(text string, i int) int) func(*Editor, kind) Action {
-	return func(e *Editor, _ kind) Action {
-		i := to(e.draft.raw, e.at)
-		e.remove(min(i, e.at), max(i, e.at))
+// deleteBinding returns a binding that deletes the text between the cursor and a position.
+func deleteBinding(to func(text string, i int) int) func(*Editor, keyKind) Action {
+	return func(e *Editor, _ keyKind) Action {
+		i := to(e.draft.raw, e.cursor)
+		e.remove(min(i, e.cursor), max(i, e.cursor))
 		return Action{}
 	}
 }
 
-// kills returns a binding that kills the text between the cursor and a position; Ctrl+Y inserts it
+// killBinding returns a binding that kills the text between the cursor and a position; Ctrl+Y inserts it
 // again. Repeated kills collect into one text.
-func kills(to func(text string, i int) int) func(*Editor, kind) Action {
-	return func(e *Editor, was kind) Action {
-		e.kill(e.at, to(e.draft.raw, e.at), was)
+func killBinding(to func(text string, i int) int) func(*Editor, keyKind) Action {
+	return func(e *Editor, was keyKind) Action {
+		e.kill(e.cursor, to(e.draft.raw, e.cursor), was)
 		return Action{}
 	}
 }
 
-func (e *Editor) kill(at, to int, was kind) {
-	e.last = killing
+func (e *Editor) kill(at, to int, was keyKind) {
+	e.lastKind = keyKilling
 	if at == to {
 		return
 	}
 	from, to := min(at, to), max(at, to)
-	d := e.draft.only(e.draft.raw[from:to])
+	d := e.draft.withRaw(e.draft.raw[from:to])
 	n := len(e.kills)
 	switch {
-	case was != killing || n == 0:
+	case was != keyKilling || n == 0:
 		e.kills = append(e.kills, d)
 	case from == at:
-		e.kills[n-1] = joined(e.kills[n-1], d)
+		e.kills[n-1] = joinKills(e.kills[n-1], d)
 	default:
-		e.kills[n-1] = joined(d, e.kills[n-1])
+		e.kills[n-1] = joinKills(d, e.kills[n-1])
 	}
 	if len(e.kills) > maxKills {
 		e.kills = e.kills[1:]
@@ -121,72 +121,72 @@ func (e *Editor) kill(at, to int, was kind) {
 	e.remove(from, to)
 }
 
-func joined(a, b Draft) (d Draft) {
-	d.raw = d.adopt(a)
-	d.raw += d.adopt(b)
+func joinKills(a, b Draft) (d Draft) {
+	d.raw = d.importPastes(a)
+	d.raw += d.importPastes(b)
 	return d
 }
 
 // killToEnd kills to the end of the line, or the newline if the cursor is there.
-func (e *Editor) killToEnd(was kind) Action {
-	to := lineEnd(e.draft.raw, e.at)
-	if to == e.at {
-		to = after(e.draft.raw, e.at)
+func (e *Editor) killToEnd(was keyKind) Action {
+	to := lineEnd(e.draft.raw, e.cursor)
+	if to == e.cursor {
+		to = clusterEnd(e.draft.raw, e.cursor)
 	}
-	e.kill(e.at, to, was)
+	e.kill(e.cursor, to, was)
 	return Action{}
 }
 
 // yank inserts the newest killed text.
-func (e *Editor) yank(kind) Action {
+func (e *Editor) yank(keyKind) Action {
 	if len(e.kills) > 0 {
-		e.putKilled(len(e.kills) - 1)
+		e.insertKill(len(e.kills) - 1)
 	}
 	return Action{}
 }
 
 // yankOlder replaces the text just yanked with an older one.
-func (e *Editor) yankOlder(was kind) Action {
-	if was != yanking || len(e.kills) < 2 {
+func (e *Editor) yankOlder(was keyKind) Action {
+	if was != keyYanking || len(e.kills) < 2 {
 		return Action{}
 	}
 	// Rotate the ring: the newest goes to the end.
 	n := len(e.kills)
 	e.kills = append([]Draft{e.kills[n-1]}, e.kills[:n-1]...)
-	e.remove(e.yanked.from, e.yanked.to)
-	e.putKilled(n - 1)
+	e.remove(e.yankedSpan.from, e.yankedSpan.to)
+	e.insertKill(n - 1)
 	return Action{}
 }
 
-func (e *Editor) putKilled(i int) {
-	from := e.at
-	e.change(e.draft.adopt(e.kills[i]))
-	e.yanked = span{from, e.at}
-	e.last = yanking
+func (e *Editor) insertKill(i int) {
+	from := e.cursor
+	e.insertStep(e.draft.importPastes(e.kills[i]))
+	e.yankedSpan = span{from, e.cursor}
+	e.lastKind = keyYanking
 }
 
-func (e *Editor) takeBack(kind) Action {
+func (e *Editor) undoStep(keyKind) Action {
 	u := &e.undo
-	u.open = false
-	if n := len(u.past); n > 0 {
-		m := u.past[n-1]
-		u.past, u.bytes = u.past[:n-1], u.bytes-len(m.text)
-		e.draft.raw, e.at = m.text, m.at
+	u.typingRun = false
+	if n := len(u.snapshots); n > 0 {
+		m := u.snapshots[n-1]
+		u.snapshots, u.bytes = u.snapshots[:n-1], u.bytes-len(m.text)
+		e.draft.raw, e.cursor = m.text, m.cursor
 	}
 	return Action{}
 }
 
-func newline(e *Editor, _ kind) Action {
-	e.change("\n")
+func insertNewline(e *Editor, _ keyKind) Action {
+	e.insertStep("\n")
 	return Action{}
 }
 
-// enter submits the draft, unless a backslash asks for a new line. It does not submit a blank draft.
-func (e *Editor) enter(kind) Action {
+// submitDraft submits the draft, unless a backslash asks for a new line. It does not submit a blank draft.
+func (e *Editor) submitDraft(keyKind) Action {
 	// With an odd number the last one is not escaped.
-	head := e.draft.raw[:e.at]
+	head := e.draft.raw[:e.cursor]
 	if (len(head)-len(strings.TrimRight(head, `\`)))%2 == 1 {
-		e.remove(e.at-1, e.at)
+		e.remove(e.cursor-1, e.cursor)
 		e.insert("\n")
 		return Action{}
 	}
@@ -194,41 +194,41 @@ func (e *Editor) enter(kind) Action {
 		return Action{}
 	}
 	d := e.Draft()
-	if !e.Question {
+	if !e.IsQuestion {
 		e.history.add(d)
 	}
 	e.Reset()
 	return Action{Kind: Submit, Text: d.Text(), Draft: d}
 }
 
-// escape discards the draft. Ctrl+_ restores it.
-func (e *Editor) escape(kind) Action {
-	if e.Empty() {
+// discardDraft discards the draft. Ctrl+_ restores it.
+func (e *Editor) discardDraft(keyKind) Action {
+	if e.IsEmpty() {
 		return Action{Kind: Cancel}
 	}
 	e.replace(Draft{})
-	e.history.leave()
+	e.history.reset()
 	return Action{Kind: Clear}
 }
 
-func (e *Editor) endOfInput(kind) Action {
-	if e.Empty() {
+func (e *Editor) endOfInput(keyKind) Action {
+	if e.IsEmpty() {
 		return Action{Kind: EOF}
 	}
 	return Action{}
 }
 
-func (e *Editor) tab(kind) Action {
+func (e *Editor) tab(keyKind) Action {
 	switch {
-	case e.Empty() && e.Question:
-	case e.Empty():
+	case e.IsEmpty() && e.IsQuestion:
+	case e.IsEmpty():
 		return Action{Kind: ToggleMode}
 	default:
-		start, choices := e.choices()
+		start, choices := e.findChoices()
 		switch len(choices) {
 		case 0:
 		case 1:
-			e.put(start, choices[0].Text)
+			e.replaceToCursor(start, choices[0].Text)
 		default:
 			prefix := choices[0].Text // common to all choices
 			for _, c := range choices[1:] {
@@ -238,8 +238,8 @@ func (e *Editor) tab(kind) Action {
 				}
 			}
 			// If a choice does not start with the typed text, nothing is removed.
-			if written := e.draft.raw[start:e.at]; len(prefix) > len(written) && strings.HasPrefix(prefix, written) {
-				e.put(start, prefix)
+			if written := e.draft.raw[start:e.cursor]; len(prefix) > len(written) && strings.HasPrefix(prefix, written) {
+				e.replaceToCursor(start, prefix)
 			}
 			e.menu = &menu{start: start, choices: choices}
 		}
@@ -247,4 +247,4 @@ func (e *Editor) tab(kind) Action {
 	return Action{}
 }
 
-func (e *Editor) shiftTab(kind) Action { return Action{Kind: CycleMode} }
+func (e *Editor) shiftTab(keyKind) Action { return Action{Kind: CycleMode} }

@@ -27,7 +27,7 @@ type Draft struct {
 // time.
 type paste struct {
 	text, label string
-	picture     *Picture // nil for a text
+	image       *Picture // nil for a text
 }
 
 // Text returns the whole text to send, pastes in full.
@@ -36,47 +36,47 @@ func (d Draft) Text() string {
 }
 
 // Words returns the text in pieces, typed and pasted.
-func (d Draft) Words() (all chat.Words) {
+func (d Draft) Words() (all chat.UserText) {
 	from := 0
 	for i, r := range d.raw {
-		p, ok := d.paste(r)
+		p, ok := d.findPaste(r)
 		if !ok {
 			continue
 		}
-		whole := chat.Piece{Origin: chat.Pasted, Text: p.text}
-		if p.picture != nil {
-			whole.Origin = chat.Typed
+		whole := chat.TextPiece{Origin: chat.OriginPasted, Text: p.text}
+		if p.image != nil {
+			whole.Origin = chat.OriginTyped
 		}
-		all = append(all, chat.Piece{Origin: chat.Typed, Text: d.raw[from:i]}, whole)
+		all = append(all, chat.TextPiece{Origin: chat.OriginTyped, Text: d.raw[from:i]}, whole)
 		from = i + utf8.RuneLen(r)
 	}
-	return append(all, chat.Piece{Origin: chat.Typed, Text: d.raw[from:]})
+	return append(all, chat.TextPiece{Origin: chat.OriginTyped, Text: d.raw[from:]})
 }
 
 // String returns the text as shown while editing, each paste as its label.
 func (d Draft) String() string { return d.expand(func(p paste) string { return p.label }) }
 
-// Empty reports whether the draft is empty.
-func (d Draft) Empty() bool { return d.raw == "" }
+// IsEmpty reports whether the draft is empty.
+func (d Draft) IsEmpty() bool { return d.raw == "" }
 
 // Pastes returns the pastes shown as one unit.
 func (d Draft) Pastes() (all []string) {
-	for _, p := range d.only(d.raw).pastes {
-		if p.picture == nil {
+	for _, p := range d.withRaw(d.raw).pastes {
+		if p.image == nil {
 			all = append(all, p.text)
 		}
 	}
 	return all
 }
 
-// Folded returns a draft of text in which pastes are units, as when they were pasted.
-func Folded(text string, pastes []string) (d Draft) {
-	d.raw = typed(text)
+// NewDraft returns a draft of text in which pastes are units, as when they were pasted.
+func NewDraft(text string, pastes []string) (d Draft) {
+	d.raw = cleanTyped(text)
 	for _, whole := range pastes {
-		if whole = lineEnds(whole); whole == "" || !strings.Contains(d.raw, whole) {
+		if whole = normalizeLineEnds(whole); whole == "" || !strings.Contains(d.raw, whole) {
 			continue
 		}
-		if r := d.keep(pasted(whole)); r >= 0 {
+		if r := d.storePaste(newPaste(whole)); r >= 0 {
 			d.raw = strings.ReplaceAll(d.raw, whole, string(r))
 		}
 	}
@@ -89,7 +89,7 @@ func Join(drafts ...Draft) (all Draft) {
 		if i > 0 {
 			all.raw += "\n"
 		}
-		all.raw += all.adopt(d)
+		all.raw += all.importPastes(d)
 	}
 	return all
 }
@@ -100,7 +100,7 @@ func (d Draft) expand(show func(paste) string) string {
 	}
 	var b strings.Builder
 	for _, r := range d.raw {
-		if p, ok := d.paste(r); ok {
+		if p, ok := d.findPaste(r); ok {
 			b.WriteString(show(p))
 			continue
 		}
@@ -109,30 +109,30 @@ func (d Draft) expand(show func(paste) string) string {
 	return b.String()
 }
 
-func (d Draft) paste(r rune) (paste, bool) {
-	if !standsForPaste(r) || int(r-firstPaste) >= len(d.pastes) {
+func (d Draft) findPaste(r rune) (paste, bool) {
+	if !isPasteRune(r) || int(r-firstPaste) >= len(d.pastes) {
 		return paste{}, false
 	}
 	return d.pastes[r-firstPaste], true
 }
 
-func standsForPaste(r rune) bool { return r >= firstPaste && r <= lastPaste }
+func isPasteRune(r rune) bool { return r >= firstPaste && r <= lastPaste }
 
-// bytes estimates the memory that d uses.
-func (d Draft) bytes() (n int) {
+// memorySize estimates the memory that d uses.
+func (d Draft) memorySize() (n int) {
 	for _, p := range d.pastes {
-		if n += len(p.text); p.picture != nil {
-			n += len(p.picture.Data)
+		if n += len(p.text); p.image != nil {
+			n += len(p.image.Data)
 		}
 	}
 	return n + len(d.raw)
 }
 
-// only returns d with raw as its text, without the pastes that raw does not contain.
-func (d Draft) only(raw string) Draft {
+// withRaw returns d with raw as its text, without the pastes that raw does not contain.
+func (d Draft) withRaw(raw string) Draft {
 	var pastes []paste
 	raw = strings.Map(func(r rune) rune {
-		p, ok := d.paste(r)
+		p, ok := d.findPaste(r)
 		if !ok {
 			return r
 		}
@@ -142,25 +142,25 @@ func (d Draft) only(raw string) Draft {
 	return Draft{raw: raw, pastes: pastes}
 }
 
-// adopt makes other's pastes d's own and returns other's text in d's terms. A picture gets a
+// importPastes makes other's pastes d's own and returns other's text in d's terms. A picture gets a
 // number that none in d's text has.
-func (d *Draft) adopt(other Draft) string {
-	here := d.only(d.raw).pastes
+func (d *Draft) importPastes(other Draft) string {
+	here := d.withRaw(d.raw).pastes
 	return strings.Map(func(r rune) rune {
-		p, ok := other.paste(r)
+		p, ok := other.findPaste(r)
 		if !ok {
 			return r
 		}
-		if p.picture != nil && !slices.Contains(here, p) && hasMark(here, p.label) {
-			p = mark(p.picture, here)
+		if p.image != nil && !slices.Contains(here, p) && hasLabel(here, p.label) {
+			p = pictureMarker(p.image, here)
 		}
 		here = append(here, p)
-		return d.keep(p)
+		return d.storePaste(p)
 	}, other.raw)
 }
 
-// keep stores a paste, unless already stored, and returns its character, or -1 if there are too many.
-func (d *Draft) keep(p paste) rune {
+// storePaste stores a paste, unless already stored, and returns its character, or -1 if there are too many.
+func (d *Draft) storePaste(p paste) rune {
 	if i := slices.Index(d.pastes, p); i >= 0 {
 		return firstPaste + rune(i)
 	}
@@ -171,16 +171,16 @@ func (d *Draft) keep(p paste) rune {
 	return firstPaste + rune(len(d.pastes)-1)
 }
 
-func pasted(text string) paste {
-	n := lines(text)
+func newPaste(text string) paste {
+	n := countLines(text)
 	if n == 1 {
 		return paste{text: text, label: "[copy 1 line]"}
 	}
 	return paste{text: text, label: "[copy " + strconv.Itoa(n) + " lines]"}
 }
 
-// lines counts lines; a final newline does not start another.
-func lines(s string) int {
+// countLines counts lines; a final newline does not start another.
+func countLines(s string) int {
 	n := strings.Count(s, "\n")
 	if !strings.HasSuffix(s, "\n") {
 		n++
@@ -188,24 +188,24 @@ func lines(s string) int {
 	return n
 }
 
-// typed makes s valid in a draft's text: valid UTF-8, LF line ends, and no character that represents a
+// cleanTyped makes s valid in a draft's text: valid UTF-8, LF line ends, and no character that represents a
 // paste.
-func typed(s string) string {
+func cleanTyped(s string) string {
 	s = strings.ToValidUTF8(s, string(utf8.RuneError))
-	s = lineEnds(s)
-	if strings.IndexFunc(s, standsForPaste) < 0 {
+	s = normalizeLineEnds(s)
+	if strings.IndexFunc(s, isPasteRune) < 0 {
 		return s
 	}
 	return strings.Map(func(r rune) rune {
-		if standsForPaste(r) {
+		if isPasteRune(r) {
 			return utf8.RuneError
 		}
 		return r
 	}, s)
 }
 
-// lineEnds converts CR LF and CR, which terminals send in pastes, to LF.
-func lineEnds(s string) string {
+// normalizeLineEnds converts CR LF and CR, which terminals send in pastes, to LF.
+func normalizeLineEnds(s string) string {
 	if strings.IndexByte(s, '\r') < 0 {
 		return s
 	}

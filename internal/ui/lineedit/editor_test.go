@@ -26,7 +26,7 @@ func play(t testing.TB, e *Editor, script string) (last Action) {
 	t.Helper()
 	for script != "" {
 		r, n := utf8.DecodeRuneInString(script)
-		key := Typed(r)
+		key := RuneKey(r)
 		if name, rest, ok := strings.Cut(script[n:], ">"); r == '<' && ok {
 			script = rest
 			if text, ok := strings.CutPrefix(name, "paste:"); ok {
@@ -37,7 +37,7 @@ func play(t testing.TB, e *Editor, script string) (last Action) {
 		} else {
 			script = script[n:]
 		}
-		if a := e.Key(key); a.Kind != None {
+		if a := e.HandleKey(key); a.Kind != None {
 			last = a
 		}
 	}
@@ -53,9 +53,9 @@ func keyOf(t testing.TB, name string) Key {
 	c, _ := utf8.DecodeRuneInString(r)
 	switch {
 	case ok && mod == "c":
-		return WithCtrl(c)
+		return CtrlKey(c)
 	case ok && mod == "a":
-		return WithAlt(c)
+		return AltKey(c)
 	}
 	t.Fatalf("no key %q", name)
 	return Key{}
@@ -63,7 +63,7 @@ func keyOf(t testing.TB, name string) Key {
 
 // marked is the draft as shown, with | at the cursor.
 func marked(e *Editor) string {
-	return e.draft.only(e.draft.raw[:e.at]).String() + "|" + e.draft.only(e.draft.raw[e.at:]).String()
+	return e.draft.withRaw(e.draft.raw[:e.cursor]).String() + "|" + e.draft.withRaw(e.draft.raw[e.cursor:]).String()
 }
 
 func TestKeysEditTheDraft(t *testing.T) {
@@ -135,9 +135,9 @@ func TestKeysEditTheDraft(t *testing.T) {
 func TestControlCharactersAreNotTyped(t *testing.T) {
 	var e Editor
 	for _, r := range []rune{0, 1, '\n', '\r', 0x1b} {
-		e.Key(Typed(r))
+		e.HandleKey(RuneKey(r))
 	}
-	e.Key(Typed(firstPaste + 3))
+	e.HandleKey(RuneKey(firstPaste + 3))
 	if got := e.Text(); got != "\uFFFD" {
 		t.Errorf("text %q, want only the character in the place of a private one", got)
 	}
@@ -163,7 +163,7 @@ func TestEnterSendsWhatWasTypedAndPasted(t *testing.T) {
 			if a.Kind != Submit || a.Text != tt.text || a.Draft.String() != tt.shown {
 				t.Errorf("action %v, text %q, shown %q; want text %q, shown %q", a.Kind, a.Text, a.Draft, tt.text, tt.shown)
 			}
-			if !e.Empty() {
+			if !e.IsEmpty() {
 				t.Errorf("draft left: %q", e.Text())
 			}
 		})
@@ -173,7 +173,7 @@ func TestEnterSendsWhatWasTypedAndPasted(t *testing.T) {
 func TestKeysAskTheCaller(t *testing.T) {
 	tests := []struct {
 		script string
-		want   Kind
+		want   ActionKind
 	}{
 		{"<enter>", None}, {"  <enter>", None}, {"<esc>", Cancel}, {"a<esc>", Clear}, {"a<esc><esc>", Cancel},
 		{"<c-d>", EOF}, {"a<c-d>", None}, {"<c-c>", Interrupt}, {"ab<c-c>", Interrupt}, {"<c-z>", Suspend},
@@ -237,12 +237,12 @@ func TestHistoryIsBounded(t *testing.T) {
 	if n := len(e.history.sent); n != maxHistory {
 		t.Errorf("%d drafts kept", n)
 	}
-	big := strings.Repeat("a\n", maxKept/5)
+	big := strings.Repeat("a\n", maxHistoryBytes/5)
 	for range 4 {
 		e.Paste(big)
 		play(t, &e, "<enter>")
 	}
-	if e.history.bytes > maxKept {
+	if e.history.bytes > maxHistoryBytes {
 		t.Errorf("%d bytes kept", e.history.bytes)
 	}
 }
@@ -380,8 +380,8 @@ func TestOffers(t *testing.T) {
 			e := Editor{Complete: complete}
 			sent := ""
 			for i, part := range strings.Split(tt.script, "|") {
-				if draft, at, ok := e.Typing(); i > 0 && ok {
-					e.Offer(complete(draft, at))
+				if draft, at, ok := e.CompletionContext(); i > 0 && ok {
+					e.ShowMenu(complete(draft, at))
 				}
 				if a := play(t, &e, part); a.Kind == Submit {
 					sent = a.Text
@@ -409,7 +409,7 @@ func TestCompletionOutOfBoundsIsIgnored(t *testing.T) {
 }
 
 func TestAQuestionHasNoHistory(t *testing.T) {
-	e := Editor{Question: true, Complete: func(string, int) (int, []Choice) { return 0, []Choice{{Text: "x"}} }}
+	e := Editor{IsQuestion: true, Complete: func(string, int) (int, []Choice) { return 0, []Choice{{Text: "x"}} }}
 	play(t, &e, "2<enter>")
 	for _, script := range []string{"<up>", "<tab>", "<c-r>", "a<bs>", "<enter>"} {
 		if a := play(t, &e, script); a.Kind != None || marked(&e) != "|" {
@@ -467,9 +467,9 @@ func TestALongPasteCostsNothingAfterwards(t *testing.T) {
 		var e Editor
 		e.Paste(text)
 		allocated := testing.AllocsPerRun(100, func() {
-			e.Key(Typed('a'))
+			e.HandleKey(RuneKey('a'))
 			e.View(80)
-			e.Key(Key{Name: Backspace})
+			e.HandleKey(Key{Name: Backspace})
 		})
 		if allocated > 100 {
 			t.Errorf("a key after a paste of %d bytes allocates %v times", len(text), allocated)
@@ -478,7 +478,7 @@ func TestALongPasteCostsNothingAfterwards(t *testing.T) {
 		if len(rows) != 1 || !strings.HasPrefix(rows[0], "[copy ") {
 			t.Errorf("shown as %q", rows)
 		}
-		if a := e.Key(Key{Name: Enter}); a.Text != lineEnds(text) {
+		if a := e.HandleKey(Key{Name: Enter}); a.Text != normalizeLineEnds(text) {
 			t.Errorf("sent %d bytes of %d", len(a.Text), len(text))
 		}
 	}
@@ -497,8 +497,8 @@ func TestUndoIsBounded(t *testing.T) {
 	for range 20 {
 		play(t, &e, "a<right>")
 	}
-	if e.undo.bytes > maxUndo || len(e.undo.past) == 0 {
-		t.Errorf("%d bytes in %d steps", e.undo.bytes, len(e.undo.past))
+	if e.undo.bytes > maxUndo || len(e.undo.snapshots) == 0 {
+		t.Errorf("%d bytes in %d steps", e.undo.bytes, len(e.undo.snapshots))
 	}
 }
 
@@ -506,14 +506,14 @@ func TestWhatWasPastedIsPutBackAsOneUnit(t *testing.T) {
 	var e, back Editor
 	play(t, &e, "see <paste:x\ry> and <paste:p\rq\rr>!")
 	was := Join(e.Draft(), e.Draft())
-	back.Put(was.Text(), was.Pastes())
+	back.SetFolded(was.Text(), was.Pastes())
 	if got, want := back.Draft().String(), "see [copy 2 lines] and [copy 3 lines]!\nsee [copy 2 lines] and [copy 3 lines]!"; got != want {
 		t.Errorf("put back as %q, want %q", got, want)
 	}
 	if back.Text() != was.Text() {
 		t.Errorf("put back %q, want %q", back.Text(), was.Text())
 	}
-	back.Put("x and y", []string{"x\ny", ""}) // what is not there any more
+	back.SetFolded("x and y", []string{"x\ny", ""}) // what is not there any more
 	if got := back.Draft().String(); got != "x and y" {
 		t.Errorf("put back as %q", got)
 	}
@@ -522,7 +522,7 @@ func TestWhatWasPastedIsPutBackAsOneUnit(t *testing.T) {
 func TestWhatWasAnsweredIsFoundBySearchingAndNotByUp(t *testing.T) {
 	e := Editor{Earlier: func() []string { return []string{"from before"} }}
 	play(t, &e, "sent<enter><c-r>before<esc>")
-	e.Found(Draft{raw: "n use another name"})
+	e.AddSearchable(Draft{raw: "n use another name"})
 	if play(t, &e, "<up>"); e.Text() != "sent" {
 		t.Errorf("Up brings %q", e.Text())
 	}
@@ -564,7 +564,7 @@ func TestEnterAtASearchThatFailedSendsNothing(t *testing.T) {
 func TestAPasteOfSeveralLinesIsNotTyped(t *testing.T) {
 	typed := func(d Draft) (all string) {
 		for _, p := range d.Words() {
-			if p.Origin == chat.Typed {
+			if p.Origin == chat.OriginTyped {
 				all += p.Text
 			}
 		}
@@ -577,14 +577,14 @@ func TestAPasteOfSeveralLinesIsNotTyped(t *testing.T) {
 	e.Paste("and four.org")
 	want := "sum up https://one.org and four.org"
 	for name, d := range map[string]Draft{
-		"as written": e.Draft(), "queued": Join(e.Draft()), "put back": Folded(e.Text(), e.Draft().Pastes()),
+		"as written": e.Draft(), "queued": Join(e.Draft()), "put back": NewDraft(e.Text(), e.Draft().Pastes()),
 	} {
 		if got := strings.ReplaceAll(typed(d), "\n", ""); got != want || d.Words().Text() != e.Text() {
 			t.Errorf("%s: %q counts as typed of %q, want %q", name, got, d.Words().Text(), want)
 		}
 	}
 	for _, text := range []string{"", "a", "ü\nb"} {
-		if d := Folded(text, nil); d.Words().Text() != d.Text() {
+		if d := NewDraft(text, nil); d.Words().Text() != d.Text() {
 			t.Errorf("%q became %q", d.Text(), d.Words().Text())
 		}
 	}

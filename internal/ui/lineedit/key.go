@@ -39,11 +39,11 @@ const (
 	Ctrl
 )
 
-// Typed returns the key that types r.
-func Typed(r rune) Key { return Key{Rune: r} }
+// RuneKey returns the key that types r.
+func RuneKey(r rune) Key { return Key{Rune: r} }
 
-// WithCtrl returns the key of r, a lower-case letter or a sign, with Ctrl held.
-func WithCtrl(r rune) Key { return Key{Rune: r, Mod: Ctrl} }
+// CtrlKey returns the key of r, a lower-case letter or a sign, with Ctrl held.
+func CtrlKey(r rune) Key { return Key{Rune: r, Mod: Ctrl} }
 
-// WithAlt returns the key of r with Alt held.
-func WithAlt(r rune) Key { return Key{Rune: r, Mod: Alt} }
+// AltKey returns the key of r with Alt held.
+func AltKey(r rune) Key { return Key{Rune: r, Mod: Alt} }

@@ -12,26 +12,26 @@ var actions = []struct {
 	name string
 	key  Key
 }{
-	{"none", Key{}}, {"send", Key{Name: Enter}}, {"newline", WithCtrl('j')}, {"stop", Key{Name: Escape}}, {"quit", WithCtrl('c')},
-	{"leave", WithCtrl('d')}, {"suspend", WithCtrl('z')}, {"redraw", WithCtrl('l')}, {"external-editor", WithCtrl('g')}, {"stash", WithCtrl('s')},
-	{"show", WithCtrl('o')}, {"complete", Key{Name: Tab}}, {"next-mode", Key{Name: Tab, Mod: Shift}}, {"older", Key{Name: Up}},
-	{"newer", Key{Name: Down}}, {"search", WithCtrl('r')}, {"left", Key{Name: Left}}, {"right", Key{Name: Right}},
-	{"line-start", WithCtrl('a')}, {"line-end", WithCtrl('e')}, {"draft-start", Key{Name: Home, Mod: Ctrl}}, {"draft-end", Key{Name: End, Mod: Ctrl}},
-	{"word-left", WithAlt('b')}, {"word-right", WithAlt('f')}, {"delete-left", Key{Name: Backspace}}, {"delete-right", Key{Name: Delete}},
-	{"cut-word", WithCtrl('w')}, {"cut-word-left", Key{Name: Backspace, Mod: Alt}}, {"cut-word-right", WithAlt('d')},
-	{"cut-line-start", WithCtrl('u')}, {"cut-line-end", WithCtrl('k')}, {"paste", WithCtrl('y')}, {"paste-older", WithAlt('y')}, {"paste-picture", WithCtrl('v')}, {"undo", WithCtrl('_')},
+	{"none", Key{}}, {"send", Key{Name: Enter}}, {"newline", CtrlKey('j')}, {"stop", Key{Name: Escape}}, {"quit", CtrlKey('c')},
+	{"leave", CtrlKey('d')}, {"suspend", CtrlKey('z')}, {"redraw", CtrlKey('l')}, {"external-editor", CtrlKey('g')}, {"stash", CtrlKey('s')},
+	{"show", CtrlKey('o')}, {"complete", Key{Name: Tab}}, {"next-mode", Key{Name: Tab, Mod: Shift}}, {"older", Key{Name: Up}},
+	{"newer", Key{Name: Down}}, {"search", CtrlKey('r')}, {"left", Key{Name: Left}}, {"right", Key{Name: Right}},
+	{"line-start", CtrlKey('a')}, {"line-end", CtrlKey('e')}, {"draft-start", Key{Name: Home, Mod: Ctrl}}, {"draft-end", Key{Name: End, Mod: Ctrl}},
+	{"word-left", AltKey('b')}, {"word-right", AltKey('f')}, {"delete-left", Key{Name: Backspace}}, {"delete-right", Key{Name: Delete}},
+	{"cut-word", CtrlKey('w')}, {"cut-word-left", Key{Name: Backspace, Mod: Alt}}, {"cut-word-right", AltKey('d')},
+	{"cut-line-start", CtrlKey('u')}, {"cut-line-end", CtrlKey('k')}, {"paste", CtrlKey('y')}, {"paste-older", AltKey('y')}, {"paste-picture", CtrlKey('v')}, {"undo", CtrlKey('_')},
 }
 
-// Actions are the names of what a key can be bound to.
-func Actions() (names []string) {
+// ActionNames are the names of what a key can be bound to.
+func ActionNames() (names []string) {
 	for _, a := range actions {
 		names = append(names, a.name)
 	}
 	return names
 }
 
-// Does is the key that does an action where nothing else is bound to it.
-func Does(action string) (k Key, ok bool) {
+// ActionKey is the key that does an action where nothing else is bound to it.
+func ActionKey(action string) (k Key, ok bool) {
 	for _, a := range actions {
 		if a.name == action {
 			return a.key, true
@@ -40,12 +40,12 @@ func Does(action string) (k Key, ok bool) {
 	return k, false
 }
 
-var names = map[Name]string{
+var namedKeys = map[Name]string{
 	Enter: "enter", Tab: "tab", Escape: "esc", Backspace: "backspace", Delete: "delete", Insert: "insert", Up: "up", Down: "down",
 	Left: "left", Right: "right", Home: "home", End: "end", PageUp: "pageup", PageDown: "pagedown",
 }
 
-var mods = []struct {
+var modNames = []struct {
 	name string
 	mod  Mod
 }{{"ctrl+", Ctrl}, {"alt+", Alt}, {"shift+", Shift}}
@@ -56,13 +56,13 @@ func ParseKey(name string) (k Key, err error) {
 	rest := strings.ToLower(name)
 	for found := true; found; {
 		found = false
-		for _, m := range mods {
+		for _, m := range modNames {
 			if after, ok := strings.CutPrefix(rest, m.name); ok && k.Mod&m.mod == 0 && after != "" {
 				rest, k.Mod, found = after, k.Mod|m.mod, true
 			}
 		}
 	}
-	for n, word := range names {
+	for n, word := range namedKeys {
 		if rest == word {
 			k.Name = n
 		}
@@ -74,7 +74,7 @@ func ParseKey(name string) (k Key, err error) {
 		}
 		k.Rune = r
 	}
-	if k.Name == Char && k.Mod&^Shift == 0 || slices.Contains([]Key{{Name: Escape}, WithCtrl('c')}, k) {
+	if k.Name == Char && k.Mod&^Shift == 0 || slices.Contains([]Key{{Name: Escape}, CtrlKey('c')}, k) {
 		return Key{}, fmt.Errorf("the key %q cannot be bound", name)
 	}
 	return k, nil

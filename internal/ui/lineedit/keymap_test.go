@@ -4,8 +4,8 @@ import "testing"
 
 func TestParseKey(t *testing.T) {
 	for name, want := range map[string]Key{
-		"ctrl+t": WithCtrl('t'), "Ctrl+T": WithCtrl('t'), "alt+enter": {Name: Enter, Mod: Alt}, "shift+up": {Name: Up, Mod: Shift},
-		"ctrl+alt+x": {Rune: 'x', Mod: Ctrl | Alt}, "pagedown": {Name: PageDown}, "alt++": WithAlt('+'), "alt+ä": WithAlt('ä'), "tab": {Name: Tab},
+		"ctrl+t": CtrlKey('t'), "Ctrl+T": CtrlKey('t'), "alt+enter": {Name: Enter, Mod: Alt}, "shift+up": {Name: Up, Mod: Shift},
+		"ctrl+alt+x": {Rune: 'x', Mod: Ctrl | Alt}, "pagedown": {Name: PageDown}, "alt++": AltKey('+'), "alt+ä": AltKey('ä'), "tab": {Name: Tab},
 	} {
 		if k, err := ParseKey(name); err != nil || k != want {
 			t.Errorf("%s: %+v, %v", name, k, err)
@@ -21,9 +21,9 @@ func TestParseKey(t *testing.T) {
 // TestEveryActionIsDoneByAKey that means something without any binding.
 func TestEveryActionIsDoneByAKey(t *testing.T) {
 	outside := map[string]bool{"none": true, "stash": true, "show": true, "paste-picture": true} // what the caller does
-	for _, name := range Actions() {
-		k, ok := Does(name)
-		if _, bound := bindings[k]; !ok || !bound && !outside[name] {
+	for _, name := range ActionNames() {
+		k, ok := ActionKey(name)
+		if _, bound := keyBindings[k]; !ok || !bound && !outside[name] {
 			t.Errorf("%s: %+v", name, k)
 		}
 	}

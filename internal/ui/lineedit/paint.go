@@ -19,33 +19,33 @@ type painter struct {
 }
 
 // spot is a possible cursor position: before the cluster at an offset.
-type spot struct{ at, row, col int }
+type spot struct{ offset, row, col int }
 
-// text draws s, which may contain newlines.
-func (p *painter) text(s, style string) {
+// drawText draws s, which may contain newlines.
+func (p *painter) drawText(s, style string) {
 	for i, line := range strings.Split(s, "\n") {
 		if i > 0 {
 			p.newline()
 		}
-		p.line(sanitize.Text(line), style)
+		p.drawLine(sanitize.Text(line), style)
 	}
 }
 
-func (p *painter) line(s, style string) {
+func (p *painter) drawLine(s, style string) {
 	for s != "" {
-		cluster, width := cells.Next(s)
+		cluster, width := cells.NextCluster(s)
 		s = s[len(cluster):]
 		if cluster == "\t" {
-			p.line(tabStop, style)
+			p.drawLine(tabStop, style)
 			continue
 		}
-		p.cell(cluster, width, style)
+		p.drawCell(cluster, width, style)
 	}
 }
 
-// cell draws one cluster, on the next row if it does not fit on this one. A terminal too narrow for it
+// drawCell draws one cluster, on the next row if it does not fit on this one. A terminal too narrow for it
 // shows a sign instead.
-func (p *painter) cell(cluster string, width int, style string) {
+func (p *painter) drawCell(cluster string, width int, style string) {
 	if width > p.width {
 		cluster, width = "?", 1
 	}
@@ -57,9 +57,9 @@ func (p *painter) cell(cluster string, width int, style string) {
 	p.col += width
 }
 
-// clipped draws what fits into the rest of the row.
-func (p *painter) clipped(s, style string) {
-	s, width := cells.Cut(s, p.width-p.col)
+// drawClipped draws what fits into the rest of the row.
+func (p *painter) drawClipped(s, style string) {
+	s, width := cells.Truncate(s, p.width-p.col)
 	if s == "" {
 		return
 	}
@@ -73,7 +73,7 @@ func (p *painter) setStyle(style string) {
 		return
 	}
 	if p.style != "" {
-		p.row.WriteString(reset)
+		p.row.WriteString(resetStyle)
 	}
 	p.row.WriteString(style)
 	p.style = style
@@ -101,8 +101,8 @@ func (p *painter) markCursor(width int) {
 	p.cursor = spot{row: len(p.rows), col: p.col}
 }
 
-// spot returns the position of the next cell, of this width.
-func (p *painter) spot(at, width int, cursor bool) spot {
+// nextSpot returns the position of the next cell, of this width.
+func (p *painter) nextSpot(at, width int, cursor bool) spot {
 	switch {
 	case cursor:
 		return spot{at, p.cursor.row, p.cursor.col}

@@ -21,27 +21,27 @@ type Picker struct {
 	Title string // label of the search text
 	Items []Item
 	// Help is shown below the list, Nothing in place of an empty list.
-	Help, Nothing string
-	Style         Style
+	Help, EmptyText string
+	Style           Style
 	// Numbered lets items be chosen by number too.
 	Numbered bool
-	// Free, if set, turns the typed text into an item if no item matches.
-	Free func(query string) (Item, bool)
-	// Hides, if set, reports whether the typed text must not be shown.
-	Hides func(query string) bool
+	// ItemFromText, if set, turns the typed text into an item if no item matches.
+	ItemFromText func(query string) (Item, bool)
+	// IsSecret, if set, reports whether the typed text must not be shown.
+	IsSecret func(query string) bool
 
-	query  string
-	number int // digits typed so far
-	chosen int // index among the matches
-	page   int // items shown in the last View
+	query    string
+	number   int // digits typed so far
+	selected int // index among the matches
+	pageSize int // items shown in the last View
 }
 
-// Chosen returns the index of the highlighted item among the matches.
-func (p *Picker) Chosen() int { return p.chosen }
+// Selected returns the index of the highlighted item among the matches.
+func (p *Picker) Selected() int { return p.selected }
 
 // Label returns the text of the item with this value, or the typed text.
 func (p *Picker) Label(value string) string {
-	for _, item := range p.found() {
+	for _, item := range p.matches() {
 		if item.Value == value {
 			return strings.TrimSpace(item.Text)
 		}
@@ -49,21 +49,21 @@ func (p *Picker) Label(value string) string {
 	return ""
 }
 
-// Choose highlights the first item with this value.
-func (p *Picker) Choose(value string) {
-	for i, item := range p.found() {
+// Select highlights the first item with this value.
+func (p *Picker) Select(value string) {
+	for i, item := range p.matches() {
 		if item.Value == value {
-			p.chosen = i
+			p.selected = i
 			return
 		}
 	}
 }
 
-// Key handles a key press. Enter is [Submit] with the value of an item, Esc is [Cancel].
-func (p *Picker) Key(k Key) Action {
-	found := p.found()
+// HandleKey handles a key press. Enter is [Submit] with the value of an item, Esc is [Cancel].
+func (p *Picker) HandleKey(k Key) Action {
+	found := p.matches()
 	n := len(found)
-	if p.digit(k, n) {
+	if p.handleDigit(k, n) {
 		if p.number*10 > n && p.number <= n {
 			return Action{Kind: Submit, Text: found[p.number-1].Value}
 		}
@@ -71,96 +71,96 @@ func (p *Picker) Key(k Key) Action {
 	}
 	p.number = 0
 	switch {
-	case k == Key{Name: Enter}, k == WithCtrl('j'): // an Enter that was pressed too early
+	case k == Key{Name: Enter}, k == CtrlKey('j'): // an Enter that was pressed too early
 		if n > 0 {
-			return Action{Kind: Submit, Text: found[p.chosen].Value}
+			return Action{Kind: Submit, Text: found[p.selected].Value}
 		}
 	case k == Key{Name: Escape}:
 		return Action{Kind: Cancel}
-	case k == WithCtrl('c'):
+	case k == CtrlKey('c'):
 		return Action{Kind: Interrupt}
-	case k == WithCtrl('z'):
+	case k == CtrlKey('z'):
 		return Action{Kind: Suspend}
-	case k == WithCtrl('l'):
+	case k == CtrlKey('l'):
 		return Action{Kind: Redraw}
-	case k == WithCtrl('d'):
+	case k == CtrlKey('d'):
 		return Action{Kind: EOF}
-	case k == Key{Name: Up}, k == WithCtrl('p'), k == Key{Name: Tab, Mod: Shift}:
-		p.move(-1, n)
-	case k == Key{Name: Down}, k == WithCtrl('n'), k == Key{Name: Tab}:
-		p.move(+1, n)
+	case k == Key{Name: Up}, k == CtrlKey('p'), k == Key{Name: Tab, Mod: Shift}:
+		p.moveSelection(-1, n)
+	case k == Key{Name: Down}, k == CtrlKey('n'), k == Key{Name: Tab}:
+		p.moveSelection(+1, n)
 	case k == Key{Name: PageUp}:
-		p.chosen = max(0, p.chosen-max(1, p.page))
+		p.selected = max(0, p.selected-max(1, p.pageSize))
 	case k == Key{Name: PageDown}:
-		p.chosen = max(0, min(n-1, p.chosen+max(1, p.page)))
+		p.selected = max(0, min(n-1, p.selected+max(1, p.pageSize)))
 	case k == Key{Name: Home}:
-		p.chosen = 0
+		p.selected = 0
 	case k == Key{Name: End}:
-		p.chosen = max(0, n-1)
-	case k == WithCtrl('u'):
-		p.search("")
-	case k == WithCtrl('w'):
-		p.search(p.query[:blankLeft(p.query, len(p.query))])
-	case k == Key{Name: Backspace}, k == WithCtrl('h'):
+		p.selected = max(0, n-1)
+	case k == CtrlKey('u'):
+		p.setQuery("")
+	case k == CtrlKey('w'):
+		p.setQuery(p.query[:bigWordLeft(p.query, len(p.query))])
+	case k == Key{Name: Backspace}, k == CtrlKey('h'):
 		_, last := utf8.DecodeLastRuneInString(p.query)
-		p.search(p.query[:len(p.query)-last])
+		p.setQuery(p.query[:len(p.query)-last])
 	case k.Name == Char && k.Mod&^Shift == 0 && k.Rune >= ' ':
-		p.search(p.query + typed(string(k.Rune)))
+		p.setQuery(p.query + cleanTyped(string(k.Rune)))
 	}
 	return Action{}
 }
 
-// digit reports whether a key belongs to the number of an item, and highlights that item. Other digits
+// handleDigit reports whether a key belongs to the number of an item, and highlights that item. Other digits
 // are searched for.
-func (p *Picker) digit(k Key, n int) bool {
+func (p *Picker) handleDigit(k Key, n int) bool {
 	if !p.Numbered || p.query != "" || k.Name != Char || k.Mod != 0 {
 		return false
 	}
 	if k.Rune < '0' || k.Rune > '9' {
 		if p.number > 0 && k.Rune > ' ' { // an address may begin with digits
-			p.search(strconv.Itoa(p.number))
+			p.setQuery(strconv.Itoa(p.number))
 		}
 		return false
 	}
 	number := p.number*10 + int(k.Rune-'0')
 	if number < 1 || number > n {
 		if p.number > 0 {
-			p.search(strconv.Itoa(p.number))
+			p.setQuery(strconv.Itoa(p.number))
 		}
 		return false
 	}
-	p.number, p.chosen = number, number-1
+	p.number, p.selected = number, number-1
 	return true
 }
 
 // Paste adds pasted text to the search.
 func (p *Picker) Paste(text string) {
-	p.search(p.query + strings.Join(strings.Fields(typed(text)), " "))
+	p.setQuery(p.query + strings.Join(strings.Fields(cleanTyped(text)), " "))
 }
 
 // Find returns the items that contain every word.
 func (p *Picker) Find(words string) []Item {
-	p.search(words)
-	return p.found()
+	p.setQuery(words)
+	return p.matches()
 }
 
 // Query returns the search text.
 func (p *Picker) Query() string { return p.query }
 
-func (p *Picker) search(query string) {
+func (p *Picker) setQuery(query string) {
 	if len(query) <= maxInline {
-		p.query, p.chosen = query, 0
+		p.query, p.selected = query, 0
 	}
 }
 
-func (p *Picker) move(by, n int) {
+func (p *Picker) moveSelection(by, n int) {
 	if n > 0 {
-		p.chosen = (p.chosen + by + n) % n
+		p.selected = (p.selected + by + n) % n
 	}
 }
 
-// found returns the items that contain every word of the query; an item with exactly that text is first.
-func (p *Picker) found() (items []Item) {
+// matches returns the items that contain every word of the query; an item with exactly that text is first.
+func (p *Picker) matches() (items []Item) {
 	words := strings.Fields(strings.ToLower(p.query))
 	for _, item := range p.Items {
 		text := strings.ToLower(item.Text + " " + item.Note + " " + item.Value)
@@ -175,8 +175,8 @@ func (p *Picker) found() (items []Item) {
 			items = append(items, item)
 		}
 	}
-	if len(items) == 0 && p.Free != nil && len(words) > 0 {
-		if item, ok := p.Free(strings.TrimSpace(p.query)); ok {
+	if len(items) == 0 && p.ItemFromText != nil && len(words) > 0 {
+		if item, ok := p.ItemFromText(strings.TrimSpace(p.query)); ok {
 			items = append(items, item)
 		}
 	}
@@ -187,43 +187,43 @@ func (p *Picker) found() (items []Item) {
 func (p *Picker) View(width, height int) (rows []string, cursorRow, cursorCol int) {
 	paint := painter{width: max(1, width)}
 	query := sanitize.Line(p.query, 0)
-	if p.Hides != nil && p.Hides(p.query) {
+	if p.IsSecret != nil && p.IsSecret(p.query) {
 		query = strings.Repeat("*", min(utf8.RuneCountInString(p.query), 8))
 	}
-	title := p.Style.beginning(strings.TrimRight(sanitize.Line(p.Title, 0), " "), max(1, width/2, width-cells.Width(query)-2))
+	title := p.Style.truncate(strings.TrimRight(sanitize.Line(p.Title, 0), " "), max(1, width/2, width-cells.Width(query)-2))
 	if !strings.HasSuffix(title, "：") { // the full-width colon includes a gap
 		title += " "
 	}
-	paint.clipped(title, p.Style.Search)
+	paint.drawClipped(title, p.Style.Search)
 	if room := paint.width - paint.col - 1; cells.Width(query) > room { // show its end
-		query = cells.Middle(query, max(room, 1), p.Style.dots())
+		query = cells.ShortenMiddle(query, max(room, 1), p.Style.ellipsis())
 	}
-	paint.clipped(query, "")
+	paint.drawClipped(query, "")
 	cursorCol = min(paint.col, paint.width-1)
-	found := p.found()
-	p.page = max(1, min(len(found), height-2))
-	first := max(0, min(p.chosen-p.page/2, len(found)-p.page))
-	shown := found[first:min(first+p.page, len(found))]
+	found := p.matches()
+	p.pageSize = max(1, min(len(found), height-2))
+	first := max(0, min(p.selected-p.pageSize/2, len(found)-p.pageSize))
+	shown := found[first:min(first+p.pageSize, len(found))]
 	column := 0
 	for _, item := range shown {
 		column = max(column, min(cells.Width(sanitize.Line(item.Text, 0)), width/2))
 	}
 	for i, item := range shown {
 		mark, style := "  ", p.Style.Menu
-		if first+i == p.chosen {
-			mark, style = "> ", p.Style.Chosen
+		if first+i == p.selected {
+			mark, style = "> ", p.Style.Selected
 		}
 		if p.Numbered {
 			mark += fmt.Sprintf("%*d  ", len(strconv.Itoa(len(found))), first+i+1)
 		}
 		paint.newline()
-		paint.clipped(mark+p.Style.beginning(sanitize.Line(item.Text, 0), column), style)
-		paint.clipped(strings.Repeat(" ", max(0, column+2+cells.Width(mark)-paint.col)), style)
-		paint.clipped(p.Style.beginning(sanitize.Line(item.Note, 0), paint.width-paint.col), style)
+		paint.drawClipped(mark+p.Style.truncate(sanitize.Line(item.Text, 0), column), style)
+		paint.drawClipped(strings.Repeat(" ", max(0, column+2+cells.Width(mark)-paint.col)), style)
+		paint.drawClipped(p.Style.truncate(sanitize.Line(item.Note, 0), paint.width-paint.col), style)
 	}
 	if len(found) == 0 {
 		paint.newline()
-		paint.clipped("  "+p.Nothing, p.Style.Note)
+		paint.drawClipped("  "+p.EmptyText, p.Style.Note)
 	}
 	if len(shown)+2 <= height {
 		paint.newline()
@@ -233,12 +233,12 @@ func (p *Picker) View(width, height int) (rows []string, cursorRow, cursorCol in
 		}
 		others := ""
 		if n := len(found) - len(shown); n > 0 {
-			others = fmt.Sprintf("%s +%d%s", p.Style.dots(), n, apart)
+			others = fmt.Sprintf("%s +%d%s", p.Style.ellipsis(), n, apart)
 		}
 		for _, rest, ok := strings.Cut(help, apart); ok && cells.Width(others+help) > paint.width; _, rest, ok = strings.Cut(help, apart) {
 			help = rest // the end says how to leave
 		}
-		paint.clipped(others+help, p.Style.Note)
+		paint.drawClipped(others+help, p.Style.Note)
 	}
 	paint.newline()
 	return paint.rows, 0, cursorCol

@@ -10,7 +10,7 @@ import (
 )
 
 func sessions() *Picker {
-	p := &Picker{Title: "which:", Help: "help", Nothing: "nothing"}
+	p := &Picker{Title: "which:", Help: "help", EmptyText: "nothing"}
 	for i, title := range []string{"mend the parser", "第二个问题", "print 3 tables", strings.Repeat("long ", 40)} {
 		p.Items = append(p.Items, Item{Choice{Text: fmt.Sprint(i + 1), Note: title}, fmt.Sprintf("s%d", i+1)})
 	}
@@ -27,7 +27,7 @@ func TestPicking(t *testing.T) {
 	} {
 		p, got := sessions(), ""
 		for rest := script; rest != ""; {
-			key, after := Typed([]rune(rest)[0]), string([]rune(rest)[1:])
+			key, after := RuneKey([]rune(rest)[0]), string([]rune(rest)[1:])
 			if name, tail, ok := strings.Cut(rest, ">"); strings.HasPrefix(rest, "<") && ok {
 				after = tail
 				if text, pasted := strings.CutPrefix(name, "<paste:"); pasted {
@@ -38,7 +38,7 @@ func TestPicking(t *testing.T) {
 				key = keyOf(t, name[1:])
 			}
 			rest = after
-			switch a := p.Key(key); a.Kind {
+			switch a := p.HandleKey(key); a.Kind {
 			case Submit:
 				got = a.Text
 			case Cancel:
@@ -63,7 +63,7 @@ func TestAListFits(t *testing.T) {
 			p.Paste("")
 			for range moves {
 				p.View(size[0], size[1])
-				p.Key(Key{Name: Down})
+				p.HandleKey(Key{Name: Down})
 			}
 			rows, row, col := p.View(size[0], size[1])
 			chosen := false

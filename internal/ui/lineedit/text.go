@@ -11,19 +11,19 @@ import (
 // clusterAt returns the grapheme cluster of text that starts at i. A character that represents a paste
 // is always its own cluster.
 func clusterAt(text string, i int) (cluster string, width int) {
-	if r, n := utf8.DecodeRuneInString(text[i:]); standsForPaste(r) {
+	if r, n := utf8.DecodeRuneInString(text[i:]); isPasteRune(r) {
 		return text[i : i+n], 1
 	}
-	cluster, width = cells.Next(text[i:])
-	if j := strings.IndexFunc(cluster, standsForPaste); j > 0 {
+	cluster, width = cells.NextCluster(text[i:])
+	if j := strings.IndexFunc(cluster, isPasteRune); j > 0 {
 		cluster = cluster[:j]
 		width = cells.Width(cluster)
 	}
 	return cluster, width
 }
 
-// after returns the end of the cluster that starts at i.
-func after(text string, i int) int {
+// clusterEnd returns the end of the cluster that starts at i.
+func clusterEnd(text string, i int) int {
 	if i >= len(text) {
 		return len(text)
 	}
@@ -31,8 +31,8 @@ func after(text string, i int) int {
 	return i + len(cluster)
 }
 
-// before returns the start of the cluster that ends at i.
-func before(text string, i int) int {
+// clusterStart returns the start of the cluster that ends at i.
+func clusterStart(text string, i int) int {
 	if i <= 0 {
 		return 0
 	}
@@ -43,7 +43,7 @@ func before(text string, i int) int {
 		start--
 	}
 	for {
-		end := after(text, start)
+		end := clusterEnd(text, start)
 		if end >= i {
 			return start
 		}
@@ -51,11 +51,11 @@ func before(text string, i int) int {
 	}
 }
 
-// boundary returns the first cluster boundary at or after i.
-func boundary(text string, i int) int {
-	j := before(text, i)
+// nextBoundary returns the first cluster boundary at or after i.
+func nextBoundary(text string, i int) int {
+	j := clusterStart(text, i)
 	for j < i {
-		j = after(text, j)
+		j = clusterEnd(text, j)
 	}
 	return j
 }
@@ -70,7 +70,7 @@ func lineEnd(text string, i int) int {
 	return len(text)
 }
 
-func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
+func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
 
 // wordStart returns the start of the word at or before i; never inside a cluster.
 func wordStart(text string, i int, in func(rune) bool) int {
@@ -82,8 +82,8 @@ func wordStart(text string, i int, in func(rune) bool) int {
 		seen = seen || in(r)
 		i -= n
 	}
-	if end := boundary(text, i); end != i {
-		return before(text, end)
+	if end := nextBoundary(text, i); end != i {
+		return clusterStart(text, end)
 	}
 	return i
 }
@@ -92,10 +92,10 @@ func wordStart(text string, i int, in func(rune) bool) int {
 func wordRight(text string, i int) int {
 	for seen := false; i < len(text); {
 		r, n := utf8.DecodeRuneInString(text[i:])
-		if seen && !inWord(r) {
-			return boundary(text, i)
+		if seen && !isWordRune(r) {
+			return nextBoundary(text, i)
 		}
-		seen = seen || inWord(r)
+		seen = seen || isWordRune(r)
 		i += n
 	}
 	return len(text)

@@ -3,25 +3,25 @@ package lineedit
 // maxUndo is the most bytes of text kept for undo.
 const maxUndo = 8 << 20
 
-// undo saves the draft's text before each step. The zero value is empty.
-type undo struct {
-	past  []moment
-	bytes int
-	open  bool // the newest step is a run of typing that continues
+// undoStack saves the draft's text before each step. The zero value is empty.
+type undoStack struct {
+	snapshots []snapshot
+	bytes     int
+	typingRun bool // the newest step is a run of typing that continues
 }
 
-type moment struct {
-	text string
-	at   int
+type snapshot struct {
+	text   string
+	cursor int
 }
 
-// keep saves a text before it changes.
-func (u *undo) keep(text string, at int) {
-	u.open = false
-	u.past = append(u.past, moment{text, at})
+// save saves a text before it changes.
+func (u *undoStack) save(text string, at int) {
+	u.typingRun = false
+	u.snapshots = append(u.snapshots, snapshot{text, at})
 	u.bytes += len(text)
-	for u.bytes > maxUndo && len(u.past) > 1 {
-		u.bytes -= len(u.past[0].text)
-		u.past = u.past[1:]
+	for u.bytes > maxUndo && len(u.snapshots) > 1 {
+		u.bytes -= len(u.snapshots[0].text)
+		u.snapshots = u.snapshots[1:]
 	}
 }

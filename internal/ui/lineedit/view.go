@@ -19,38 +19,38 @@ type Span struct {
 
 // Style sets how the parts of a view look: SGR sequences, empty for none.
 type Style struct {
-	Paste  string // label of a paste
-	Menu   string // a choice
-	Chosen string // the choice that Enter accepts
-	Note   string // note beside a choice
-	Search string // search row
+	Paste    string // label of a paste
+	Menu     string // a choice
+	Selected string // the choice that Enter accepts
+	Note     string // note beside a choice
+	Search   string // search row
 
 	ASCII bool // the terminal shows only ASCII
 }
 
-// dots returns the sign for omitted text.
-func (s Style) dots() string {
+// ellipsis returns the sign for omitted text.
+func (s Style) ellipsis() string {
 	if s.ASCII {
 		return "..."
 	}
 	return "…"
 }
 
-// beginning returns text, or the start that fits into room, with a mark that more follows.
-func (s Style) beginning(text string, room int) string {
+// truncate returns text, or the start that fits into room, with a mark that more follows.
+func (s Style) truncate(text string, room int) string {
 	if cells.Width(text) <= room {
 		return text
 	}
-	text, _ = cells.Cut(text, max(0, room-cells.Width(s.dots())))
-	return text + s.dots()
+	text, _ = cells.Truncate(text, max(0, room-cells.Width(s.ellipsis())))
+	return text + s.ellipsis()
 }
 
 const (
-	reset    = "\x1b[0m"
-	tabStop  = "    " // how a tab in the draft is shown
-	wideOpen = 1 << 20
-	goesOn   = 2  // indent of a continued row
-	roomy    = 20 // least width for the indent and for keeping words whole
+	resetStyle         = "\x1b[0m"
+	tabStop            = "    " // how a tab in the draft is shown
+	unlimitedWidth     = 1 << 20
+	continuationIndent = 2  // indent of a continued row
+	minRoomyWidth      = 20 // least width for the indent and for keeping words whole
 )
 
 // View lays out prompt, draft and menu in rows of at most width columns, and returns the cursor
@@ -58,18 +58,18 @@ const (
 // leave no style open.
 func (e *Editor) View(width int) (rows []string, cursorRow, cursorCol int) {
 	e.width = max(1, width)
-	p := e.paint(nil)
+	p := e.layOut(nil)
 	row, col := p.cursor.row, p.cursor.col
 	if e.search != nil {
-		what := cmp.Or(e.Searching, "search history: ")
+		what := cmp.Or(e.SearchLabel, "search history: ")
 		switch {
-		case e.search.failed && e.search.again && e.search.back > 0: // the draft shown matches
-			what = cmp.Or(e.NoOther, "no more in history: ")
-		case e.search.failed:
-			what = cmp.Or(e.NotFound, "not in history: ")
+		case e.search.notFound && e.search.continued && e.search.matchOffset > 0: // the draft shown matches
+			what = cmp.Or(e.NoOtherLabel, "no more in history: ")
+		case e.search.notFound:
+			what = cmp.Or(e.NotFoundLabel, "not in history: ")
 		}
 		p.newline()
-		p.text(what+e.search.query, e.Style.Search)
+		p.drawText(what+e.search.query, e.Style.Search)
 		p.markCursor(0)
 		row, col = p.cursor.row, p.cursor.col
 	}
@@ -81,7 +81,7 @@ func (e *Editor) View(width int) (rows []string, cursorRow, cursorCol int) {
 			rows--
 			others = len(m.choices) - rows
 		}
-		first := max(0, min(m.chosen-rows/2, len(m.choices)-rows))
+		first := max(0, min(m.selected-rows/2, len(m.choices)-rows))
 		shown := m.choices[first:min(first+rows, len(m.choices))]
 		column := 0
 		for _, c := range shown {
@@ -93,11 +93,11 @@ func (e *Editor) View(width int) (rows []string, cursorRow, cursorCol int) {
 		}
 		for i, c := range shown {
 			mark, style := "  ", e.Style.Menu
-			if first+i == m.chosen {
-				mark, style = "> ", e.Style.Chosen
+			if first+i == m.selected {
+				mark, style = "> ", e.Style.Selected
 			}
-			if m.offered && first+i == max(0, m.chosen) && c.Note == "" && column+len("    Enter") <= e.width {
-				if c.Note = "Tab"; m.chosen >= 0 { // accepts it
+			if m.unrequested && first+i == max(0, m.selected) && c.Note == "" && column+len("    Enter") <= e.width {
+				if c.Note = "Tab"; m.selected >= 0 { // accepts it
 					c.Note = "Enter"
 				}
 			}
@@ -106,63 +106,63 @@ func (e *Editor) View(width int) (rows []string, cursorRow, cursorCol int) {
 			if c.Note != "" {
 				most = column
 			}
-			p.clipped(mark+cells.Middle(sanitize.Line(c.Text, 0), most, e.Style.dots()), style)
+			p.drawClipped(mark+cells.ShortenMiddle(sanitize.Line(c.Text, 0), most, e.Style.ellipsis()), style)
 			if c.Note != "" {
-				p.clipped(strings.Repeat(" ", max(0, column+4-p.col)), e.Style.Note)
-				p.clipped(e.Style.beginning(sanitize.Line(c.Note, 0), e.width-p.col), e.Style.Note)
+				p.drawClipped(strings.Repeat(" ", max(0, column+4-p.col)), e.Style.Note)
+				p.drawClipped(e.Style.truncate(sanitize.Line(c.Note, 0), e.width-p.col), e.Style.Note)
 			}
 		}
 		switch {
-		case others > 0 && e.Most > 0 && len(m.choices) >= e.Most: // the number of others is unknown
+		case others > 0 && e.MaxChoices > 0 && len(m.choices) >= e.MaxChoices: // the number of others is unknown
 			p.newline()
-			p.clipped("  "+e.Style.dots(), e.Style.Note)
+			p.drawClipped("  "+e.Style.ellipsis(), e.Style.Note)
 		case others > 0:
 			p.newline()
-			p.clipped(fmt.Sprintf("  %s +%d", e.Style.dots(), others), e.Style.Note)
+			p.drawClipped(fmt.Sprintf("  %s +%d", e.Style.ellipsis(), others), e.Style.Note)
 		}
 	}
 	p.newline()
 	return p.rows, row, col
 }
 
-// paint lays out prompt and draft, and passes each possible cursor position to spots. A cursor inside a
+// layOut lays out prompt and draft, and passes each possible cursor position to spots. A cursor inside a
 // cluster, as when a typed character joins the next one, is shown after the cluster.
-func (e *Editor) paint(spots func(spot)) *painter {
+func (e *Editor) layOut(spots func(spot)) *painter {
 	p := &painter{width: e.width}
-	at := boundary(e.draft.raw, e.at)
+	at := nextBoundary(e.draft.raw, e.cursor)
 	for _, s := range e.Prompt {
-		p.text(s.Text, s.Style)
+		p.drawText(s.Text, s.Style)
 	}
-	if e.width >= roomy {
-		p.indent = goesOn
+	if e.width >= minRoomyWidth {
+		p.indent = continuationIndent
 	}
 	text := e.draft.raw
 	for i, word := 0, 0; i < len(text); {
 		if i == word && p.indent > 0 { // a word begins
 			var needs int
-			if word, needs = e.word(i); p.col > p.indent && p.col+needs > p.width && p.indent+needs <= p.width {
+			if word, needs = e.wordEnd(i); p.col > p.indent && p.col+needs > p.width && p.indent+needs <= p.width {
 				p.wrap()
 			}
 		}
 		cluster, width := clusterAt(text, i)
-		shown, style := e.shown(cluster, width)
+		shown, style := e.displayCell(cluster, width)
 		lead := width // width of the first cell that shows the cluster
 		if len(shown) > 1 {
-			_, lead = cells.Next(shown)
+			_, lead = cells.NextCluster(shown)
 		}
 		if i == at {
 			p.markCursor(lead)
 		}
 		if spots != nil {
-			spots(p.spot(i, lead, i == at))
+			spots(p.nextSpot(i, lead, i == at))
 		}
 		switch {
 		case shown == "\n":
 			p.newline()
 		case len(shown) == 1:
-			p.cell(shown, width, style)
+			p.drawCell(shown, width, style)
 		default:
-			p.line(shown, style)
+			p.drawLine(shown, style)
 		}
 		i += len(cluster)
 	}
@@ -170,28 +170,28 @@ func (e *Editor) paint(spots func(spot)) *painter {
 		p.markCursor(0)
 	}
 	if spots != nil {
-		spots(p.spot(len(text), 0, at == len(text)))
+		spots(p.nextSpot(len(text), 0, at == len(text)))
 	}
 	return p
 }
 
-// word returns the end of the word at an offset of the draft, including the space after it, and its
+// wordEnd returns the end of the word at an offset of the draft, including the space after it, and its
 // columns: a word that fits a row is not broken. In a script without spaces a word is one character,
 // with the signs that stay with it.
-func (e *Editor) word(at int) (end, columns int) {
+func (e *Editor) wordEnd(at int) (end, columns int) {
 	text := e.draft.raw
 	var last rune
 	for end = at; end < len(text) && columns <= e.width; {
 		cluster, width := clusterAt(text, end)
 		first, _ := utf8.DecodeRuneInString(cluster)
-		if cluster != " " && ink.Breaks(last, first) { // a space stays with the word before
+		if cluster != " " && ink.CanBreak(last, first) { // a space stays with the word before
 			break
 		}
 		end += len(cluster)
 		if cluster == "\n" {
 			break
 		}
-		shown, _ := e.shown(cluster, width)
+		shown, _ := e.displayCell(cluster, width)
 		if columns += cells.Width(shown); cluster == " " || cluster == "\t" {
 			break
 		}
@@ -200,9 +200,9 @@ func (e *Editor) word(at int) (end, columns int) {
 	return end, columns
 }
 
-// shown returns how a cluster of the draft is displayed. One without width would join the character
+// displayCell returns how a cluster of the draft is displayed. One without width would join the character
 // before it, so its name is shown.
-func (e *Editor) shown(cluster string, width int) (text, style string) {
+func (e *Editor) displayCell(cluster string, width int) (text, style string) {
 	switch {
 	case len(cluster) == 1 && (cluster == "\n" || cluster >= " " && cluster < "\x7f"):
 		return cluster, ""
@@ -210,7 +210,7 @@ func (e *Editor) shown(cluster string, width int) (text, style string) {
 		return tabStop, ""
 	}
 	first, _ := utf8.DecodeRuneInString(cluster)
-	if p, ok := e.draft.paste(first); ok {
+	if p, ok := e.draft.findPaste(first); ok {
 		return p.label, e.Style.Paste
 	}
 	text = sanitize.Text(cluster)
@@ -223,20 +223,20 @@ func (e *Editor) shown(cluster string, width int) (text, style string) {
 	return text, ""
 }
 
-// OnTop reports whether the cursor is in the first row of the draft.
-func (e *Editor) OnTop() bool {
-	spots, here := e.spots()
+// IsOnFirstRow reports whether the cursor is in the first row of the draft.
+func (e *Editor) IsOnFirstRow() bool {
+	spots, here := e.cursorSpots()
 	return spots[here].row == spots[0].row
 }
 
-// spots returns the possible cursor positions in the draft, and the index of the current one.
-func (e *Editor) spots() (spots []spot, here int) {
+// cursorSpots returns the possible cursor positions in the draft, and the index of the current one.
+func (e *Editor) cursorSpots() (spots []spot, here int) {
 	if e.width == 0 {
-		e.width = wideOpen
+		e.width = unlimitedWidth
 	}
-	at := boundary(e.draft.raw, e.at)
-	e.paint(func(s spot) {
-		if s.at == at {
+	at := nextBoundary(e.draft.raw, e.cursor)
+	e.layOut(func(s spot) {
+		if s.offset == at {
 			here = len(spots)
 		}
 		spots = append(spots, s)
@@ -244,23 +244,23 @@ func (e *Editor) spots() (spots []spot, here int) {
 	return spots, here
 }
 
-// climb moves the cursor a row up or down within the draft, and reports whether there was such a row.
-func (e *Editor) climb(by int) bool {
-	spots, here := e.spots()
+// moveRow moves the cursor a row up or down within the draft, and reports whether there was such a row.
+func (e *Editor) moveRow(by int) bool {
+	spots, here := e.cursorSpots()
 	row := spots[here].row + by
 	if row < spots[0].row || row > spots[len(spots)-1].row {
 		return false
 	}
-	if e.goal < 0 {
-		e.goal = spots[here].col
+	if e.goalColumn < 0 {
+		e.goalColumn = spots[here].col
 	}
-	e.last = climbing
+	e.lastKind = keyClimbing
 	best := -1 // the position at or before the goal, otherwise the row's first
 	for _, s := range spots {
-		if s.row == row && (best < 0 || s.col <= e.goal) {
-			best = s.at
+		if s.row == row && (best < 0 || s.col <= e.goalColumn) {
+			best = s.offset
 		}
 	}
-	e.at = max(0, best)
+	e.cursor = max(0, best)
 	return true
 }

@@ -73,7 +73,7 @@ func TestView(t *testing.T) {
 }
 
 func TestSearchSpeaksTheLanguageOfThePerson(t *testing.T) {
-	e := Editor{Searching: "搜索：", NotFound: "没有："}
+	e := Editor{SearchLabel: "搜索：", NotFoundLabel: "没有："}
 	play(t, &e, "make<enter><c-r>m")
 	if rows, _, _ := e.View(30); rows[1] != "搜索：m" {
 		t.Errorf("%q", rows)
@@ -88,7 +88,7 @@ func TestViewStyles(t *testing.T) {
 	const dim, green, blue = "\x1b[2m", "\x1b[32m", "\x1b[34m"
 	e := Editor{
 		Prompt: []Span{{"context: 1 tokens\n", dim}, {"[build] /w> ", green}},
-		Style:  Style{Paste: blue, Chosen: "\x1b[7m", Note: dim},
+		Style:  Style{Paste: blue, Selected: "\x1b[7m", Note: dim},
 		Complete: func(string, int) (int, []Choice) {
 			return 0, []Choice{{"one", "first"}, {"three", "third and much too long"}}
 		},
@@ -96,8 +96,8 @@ func TestViewStyles(t *testing.T) {
 	play(t, &e, "<paste:a\rb>x")
 	rows, row, col := e.View(12)
 	want := []string{
-		dim + "context: 1 t" + reset, dim + "okens" + reset, green + "[build] /w> " + reset,
-		blue + "[copy 2 line" + reset, blue + "s]" + reset + "x",
+		dim + "context: 1 t" + resetStyle, dim + "okens" + resetStyle, green + "[build] /w> " + resetStyle,
+		blue + "[copy 2 line" + resetStyle, blue + "s]" + resetStyle + "x",
 	}
 	if !slices.Equal(rows, want) || row != 4 || col != 3 {
 		t.Errorf("got  %q cursor %d,%d\nwant %q", rows, row, col, want)
@@ -105,9 +105,9 @@ func TestViewStyles(t *testing.T) {
 	play(t, &e, "<esc>t<tab>")
 	rows, row, col = e.View(24)
 	want = []string{
-		dim + "context: 1 tokens" + reset, green + "[build] /w> " + reset + "t",
-		"\x1b[7m> one" + reset + dim + "    first" + reset,
-		"  three" + dim + "  third and much…" + reset,
+		dim + "context: 1 tokens" + resetStyle, green + "[build] /w> " + resetStyle + "t",
+		"\x1b[7m> one" + resetStyle + dim + "    first" + resetStyle,
+		"  three" + dim + "  third and much…" + resetStyle,
 	}
 	if !slices.Equal(rows, want) || row != 1 || col != 13 {
 		t.Errorf("got  %q cursor %d,%d\nwant %q", rows, row, col, want)
@@ -129,7 +129,7 @@ func TestMenuScrolls(t *testing.T) {
 		play(t, &e, "<tab>")
 	}
 	for most, want := range map[int]string{0: "  … +13", 21: "  … +13", 20: "  …"} {
-		e.Most = most
+		e.MaxChoices = most
 		if rows, _, _ := e.View(20); rows[len(rows)-1] != want {
 			t.Errorf("of %d at most: %q, want %q", most, rows[len(rows)-1], want)
 		}
@@ -168,17 +168,17 @@ var pieces = []string{
 func anyKey(t *rapid.T, e *Editor) {
 	keys := []Key{
 		{Name: Left}, {Name: Right}, {Name: Up}, {Name: Down}, {Name: Home}, {Name: End}, {Name: Backspace},
-		{Name: Delete}, WithCtrl('j'), WithCtrl('k'), WithCtrl('w'), WithCtrl('y'), WithCtrl('_'), WithAlt('b'),
-		WithAlt('f'), WithAlt('d'), WithAlt('y'), WithCtrl('r'), {Name: Enter}, {Name: Escape}, {Name: Tab},
+		{Name: Delete}, CtrlKey('j'), CtrlKey('k'), CtrlKey('w'), CtrlKey('y'), CtrlKey('_'), AltKey('b'),
+		AltKey('f'), AltKey('d'), AltKey('y'), CtrlKey('r'), {Name: Enter}, {Name: Escape}, {Name: Tab},
 	}
 	switch rapid.IntRange(0, 3).Draw(t, "what") {
 	case 0:
-		e.Key(rapid.SampledFrom(keys).Draw(t, "key"))
+		e.HandleKey(rapid.SampledFrom(keys).Draw(t, "key"))
 	case 1:
 		e.Paste(strings.Join(rapid.SliceOfN(rapid.SampledFrom(append(pieces, "\r")), 0, 6).Draw(t, "paste"), ""))
 	default:
 		for _, r := range rapid.SampledFrom(pieces).Draw(t, "typed") {
-			e.Key(Typed(r))
+			e.HandleKey(RuneKey(r))
 		}
 	}
 }
@@ -212,16 +212,16 @@ func checkView(t *rapid.T, e *Editor, rows []string, row, col, width int) {
 	if row < 0 || row >= len(rows) || col < 0 || col >= width {
 		t.Fatalf("cursor %d,%d in %d rows of %d columns", row, col, len(rows), width)
 	}
-	if !utf8.ValidString(e.draft.raw) || e.at < 0 || e.at > len(e.draft.raw) {
-		t.Fatalf("draft %q, cursor %d", e.draft.raw, e.at)
+	if !utf8.ValidString(e.draft.raw) || e.cursor < 0 || e.cursor > len(e.draft.raw) {
+		t.Fatalf("draft %q, cursor %d", e.draft.raw, e.cursor)
 	}
 	if e.search != nil || e.menu != nil {
 		return
 	}
 	wantRows, wantRow, wantCol := naiveView(e, width)
-	if width >= roomy { // words are kept whole; of all else nothing is lost or doubled
+	if width >= minRoomyWidth { // words are kept whole; of all else nothing is lost or doubled
 		if got, want := upTo(rows, row, col), upTo(wantRows, wantRow, wantCol); got != want {
-			t.Fatalf("draft %q at %d, width %d: before the cursor %q, want %q", e.draft.raw, e.at, width, got, want)
+			t.Fatalf("draft %q at %d, width %d: before the cursor %q, want %q", e.draft.raw, e.cursor, width, got, want)
 		}
 		if got, want := upTo(rows, len(rows), 0), upTo(wantRows, len(wantRows), 0); got != want {
 			t.Fatalf("draft %q, width %d: %q, want %q", e.draft.raw, width, got, want)
@@ -233,7 +233,7 @@ func checkView(t *rapid.T, e *Editor, rows []string, row, col, width int) {
 	}
 	if !slices.Equal(rows, wantRows) || row != wantRow || col != wantCol {
 		t.Fatalf("draft %q at %d, width %d:\n got %q %d,%d\nwant %q %d,%d",
-			e.draft.raw, e.at, width, rows, row, col, wantRows, wantRow, wantCol)
+			e.draft.raw, e.cursor, width, rows, row, col, wantRows, wantRow, wantCol)
 	}
 }
 
@@ -241,13 +241,13 @@ func checkView(t *rapid.T, e *Editor, rows []string, row, col, width int) {
 func upTo(rows []string, row, col int) string {
 	all := strings.Join(rows[:row], "")
 	if row < len(rows) {
-		head, _ := cells.Cut(bare.Replace(rows[row]), col)
+		head, _ := cells.Truncate(bare.Replace(rows[row]), col)
 		all += head
 	}
 	return strings.ReplaceAll(bare.Replace(all), " ", "")
 }
 
-var bare = strings.NewReplacer("\x1b[2m", "", "\x1b[32m", "", reset, "")
+var bare = strings.NewReplacer("\x1b[2m", "", "\x1b[32m", "", resetStyle, "")
 
 // naiveView wraps by counting cells of the text before and after the cursor.
 func naiveView(e *Editor, width int) (rows []string, row, col int) {
@@ -275,17 +275,17 @@ func naiveView(e *Editor, width int) (rows []string, row, col int) {
 		put(line)
 	}
 	raw, marked := e.draft.raw, false
-	for i := 0; i <= len(raw); i = after(raw, i) {
+	for i := 0; i <= len(raw); i = clusterEnd(raw, i) {
 		cluster, shown, lead := "", "", 0
 		if i < len(raw) {
 			width := 0
 			cluster, width = clusterAt(raw, i)
-			shown, _ = e.shown(cluster, width)
+			shown, _ = e.displayCell(cluster, width)
 			g := displaywidth.StringGraphemes(shown)
 			g.Next()
 			lead = cells.Columns(g.Value())
 		}
-		if i >= e.at && !marked {
+		if i >= e.cursor && !marked {
 			marked = true
 			if used+max(1, min(lead, width)) > width {
 				brk()
@@ -309,14 +309,14 @@ func TestLeftAndRightAreOpposites(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOf(rapid.SampledFrom(append(pieces, "\n", string(firstPaste)))).Draw(t, "text"), "")
 		var starts []int
-		for i := 0; i < len(text); i = after(text, i) {
+		for i := 0; i < len(text); i = clusterEnd(text, i) {
 			starts = append(starts, i)
 		}
 		at := len(text)
 		for len(starts) > 0 {
 			want := starts[len(starts)-1]
 			starts = starts[:len(starts)-1]
-			if at = before(text, at); at != want {
+			if at = clusterStart(text, at); at != want {
 				t.Fatalf("in %q: before gives %d, want %d", text, at, want)
 			}
 		}
@@ -332,12 +332,12 @@ func FuzzPaste(f *testing.F) {
 		play(t, &e, "a")
 		e.Paste(s)
 		play(t, &e, "b")
-		want := strings.ToValidUTF8(lineEnds(s), "\uFFFD")
-		if lines(want) == 1 {
+		want := strings.ToValidUTF8(normalizeLineEnds(s), "\uFFFD")
+		if countLines(want) == 1 {
 			want = strings.TrimSuffix(want, "\n")
 		}
-		if len(want) <= maxInline && lines(want) == 1 {
-			want = typed(want)
+		if len(want) <= maxInline && countLines(want) == 1 {
+			want = cleanTyped(want)
 		}
 		if got := e.Text(); got != "a"+want+"b" {
 			t.Errorf("pasted %q, text %q", s, got)

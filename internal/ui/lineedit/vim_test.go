@@ -100,7 +100,7 @@ func TestVim(t *testing.T) {
 		e := &Editor{Vim: true}
 		play(t, e, keys)
 		d := e.draft
-		got := Draft{d.raw[:e.at], d.pastes}.String() + "|" + Draft{d.raw[e.at:], d.pastes}.String()
+		got := Draft{d.raw[:e.cursor], d.pastes}.String() + "|" + Draft{d.raw[e.cursor:], d.pastes}.String()
 		if got != want {
 			t.Errorf("%s: %q, want %q", keys, got, want)
 		}
@@ -110,20 +110,20 @@ func TestVim(t *testing.T) {
 // TestEscInVim leads to normal mode, then does nothing to a draft; at a question it is always an answer.
 func TestEscInVim(t *testing.T) {
 	e := &Editor{Vim: true}
-	if a := play(t, e, "<esc>"); a.Kind != Cancel || e.Normal() {
+	if a := play(t, e, "<esc>"); a.Kind != Cancel || e.IsNormalMode() {
 		t.Errorf("on an empty draft: %v", a)
 	}
 	play(t, e, "ab")
-	if !e.TakesEsc() {
+	if !e.HandlesEsc() {
 		t.Error("insert mode takes Esc")
 	}
-	if a := play(t, e, "<esc><esc>"); a.Kind != None || e.Text() != "ab" || e.TakesEsc() {
+	if a := play(t, e, "<esc><esc>"); a.Kind != None || e.Text() != "ab" || e.HandlesEsc() {
 		t.Errorf("in normal mode: %v, %q", a, e.Text())
 	}
-	if a := play(t, e, "<enter>"); a.Kind != Submit || e.Normal() {
+	if a := play(t, e, "<enter>"); a.Kind != Submit || e.IsNormalMode() {
 		t.Errorf("Enter: %v", a)
 	}
-	q := &Editor{Vim: true, Question: true}
+	q := &Editor{Vim: true, IsQuestion: true}
 	if a := play(t, q, "ab<esc><esc>"); a.Kind != Clear {
 		t.Errorf("at a question: %v", a)
 	}
@@ -136,12 +136,12 @@ func FuzzVim(f *testing.F) {
 	f.Fuzz(func(t *testing.T, keys string) {
 		e := &Editor{Vim: true}
 		for _, r := range strings.ReplaceAll(keys, "<esc>", "\x1b") {
-			k := Typed(r)
+			k := RuneKey(r)
 			if r == '\x1b' {
 				k = Key{Name: Escape}
 			}
-			if e.Key(k); e.at < 0 || e.at > len(e.draft.raw) || len(e.draft.raw) > maxDraft {
-				t.Fatalf("%q: at %d of %d", keys, e.at, len(e.draft.raw))
+			if e.HandleKey(k); e.cursor < 0 || e.cursor > len(e.draft.raw) || len(e.draft.raw) > maxDraft {
+				t.Fatalf("%q: at %d of %d", keys, e.cursor, len(e.draft.raw))
 			}
 		}
 	})

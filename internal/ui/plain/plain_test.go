@@ -40,14 +40,14 @@ type shouting struct{}
 func (shouting) T(format string, args ...any) string {
 	return strings.ToUpper(fmt.Sprintf(format, args...))
 }
-func (shouting) Said(text string) string { return strings.ToUpper(text) }
+func (shouting) TranslateText(text string) string { return strings.ToUpper(text) }
 
 func TestLinesAreInThePersonsLanguage(t *testing.T) {
-	got := render(t, plain.Options{Words: shouting{}},
+	got := render(t, plain.Options{Translator: shouting{}},
 		event.Record{Event: event.ToolFinished{Tool: "read", Title: "a", Summary: "no such file", Failed: true}},
 		event.Record{Event: event.ToolFinished{Tool: "write", Title: "b", Summary: "denied: by rule", Denied: true}},
 		event.Record{Event: event.ToolFinished{Tool: "write", Title: "c", Failed: true}},
-		event.Record{Event: event.Retrying{Attempt: 2, Of: 3}},
+		event.Record{Event: event.Retrying{Attempt: 2, MaxAttempts: 3}},
 		event.Record{Event: event.Notice{Text: "cut off"}},
 		event.Record{Event: event.Interrupted{}})
 	want := "[tool] read a — NO SUCH FILE (0 ms)\n[tool] write b — REFUSED: BY RULE\n[tool] write c — FAILED (0 ms)\n" +
@@ -63,14 +63,14 @@ func TestLines(t *testing.T) {
 		e    event.Event
 		want string
 	}{
-		{event.ToolFinished{Tool: "read", Title: "main.go", Summary: "12 lines", Took: 3 * time.Millisecond}, "[tool] read main.go — 12 lines (3 ms)"},
-		{event.ToolFinished{Tool: "bash", Title: "go test", Summary: "exit 1", Failed: true, Took: 1234 * time.Millisecond}, "[tool] bash go test — exit 1 (1.2 s)"},
+		{event.ToolFinished{Tool: "read", Title: "main.go", Summary: "12 lines", Duration: 3 * time.Millisecond}, "[tool] read main.go — 12 lines (3 ms)"},
+		{event.ToolFinished{Tool: "bash", Title: "go test", Summary: "exit 1", Failed: true, Duration: 1234 * time.Millisecond}, "[tool] bash go test — exit 1 (1.2 s)"},
 		{event.ToolFinished{Tool: "bash", Title: "t\u043euch x", Summary: "exit 0"}, "[tool] bash t<U+043E>uch x — exit 0 (0 ms)"},
 		{event.ToolFinished{Tool: "todoread"}, "[tool] todoread (0 ms)"},
 		{event.ToolFinished{Tool: "edit", Title: "a.go", Failed: true, Result: failed(`{"ok":false,"error":"text not found"}`)}, "[tool] edit a.go — failed: text not found (0 ms)"},
 		{event.ToolFinished{Tool: "edit", Failed: true, Result: failed("boom\nbang")}, "[tool] edit — failed: boom bang (0 ms)"},
 		{event.ToolFinished{Tool: "edit", Failed: true}, "[tool] edit — failed (0 ms)"},
-		{event.ToolFinished{Tool: "write", Title: "a.txt", Denied: true, Failed: true, Result: failed(`{"ok":false,"error":"nobody to ask"}`), Took: time.Hour}, "[tool] write a.txt — refused: nobody to ask"},
+		{event.ToolFinished{Tool: "write", Title: "a.txt", Denied: true, Failed: true, Result: failed(`{"ok":false,"error":"nobody to ask"}`), Duration: time.Hour}, "[tool] write a.txt — refused: nobody to ask"},
 		{event.ToolFinished{Tool: "write", Title: "a.txt", Denied: true, Summary: "refused: read-only mode"}, "[tool] write a.txt — refused: read-only mode"},
 		{event.ToolFinished{Tool: "write", Title: "a.txt", Denied: true, Summary: "denied"}, "[tool] write a.txt — refused"},
 		{event.ToolFinished{Tool: "write", Denied: true, Summary: "denied: rule: no writes"}, "[tool] write — refused: rule: no writes"},
@@ -78,19 +78,19 @@ func TestLines(t *testing.T) {
 		{event.ToolFinished{Tool: "write", Denied: true}, "[tool] write — refused"},
 		{event.ToolFinished{Tool: "bash", Title: "echo '\x1b[2J'\nrm x", Summary: "exit 0"}, "[tool] bash echo '^[[2J' rm x — exit 0 (0 ms)"},
 		{event.ToolFinished{Tool: "bash", Title: strings.Repeat("x", 200)}, "[tool] bash " + strings.Repeat("x", 79) + "… (0 ms)"},
-		{event.Notice{Level: event.Warn, Text: "log is\nread-only"}, "coder: log is read-only"},
-		{event.Retrying{Attempt: 2, Of: 5, Wait: 2 * time.Second, Why: "rate limited"}, "coder: rate limited; retrying in 2 s (attempt 2 of 5)"},
-		{event.Retrying{Attempt: 3, Of: 5, Wait: 300 * time.Millisecond}, "coder: no reply; retrying in 300 ms (attempt 3 of 5)"},
-		{event.Retrying{Attempt: 2, Of: 2, Why: "x"}, "coder: x; retrying (attempt 2 of 2)"},
-		{event.Waiting{Why: event.WaitReply, Waited: 9 * time.Second}, ""},
-		{event.Waiting{Why: event.WaitReply, Waited: 10 * time.Second}, "coder: still waiting for the model (10 s)"},
-		{event.Waiting{Why: event.WaitReply, Waited: 40 * time.Second, Read: 2000, Of: 7000}, "coder: the model has read 2000 of 7000 tokens (40 s)"},
-		{event.Waiting{Why: event.WaitLoading}, "coder: the server is loading the model; waiting for it"},
-		{event.Waiting{Why: event.WaitLoading, Waited: 2 * time.Second}, ""},
-		{event.Waiting{Why: event.WaitLoading, Waited: 20 * time.Second}, "coder: the server is still loading the model (20 s)"},
-		{event.Waiting{Why: event.WaitSummary}, ""},
-		{event.Waiting{Why: event.WaitSummary, Waited: 10 * time.Second}, "coder: still summarizing the conversation (10 s)"},
-		{event.Waiting{Why: event.WaitLimit, Until: time.Date(2026, 11, 16, 15, 4, 5, 0, time.Local)}, "coder: waiting until 2026-11-16 15:04:05, when the provider's limit resets"},
+		{event.Notice{Level: event.LevelWarn, Text: "log is\nread-only"}, "coder: log is read-only"},
+		{event.Retrying{Attempt: 2, MaxAttempts: 5, Wait: 2 * time.Second, Reason: "rate limited"}, "coder: rate limited; retrying in 2 s (attempt 2 of 5)"},
+		{event.Retrying{Attempt: 3, MaxAttempts: 5, Wait: 300 * time.Millisecond}, "coder: no reply; retrying in 300 ms (attempt 3 of 5)"},
+		{event.Retrying{Attempt: 2, MaxAttempts: 2, Reason: "x"}, "coder: x; retrying (attempt 2 of 2)"},
+		{event.Waiting{Reason: event.WaitReply, Waited: 9 * time.Second}, ""},
+		{event.Waiting{Reason: event.WaitReply, Waited: 10 * time.Second}, "coder: still waiting for the model (10 s)"},
+		{event.Waiting{Reason: event.WaitReply, Waited: 40 * time.Second, ReadTokens: 2000, TotalTokens: 7000}, "coder: the model has read 2000 of 7000 tokens (40 s)"},
+		{event.Waiting{Reason: event.WaitLoading}, "coder: the server is loading the model; waiting for it"},
+		{event.Waiting{Reason: event.WaitLoading, Waited: 2 * time.Second}, ""},
+		{event.Waiting{Reason: event.WaitLoading, Waited: 20 * time.Second}, "coder: the server is still loading the model (20 s)"},
+		{event.Waiting{Reason: event.WaitSummary}, ""},
+		{event.Waiting{Reason: event.WaitSummary, Waited: 10 * time.Second}, "coder: still summarizing the conversation (10 s)"},
+		{event.Waiting{Reason: event.WaitLimit, Until: time.Date(2026, 11, 16, 15, 4, 5, 0, time.Local)}, "coder: waiting until 2026-11-16 15:04:05, when the provider's limit resets"},
 		{event.Interrupted{}, "coder: interrupted"},
 		{event.TextDelta{Text: "the answer"}, ""},
 		{event.ReasoningDelta{Text: "thought\n"}, ""},
@@ -114,7 +114,7 @@ func TestDurations(t *testing.T) {
 		125 * time.Second:               "(2 min 5 s)",
 		2 * time.Hour:                   "(2 h 0 min)",
 	} {
-		if got := render(t, plain.Options{}, event.Record{Event: event.ToolFinished{Tool: "x", Took: d}}); got != "[tool] x "+want+"\n" {
+		if got := render(t, plain.Options{}, event.Record{Event: event.ToolFinished{Tool: "x", Duration: d}}); got != "[tool] x "+want+"\n" {
 			t.Errorf("%v is shown as %q", d, got)
 		}
 	}
@@ -132,7 +132,7 @@ func TestVerboseKeepsStreamsApart(t *testing.T) {
 		on("t", event.ToolOutput{CallID: "a", Text: "o\n"}),
 		on("t", event.ToolFinished{CallID: "b", Tool: "task"}),
 		on("t", event.ToolFinished{CallID: "a", Tool: "bash"}),
-		on("u", event.MessageAdded{Message: chat.Say(chat.Assistant, "x")}),
+		on("u", event.MessageAdded{Message: chat.TextMessage(chat.Assistant, "x")}),
 	)
 	const want = "[bash] one\n[task] eins\n[bash] two\n[task] zwei\n[tool] task (0 ms)\n[tool] bash (0 ms)\n[thinking] hmm\n"
 	if got != want {
@@ -163,7 +163,7 @@ func FuzzClean(f *testing.F) {
 			event.Record{Event: event.ToolFinished{CallID: "c", Tool: tool, Title: title, Summary: text}},
 			event.Record{Event: event.ToolFinished{CallID: "c", Tool: tool, Denied: true, Result: chat.ToolResult{Text: text}}},
 			event.Record{Event: event.Notice{Text: text}},
-			event.Record{Event: event.Retrying{Why: text}},
+			event.Record{Event: event.Retrying{Reason: text}},
 			event.Record{Event: event.Interrupted{Text: text}},
 		)
 		if !utf8.ValidString(got) || got != "" && !strings.HasSuffix(got, "\n") {

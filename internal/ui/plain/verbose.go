@@ -9,14 +9,14 @@ import (
 	"coder/internal/core/sanitize"
 )
 
-// lineBytes is how much of an unfinished line is held back.
-const lineBytes = 4096
+// maxPartialLine is how much of an unfinished line is held back.
+const maxPartialLine = 4096
 
-// details returns the lines that only a verbose run prints.
-func (r *Renderer) details(rec event.Record) string {
+// detailLines returns the lines that only a verbose run prints.
+func (r *Renderer) detailLines(rec event.Record) string {
 	switch e := rec.Event.(type) {
 	case event.ReasoningDelta:
-		return r.grow(stream{task: rec.Task}, e.Text)
+		return r.appendStream(stream{task: rec.Task}, e.Text)
 	case event.MessageAdded:
 		if e.Message.Role == chat.Assistant {
 			return r.flush(stream{task: rec.Task})
@@ -24,20 +24,20 @@ func (r *Renderer) details(rec event.Record) string {
 	case event.ToolStarted:
 		r.tools[stream{rec.Task, e.CallID}] = e.Tool
 	case event.ToolOutput:
-		return r.grow(stream{rec.Task, e.CallID}, e.Text)
+		return r.appendStream(stream{rec.Task, e.CallID}, e.Text)
 	}
 	return ""
 }
 
-// grow adds a piece to a stream and returns its newly complete lines.
-func (r *Renderer) grow(s stream, piece string) string {
+// appendStream adds a piece to a stream and returns its newly complete lines.
+func (r *Renderer) appendStream(s stream, piece string) string {
 	b := r.streams[s]
 	if b == nil {
 		b = new(strings.Builder)
 		r.streams[s] = b
 	}
 	end := strings.LastIndexByte(piece, '\n') + 1
-	if end == 0 && b.Len()+len(piece) < lineBytes {
+	if end == 0 && b.Len()+len(piece) < maxPartialLine {
 		b.WriteString(piece)
 		return ""
 	}
@@ -47,22 +47,22 @@ func (r *Renderer) grow(s stream, piece string) string {
 	text := b.String() + piece[:end]
 	b.Reset()
 	b.WriteString(piece[end:])
-	return r.named(s, text)
+	return r.prefixLines(s, text)
 }
 
 // flush returns a stream's unfinished line and ends the stream.
 func (r *Renderer) flush(s stream) string {
 	text := ""
 	if b := r.streams[s]; b != nil {
-		text = r.named(s, b.String())
+		text = r.prefixLines(s, b.String())
 	}
 	delete(r.streams, s)
 	delete(r.tools, s)
 	return text
 }
 
-// named returns text, cleaned, with the name of its stream before each line.
-func (r *Renderer) named(s stream, text string) string {
+// prefixLines returns text, cleaned, with the name of its stream before each line.
+func (r *Renderer) prefixLines(s stream, text string) string {
 	name := "thinking"
 	if s.call != "" {
 		name = sanitize.Line(cmp.Or(r.tools[s], "output"), titleRunes)

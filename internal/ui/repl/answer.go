@@ -25,10 +25,10 @@ type Answer struct {
 	Text, Mode string
 }
 
-func (a Answer) empty() bool { return a.Text+a.Mode == "" && len(a.Given) == 0 }
+func (a Answer) isEmpty() bool { return a.Text+a.Mode == "" && len(a.Given) == 0 }
 
-// at returns the part of the answer that belongs to a question.
-func (a Answer) at(q uip.Request) Answer {
+// forQuestion returns the part of the answer that belongs to a question.
+func (a Answer) forQuestion(q uip.Request) Answer {
 	if a.Question != q.ID {
 		return Answer{Question: q.ID}
 	}
@@ -36,9 +36,9 @@ func (a Answer) at(q uip.Request) Answer {
 	return a
 }
 
-// Unsent is the text not sent yet: the messages that wait for the turn, the draft, and an unfinished
+// UnsentText is the text not sent yet: the messages that wait for the turn, the draft, and an unfinished
 // answer. Pastes are the texts in it that are one unit.
-type Unsent struct {
+type UnsentText struct {
 	Queue  []string
 	Draft  string
 	Answer Answer
@@ -46,81 +46,81 @@ type Unsent struct {
 	Again  lineedit.Draft // if set, Draft as it was written
 }
 
-// said returns all of the text, to detect changes.
-func (u Unsent) said() string {
+// allText returns all of the text, to detect changes.
+func (u UnsentText) allText() string {
 	a := u.Answer
 	return strings.Join(slices.Concat(u.Queue, a.Given, []string{u.Draft, a.Question, a.Text, a.Mode}), "\x00")
 }
 
 // The words that mean yes, no, show everything, hunk numbers, and trust the folder.
 var (
-	yes   = []string{"y", "yes", "ok", "是", "好", "好的", "同意", "可以"}
-	no    = []string{"n", "no", "否", "不", "不行", "不要", "不同意", "不可以", "拒绝"}
-	view  = []string{"v", "view", "all", "全部", "查看", "看"}
-	hunks = []string{"h", "hunk", "hunks", "块"}
-	trust = []string{"t", "trust", "信任", "trust this folder", "信任此目录"}
+	yesWords   = []string{"y", "yes", "ok", "是", "好", "好的", "同意", "可以"}
+	noWords    = []string{"n", "no", "否", "不", "不行", "不要", "不同意", "不可以", "拒绝"}
+	viewWords  = []string{"v", "view", "all", "全部", "查看", "看"}
+	hunkWords  = []string{"h", "hunk", "hunks", "块"}
+	trustWords = []string{"t", "trust", "信任", "trust this folder", "信任此目录"}
 )
 
-// remembered are the words for an approval that is remembered.
-var remembered = map[string][]string{
-	uip.Always:  {"a", "always", "always in this project", "总是", "始终", "一直", "本项目始终允许"},
-	uip.Session: {"s", "session", "always in this session", "本次", "本次会话", "会话", "本次会话始终允许"},
-	uip.Below:   {"d", "dir", "below", "目录", "此目录"},
+// rememberWords are the words for an approval that is remembered.
+var rememberWords = map[string][]string{
+	uip.OptionAlways:      {"a", "always", "always in this project", "总是", "始终", "一直", "本项目始终允许"},
+	uip.OptionSession:     {"s", "session", "always in this session", "本次", "本次会话", "会话", "本次会话始终允许"},
+	uip.OptionAlwaysBelow: {"d", "dir", "below", "目录", "此目录"},
 }
 
-// read parses a line as an answer.
-func read(words term.Words, q uip.Request, line string) (uip.Response, bool) {
+// parseAnswer parses a line as an answer.
+func parseAnswer(words term.Translator, q uip.Request, line string) (uip.Response, bool) {
 	line = strings.TrimSpace(line)
 	switch {
 	case line == "":
-		best := q.Display.Metadata[uip.OnEnter]
+		best := q.Display.Metadata[uip.MetaOnEnter]
 		return uip.Response{Option: best}, best != ""
-	case q.Kind == uip.Composite:
+	case q.Kind == uip.KindComposite:
 		// all, none, or the numbers of the approved calls
-		if a, ok := readConfirm(q, line); ok {
+		if a, ok := parseConfirm(q, line); ok {
 			return a, true
 		}
-		return readNumbers(q, line)
-	case q.Kind == uip.Confirm:
-		if a, ok := readHunks(q, line); ok {
+		return parseNumbers(q, line)
+	case q.Kind == uip.KindConfirm:
+		if a, ok := parseHunks(q, line); ok {
 			return a, true
 		}
-		return readConfirm(q, line)
+		return parseConfirm(q, line)
 	}
-	if q.Kind == uip.Input { // here a number is text
+	if q.Kind == uip.KindInput { // here a number is text
 		return uip.Response{Input: line}, true
 	}
-	if option := chosen(q, line); option != "" {
+	if option := namedOption(q, line); option != "" {
 		return uip.Response{Option: option}, true
 	}
-	if misnumbered(q, line) && !ownNumber(q, line) {
+	if hasUnknownNumbers(q, line) && !isOwnNumber(q, line) {
 		return uip.Response{}, false
 	}
-	if on := q.Display.Metadata; on[uip.OnYes]+on[uip.OnNo]+on[uip.OnWords] != "" {
-		return readChoice(words, q, line)
+	if on := q.Display.Metadata; on[uip.MetaOnYes]+on[uip.MetaOnNo]+on[uip.MetaOnText] != "" {
+		return parseChoice(words, q, line)
 	}
 	if line == "?" || line == "？" { // the user asks for the possible answers
 		return uip.Response{}, false
 	}
 	if q.Author == event.ActorRecovery {
-		return readRecovery(words, q, line)
+		return parseRecovery(words, q, line)
 	}
 	return uip.Response{Input: line}, true
 }
 
-// readRecovery parses the answer about a task that was cut off: a yes is the default, the first words of
+// parseRecovery parses the answer about a task that was cut off: a yes is the default, the first words of
 // a label choose it. Any other line is a new prompt, except a no and a single letter, which may mean
 // anything.
-func readRecovery(words term.Words, q uip.Request, line string) (uip.Response, bool) {
-	if slices.Contains(yes, strings.ToLower(line)) {
-		return uip.Response{Option: q.Display.Metadata[uip.OnEnter]}, true
+func parseRecovery(words term.Translator, q uip.Request, line string) (uip.Response, bool) {
+	if slices.Contains(yesWords, strings.ToLower(line)) {
+		return uip.Response{Option: q.Display.Metadata[uip.MetaOnEnter]}, true
 	}
-	if utf8.RuneCountInString(line) == 1 || slices.Contains(no, strings.ToLower(line)) {
+	if utf8.RuneCountInString(line) == 1 || slices.Contains(noWords, strings.ToLower(line)) {
 		return uip.Response{}, false
 	}
 	for _, o := range q.Options {
-		for _, label := range []string{words.Said(o.Label), o.Label} {
-			rest, begins := cutFold(label, line)
+		for _, label := range []string{words.TranslateText(o.Label), o.Label} {
+			rest, begins := cutPrefixFold(label, line)
 			if letter, _ := utf8.DecodeRuneInString(rest); begins && (letter > unicode.MaxLatin1 || !unicode.IsLetter(letter)) {
 				return uip.Response{Option: o.ID}, true
 			}
@@ -129,31 +129,31 @@ func readRecovery(words term.Words, q uip.Request, line string) (uip.Response, b
 	return uip.Response{Input: line}, true
 }
 
-// cutFold returns the text after prefix, ignoring case.
-func cutFold(text, prefix string) (rest string, found bool) {
+// cutPrefixFold returns the text after prefix, ignoring case.
+func cutPrefixFold(text, prefix string) (rest string, found bool) {
 	if len(prefix) > len(text) || !strings.EqualFold(text[:len(prefix)], prefix) {
 		return "", false
 	}
 	return text[len(prefix):], true
 }
 
-// misnumbered reports whether a line has only numbers, at least one without an option.
-func misnumbered(q uip.Request, line string) bool {
+// hasUnknownNumbers reports whether a line has only numbers, at least one without an option.
+func hasUnknownNumbers(q uip.Request, line string) bool {
 	numbers := strings.FieldsFunc(line, func(c rune) bool { return strings.ContainsRune(" ,，、", c) })
-	return strings.Trim(line, "0123456789 ,，、") == "" && slices.ContainsFunc(numbers, func(n string) bool { return chosen(q, n) == "" })
+	return strings.Trim(line, "0123456789 ,，、") == "" && slices.ContainsFunc(numbers, func(n string) bool { return namedOption(q, n) == "" })
 }
 
-// ownNumber reports whether a number is an answer of the person's own to a question of the model:
+// isOwnNumber reports whether a number is an answer of the person's own to a question of the model:
 // it has more digits than the number of any option.
-func ownNumber(q uip.Request, line string) bool {
+func isOwnNumber(q uip.Request, line string) bool {
 	on := q.Display.Metadata
 	return strings.Trim(line, "0123456789") == "" && len(line) > len(strconv.Itoa(len(q.Options))) &&
-		q.Author != event.ActorRecovery && on[uip.OnYes]+on[uip.OnNo]+on[uip.OnWords] == ""
+		q.Author != event.ActorRecovery && on[uip.MetaOnYes]+on[uip.MetaOnNo]+on[uip.MetaOnText] == ""
 }
 
 // hasWords reports whether an unsent line at a question says more than which answer is meant.
-func hasWords(words term.Words, q uip.Request, line string) bool {
-	a, ok := read(words, q, line)
+func hasWords(words term.Translator, q uip.Request, line string) bool {
+	a, ok := parseAnswer(words, q, line)
 	said := a.Comment
 	if a.Option == "" {
 		said += a.Input
@@ -164,10 +164,10 @@ func hasWords(words term.Words, q uip.Request, line string) bool {
 	return (!ok || said != "") && utf8.RuneCountInString(strings.TrimSpace(line)) > 3
 }
 
-// chosen returns the option that a word names: by number, id, alias or label.
-func chosen(q uip.Request, word string) string {
+// namedOption returns the option that a word names: by number, id, alias or label.
+func namedOption(q uip.Request, word string) string {
 	for i, o := range q.Options {
-		if word == strconv.Itoa(i+1) || strings.EqualFold(word, o.ID) || strings.EqualFold(word, q.Display.Metadata[uip.Named+o.ID]) {
+		if word == strconv.Itoa(i+1) || strings.EqualFold(word, o.ID) || strings.EqualFold(word, q.Display.Metadata[uip.MetaAliasPrefix+o.ID]) {
 			return o.ID
 		}
 	}
@@ -179,37 +179,37 @@ func chosen(q uip.Request, word string) string {
 	return ""
 }
 
-// readChoice parses the choice of one of the program's options, followed by a comment for the model:
+// parseChoice parses the choice of one of the program's options, followed by a comment for the model:
 // yes, 2 and be quick, no, think of the tests. The beginning of a label chooses it too. It does not
 // guess: a choice followed by any other text, such as a condition, is no answer.
-func readChoice(words term.Words, q uip.Request, line string) (uip.Response, bool) {
+func parseChoice(words term.Translator, q uip.Request, line string) (uip.Response, bool) {
 	if line == "?" || line == "？" { // the user asks for the possible answers
 		return uip.Response{}, false
 	}
 	word, between, rest := firstWord(line)
-	on, option := q.Display.Metadata, chosen(q, word)
-	if slices.Contains(yes, word) {
-		option = on[uip.OnYes]
+	on, option := q.Display.Metadata, namedOption(q, word)
+	if slices.Contains(yesWords, word) {
+		option = on[uip.MetaOnYes]
 	}
-	comment, agreed := goesOn(between, rest)
+	comment, agreed := splitYesComment(between, rest)
 	switch {
-	case slices.Contains(no, word) && on[uip.OnNo] != "" && (rest == "" || strings.ContainsAny(between, ",，:：")):
-		return uip.Response{Option: on[uip.OnNo], Comment: rest}, true
+	case slices.Contains(noWords, word) && on[uip.MetaOnNo] != "" && (rest == "" || strings.ContainsAny(between, ",，:：")):
+		return uip.Response{Option: on[uip.MetaOnNo], Comment: rest}, true
 	case option != "" && agreed:
 		return uip.Response{Option: option, Comment: comment}, true
-	case option != "" && option == on[uip.OnWords] && strings.Trim(word, "0123456789") == "": // any text is its comment
+	case option != "" && option == on[uip.MetaOnText] && strings.Trim(word, "0123456789") == "": // any text is its comment
 		return uip.Response{Option: option, Comment: rest}, true
-	case option != "" && (slices.Contains(yes, word) || strings.Trim(word, "0123456789") == ""):
+	case option != "" && (slices.Contains(yesWords, word) || strings.Trim(word, "0123456789") == ""):
 		return uip.Response{}, false
 	}
 	for _, o := range q.Options {
-		for _, label := range []string{words.Said(o.Label), o.Label} {
-			if _, begins := cutFold(label, line); begins {
+		for _, label := range []string{words.TranslateText(o.Label), o.Label} {
+			if _, begins := cutPrefixFold(label, line); begins {
 				return uip.Response{Option: o.ID}, true
 			}
 		}
 	}
-	return uip.Response{Option: on[uip.OnWords], Comment: line}, on[uip.OnWords] != ""
+	return uip.Response{Option: on[uip.MetaOnText], Comment: line}, on[uip.MetaOnText] != ""
 }
 
 // firstWord splits a line: "no, use b" is "no" and "use b", and the separator.
@@ -222,28 +222,28 @@ func firstWord(line string) (word, between, rest string) {
 	return strings.ToLower(word), between, rest
 }
 
-// readNumbers parses the numbers of the approved calls of a card, and with a dot the hunks of a call: 1
+// parseNumbers parses the numbers of the approved calls of a card, and with a dot the hunks of a call: 1
 // 2.1 2.3. Text after the numbers that continues a yes is for the model: 1 3 and leave the others.
-func readNumbers(q uip.Request, line string) (a uip.Response, ok bool) {
-	line, comment, ok := numbersIn(line, "0123456789.,，、 \t")
+func parseNumbers(q uip.Request, line string) (a uip.Response, ok bool) {
+	line, comment, ok := splitNumbers(line, "0123456789.,，、 \t")
 	if !ok {
 		return a, false
 	}
 	ok = false
 	for _, part := range q.Parts {
-		a.Parts = append(a.Parts, uip.Response{ID: part.ID, Option: uip.Reject})
+		a.Parts = append(a.Parts, uip.Response{ID: part.ID, Option: uip.OptionReject})
 	}
 	for _, f := range strings.FieldsFunc(line, func(c rune) bool { return strings.ContainsRune(" ,，、\t", c) }) {
 		call, hunk, some := strings.Cut(f, ".")
 		n, err := strconv.ParseUint(call, 10, 16) // no sign: +1 is not the number of a call
-		if err != nil || n < 1 || int(n) > len(q.Parts) || some && !offers(q.Parts[n-1], uip.Some) {
+		if err != nil || n < 1 || int(n) > len(q.Parts) || some && !hasOption(q.Parts[n-1], uip.OptionSome) {
 			return uip.Response{}, false
 		}
 		switch so := &a.Parts[n-1]; {
 		case !some:
-			so.Option, so.Input = uip.Approve, ""
-		case so.Option != uip.Approve:
-			so.Option, so.Input = uip.Some, strings.TrimSpace(so.Input+" "+hunk)
+			so.Option, so.Input = uip.OptionApprove, ""
+		case so.Option != uip.OptionApprove:
+			so.Option, so.Input = uip.OptionSome, strings.TrimSpace(so.Input+" "+hunk)
 		}
 		ok = true
 	}
@@ -253,28 +253,28 @@ func readNumbers(q uip.Request, line string) (a uip.Response, ok bool) {
 	return a, ok
 }
 
-// readHunks parses the approved hunks of a change, and a comment for the model: h 1 3 the rest can wait.
-func readHunks(q uip.Request, line string) (a uip.Response, ok bool) {
+// parseHunks parses the approved hunks of a change, and a comment for the model: h 1 3 the rest can wait.
+func parseHunks(q uip.Request, line string) (a uip.Response, ok bool) {
 	word, rest, _ := strings.Cut(line, " ")
-	if !slices.Contains(hunks, strings.ToLower(word)) || !offers(q, uip.Some) {
+	if !slices.Contains(hunkWords, strings.ToLower(word)) || !hasOption(q, uip.OptionSome) {
 		return a, false
 	}
-	numbers, comment, ok := numbersIn(rest, "0123456789-,，、 \t")
+	numbers, comment, ok := splitNumbers(rest, "0123456789-,，、 \t")
 	if !ok && comment != "" { // the comment explains what was left out
 		first, _, _ := strings.Cut(comment, " ")
-		ok = !slices.Contains(conditions, strings.ToLower(strings.Trim(first, separators)))
+		ok = !slices.Contains(conditionWords, strings.ToLower(strings.Trim(first, separators)))
 	}
-	return uip.Response{Option: uip.Some, Input: numbers, Comment: comment}, ok
+	return uip.Response{Option: uip.OptionSome, Input: numbers, Comment: comment}, ok
 }
 
-// joined matches the word between two numbers that both count.
-var joined = lazy.Regexp(`(?i)([0-9][,，]?)\s*(?:\band\b|&|和|与|及)\s*([0-9])`)
+// numberJoiner matches the word between two numbers that both count.
+var numberJoiner = lazy.Regexp(`(?i)([0-9][,，]?)\s*(?:\band\b|&|和|与|及)\s*([0-9])`)
 
-// numbersIn splits a line that begins with numbers, written with these signs, from the comment for the
+// splitNumbers splits a line that begins with numbers, written with these signs, from the comment for the
 // model. It does not guess: letters directly after a number, or a condition, are no answer.
-func numbersIn(line, signs string) (numbers, comment string, ok bool) {
-	for joined().MatchString(line) {
-		line = joined().ReplaceAllString(line, "$1 $2")
+func splitNumbers(line, signs string) (numbers, comment string, ok bool) {
+	for numberJoiner().MatchString(line) {
+		line = numberJoiner().ReplaceAllString(line, "$1 $2")
 	}
 	end := strings.IndexFunc(line, func(c rune) bool { return !strings.ContainsRune(signs, c) })
 	if end < 0 {
@@ -285,7 +285,7 @@ func numbersIn(line, signs string) (numbers, comment string, ok bool) {
 		return "", "", false // 1-2x is not a number
 	}
 	words := strings.TrimLeft(line[end:], separators)
-	comment, ok = goesOn(line[len(numbers):end], words)
+	comment, ok = splitYesComment(line[len(numbers):end], words)
 	if first, _, _ := strings.Cut(words, " "); strings.ContainsAny(first, "0123456789") {
 		return "", "", false // +3 may add a number
 	}
@@ -294,41 +294,41 @@ func numbersIn(line, signs string) (numbers, comment string, ok bool) {
 
 const separators = " ,，:：\t"
 
-func readConfirm(q uip.Request, line string) (uip.Response, bool) {
+func parseConfirm(q uip.Request, line string) (uip.Response, bool) {
 	word, between, rest := firstWord(line)
-	comment, agreed := goesOn(between, rest)
+	comment, agreed := splitYesComment(between, rest)
 	switch {
 	case strings.EqualFold(line, "yes, this once") || line == "仅此一次，同意":
-		return uip.Response{Option: uip.Approve}, true
-	case slices.Contains(yes, word) && agreed:
-		return uip.Response{Option: uip.Approve, Comment: comment}, true
-	case slices.Contains(no, word):
-		return uip.Response{Option: uip.Reject, Comment: rest}, true
+		return uip.Response{Option: uip.OptionApprove}, true
+	case slices.Contains(yesWords, word) && agreed:
+		return uip.Response{Option: uip.OptionApprove, Comment: comment}, true
+	case slices.Contains(noWords, word):
+		return uip.Response{Option: uip.OptionReject, Comment: rest}, true
 	}
-	for option, said := range remembered {
-		if (slices.Contains(said, word) && rest == "" || slices.Contains(said, strings.ToLower(line))) && offers(q, option) {
+	for option, said := range rememberWords {
+		if (slices.Contains(said, word) && rest == "" || slices.Contains(said, strings.ToLower(line))) && hasOption(q, option) {
 			return uip.Response{Option: option}, true
 		}
 	}
 	return uip.Response{}, false
 }
 
-// goesOn returns the comment after a yes, if it continues the yes: y and keep it short, 好，并写测试, or asks
+// splitYesComment returns the comment after a yes, if it continues the yes: y and keep it short, 好，并写测试, or asks
 // for something: y but please be brief, 同意，但是请简短. Any other text, such as a condition, makes the yes
 // invalid: coder could not enforce it.
-func goesOn(between, words string) (comment string, ok bool) {
-	if comment, ok := wish(words); ok {
+func splitYesComment(between, words string) (comment string, ok bool) {
+	if comment, ok := splitRequest(words); ok {
 		return comment, true
 	}
 	first, rest, _ := strings.Cut(words, " ")
 	switch first = strings.ToLower(first); {
-	case slices.Contains(yes, strings.ToLower(words)): // said twice
+	case slices.Contains(yesWords, strings.ToLower(words)): // said twice
 		return "", true
 	case words == "" || slices.Contains([]string{"also", "then", "please"}, first):
 		return words, true
 	case first == "and":
 		return strings.TrimSpace(rest), true
-	case slices.Contains(conditions, strings.Trim(first, separators)):
+	case slices.Contains(conditionWords, strings.Trim(first, separators)):
 		return "", false
 	}
 	for _, c := range []string{"但", "不过", "除非", "除了", "如果", "只"} {
@@ -344,9 +344,9 @@ func goesOn(between, words string) (comment string, ok bool) {
 	return words, strings.ContainsAny(between, ",，:：")
 }
 
-// wish returns the request after a yes, without the "but": but please be brief, 但是请简短. Text that might
+// splitRequest returns the request after a yes, without the "but": but please be brief, 但是请简短. Text that might
 // withdraw or delay any of the approval is not a request.
-func wish(words string) (comment string, ok bool) {
+func splitRequest(words string) (comment string, ok bool) {
 	for _, but := range []string{"but", "但是", "但", "不过"} {
 		if len(words) < len(but) || !strings.EqualFold(words[:len(but)], but) {
 			continue
@@ -357,7 +357,7 @@ func wish(words string) (comment string, ok bool) {
 		case strings.EqualFold(first, "please"):
 			all := strings.FieldsFunc(strings.ToLower(rest), func(c rune) bool { return strings.ContainsRune(separators+".;!", c) })
 			return comment, !slices.ContainsFunc(all, func(w string) bool {
-				return slices.Contains(conditions, w) || slices.Contains(putOff, w) || strings.ContainsAny(w, "'’")
+				return slices.Contains(conditionWords, w) || slices.Contains(delayWords, w) || strings.ContainsAny(w, "'’")
 			})
 		case strings.HasPrefix(comment, "请"):
 			return comment, !strings.ContainsAny(comment, "不别勿莫非无没未先等再才后仅只停慢缓明取消跳问如除")
@@ -367,12 +367,12 @@ func wish(words string) (comment string, ok bool) {
 	return "", false
 }
 
-// putOff are words that may delay or withdraw the approval.
-var putOff = []string{"first", "later", "tomorrow", "before", "until", "never", "stop", "hold", "cancel", "skip", "instead", "cannot", "ask"}
+// delayWords are words that may delay or withdraw the approval.
+var delayWords = []string{"first", "later", "tomorrow", "before", "until", "never", "stop", "hold", "cancel", "skip", "instead", "cannot", "ask"}
 
-// conditions are words that make a yes conditional.
-var conditions = []string{"but", "if", "unless", "except", "only", "not", "when", "after", "once", "without", "n", "no", "don't", "dont", "wait"}
+// conditionWords are words that make a yes conditional.
+var conditionWords = []string{"but", "if", "unless", "except", "only", "not", "when", "after", "once", "without", "n", "no", "don't", "dont", "wait"}
 
-func offers(q uip.Request, id string) bool {
+func hasOption(q uip.Request, id string) bool {
 	return slices.ContainsFunc(q.Options, func(o uip.Option) bool { return o.ID == id })
 }

@@ -12,156 +12,158 @@ import (
 )
 
 // Ask asks the user a question, part by part if it has parts.
-func (l *Lines) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
+func (l *LineREPL) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 	back := make(chan struct{})
 	select {
-	case l.asks <- back:
+	case l.keyboardRequests <- back:
 		defer close(back)
 	case <-ctx.Done():
 		return uip.Response{}, ctx.Err()
 	}
-	l.asking.Store(true)
+	l.questionOpen.Store(true)
 	defer func() {
-		if l.program.Err() == nil { // otherwise the turn must not be stopped: the question stays open
-			l.asking.Store(false)
+		if l.ctx.Err() == nil { // otherwise the turn must not be stopped: the question stays open
+			l.questionOpen.Store(false)
 		}
 	}()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(l.program, func() { cancel(uip.ErrParked) })()
-	d := dialogue{ask: ask{question: q}}
-	if l.now = l.half.at(q); l.half.Question == q.ID {
-		l.half = Answer{}
+	defer context.AfterFunc(l.ctx, func() { cancel(uip.ErrAnswerPending) })()
+	d := dialogue{pendingQuestion: pendingQuestion{question: q}}
+	if l.currentAnswer = l.restoredAnswer.forQuestion(q); l.restoredAnswer.Question == q.ID {
+		l.restoredAnswer = Answer{}
 	}
-	l.again, l.now.Given = l.now.Given, nil
-	if l.now.Mode != "" {
-		l.switchMode(ctx, l.now.Mode)
+	l.earlierAnswers, l.currentAnswer.Given = l.currentAnswer.Given, nil
+	if l.currentAnswer.Mode != "" {
+		l.switchMode(ctx, l.currentAnswer.Mode)
 	}
 	if _, mode := l.Status(); l.mode == mode { // the mode is in effect
 		l.mode = ""
 	}
-	if !l.Render.Cards().Hides(q) {
-		l.Render.Saw(q)
+	if !l.Renderer.Cards().HidesPart(q) {
+		l.Renderer.MarkSeen(q)
 	}
 	for {
-		a, err := l.answer(ctx, &d)
-		l.parted = errors.Is(err, uip.ErrParked)
-		if err != nil || a.Dismissed || !d.inParts() {
+		a, err := l.readAnswer(ctx, &d)
+		l.leftQuestion = errors.Is(err, uip.ErrAnswerPending)
+		if err != nil || a.Dismissed || !d.isPartwise() {
 			return a, err
 		}
-		d.parts = append(d.parts, a)
-		if d.at++; d.at == len(q.Parts) {
-			return uip.Response{ID: q.ID, Author: "user", Parts: d.parts}, nil
+		d.answers = append(d.answers, a)
+		if d.part++; d.part == len(q.Parts) {
+			return uip.Response{ID: q.ID, Author: "user", Parts: d.answers}, nil
 		}
 	}
 }
 
-func (l *Lines) cards() term.Cards { return offering(l.Render.Cards(), l.Trust, l.Direct) }
-
-// card returns the card for the current part of the question, shortened if it was shown in full before.
-func (l *Lines) card(d *dialogue, brief bool) string {
-	cards := l.cards()
-	d.trust = d.trust || cards.Trusts(d.question)
-	if brief {
-		return cards.Again(d.card)
-	}
-	return d.card(cards)
+func (l *LineREPL) cards() term.Cards {
+	return withOffers(l.Renderer.Cards(), l.CanTrust, l.AllowDirect)
 }
 
-// answer reads lines until one is an answer. Esc stops the turn at an approval, and dismisses any other
+// drawCard returns the card for the current part of the question, shortened if it was shown in full before.
+func (l *LineREPL) drawCard(d *dialogue, brief bool) string {
+	cards := l.cards()
+	d.offeredTrust = d.offeredTrust || cards.OffersTrust(d.question)
+	if brief {
+		return cards.DrawAgain(d.drawCard)
+	}
+	return d.drawCard(cards)
+}
+
+// readAnswer reads lines until one is an answer. Esc stops the turn at an approval, and dismisses any other
 // question. If no more input can be read, the question stays open.
-func (l *Lines) answer(ctx context.Context, d *dialogue) (uip.Response, error) {
-	text := l.card(d, false)
-	for q := d.current(); ; {
-		h, err := l.reply(ctx, strings.TrimPrefix(text+"\n> ", "\n"))
-		if err == nil && h.kind == stopped && l.Sent != nil && hasWords(l.Words, q, h.line) {
-			l.Sent(h.line) // discarded, but in the history
+func (l *LineREPL) readAnswer(ctx context.Context, d *dialogue) (uip.Response, error) {
+	text := l.drawCard(d, false)
+	for q := d.currentQuestion(); ; {
+		h, err := l.readReply(ctx, strings.TrimPrefix(text+"\n> ", "\n"))
+		if err == nil && h.kind == inputEsc && l.OnSent != nil && hasWords(l.Translator, q, h.line) {
+			l.OnSent(h.line) // discarded, but in the history
 		}
 		switch {
 		case ctx.Err() != nil:
 			return uip.Response{}, context.Cause(ctx)
 		case err != nil:
-			return uip.Response{}, uip.ErrParked
-		case h.kind == stopped && d.question.Purpose == uip.ConfirmRiskyAction:
+			return uip.Response{}, uip.ErrAnswerPending
+		case h.kind == inputEsc && d.question.Purpose == uip.PurposeConfirmRiskyAction:
 			l.stopTurn()
 			return uip.Response{}, context.Canceled
-		case h.kind == stopped:
+		case h.kind == inputEsc:
 			return uip.Response{ID: d.question.ID, Author: "user", Dismissed: true}, nil
-		case h.kind == left, l.Session().Leaves(strings.TrimSpace(h.line)):
-			l.end(errLeave)
-			return uip.Response{}, uip.ErrParked
-		case l.Session().Looks(strings.TrimSpace(h.line)):
-			l.look(ctx, h)
-			l.looking.Wait()
-			text = l.card(d, true)
+		case h.kind == inputEOF, l.Session().IsExitCommand(strings.TrimSpace(h.line)):
+			l.cancel(errLeave)
+			return uip.Response{}, uip.ErrAnswerPending
+		case l.Session().IsShowCommand(strings.TrimSpace(h.line)):
+			l.runShowCommand(ctx, h)
+			l.showCommands.Wait()
+			text = l.drawCard(d, true)
 			continue
 		}
-		if said, ok := l.command(ctx, q, h.line); ok {
-			if l.Sent != nil && !l.Session().Knows(strings.TrimSpace(h.line)) { // otherwise it is sent later
-				l.Sent(strings.TrimSpace(h.line)) // for the history
+		if said, ok := l.runCommand(ctx, q, h.line); ok {
+			if l.OnSent != nil && !l.Session().IsKnownCommand(strings.TrimSpace(h.line)) { // otherwise it is sent later
+				l.OnSent(strings.TrimSpace(h.line)) // for the history
 			}
 			text = said
 			continue
 		}
-		line, stop := numbered(l.cards().Choices(q), h.line)
-		if h.line = line; asksWhy(q, line) {
-			text = l.cards().Why(q)
+		line, stop := expandNumber(l.cards().Choices(q), h.line)
+		if h.line = line; isWhyQuestion(q, line) {
+			text = l.cards().ExplainApproval(q)
 			continue
 		}
-		if all := d.secondLook(l.cards(), l.Words, h.line); all != "" {
-			l.Render.Saw(d.question)
+		if all := d.reviewCard(l.cards(), l.Translator, h.line); all != "" {
+			l.Renderer.MarkSeen(d.question)
 			text = all
 			continue
 		}
-		if d.trusts(h.line) && !l.cards().Trust { // trust was given elsewhere meanwhile
+		if d.approvesTrust(h.line) && !l.cards().Trust { // trust was given elsewhere meanwhile
 			h.line = "y"
 		}
-		if d.trusts(h.line) {
-			l.look(ctx, input{line: trustInput})
-			l.looking.Wait()
+		if d.approvesTrust(h.line) {
+			l.runShowCommand(ctx, input{line: trustInput})
+			l.showCommands.Wait()
 			if !l.cards().Trust { // trust was given
-				return uip.Response{ID: q.ID, Author: "user", Option: uip.Approve}, nil
+				return uip.Response{ID: q.ID, Author: "user", Option: uip.OptionApprove}, nil
 			}
-			text = l.card(d, true)
+			text = l.drawCard(d, true)
 			continue
 		}
-		if directs(l.cards(), q, h.line) {
-			if err := l.Direct(); err != nil {
-				text = l.folded(l.Words.Said(err.Error()))
+		if approvesDirect(l.cards(), q, h.line) {
+			if err := l.AllowDirect(); err != nil {
+				text = l.wrapText(l.Translator.TranslateText(err.Error()))
 				continue
 			}
 			h.line = "y"
 		}
-		a, ok := read(l.Words, q, h.line)
+		a, ok := parseAnswer(l.Translator, q, h.line)
 		a.ID, a.Author, a.Stop = q.ID, "user", stop
-		if ok && !unheard(q, a) && uip.Check(q, a) == nil {
-			l.now.Given = append(l.now.Given, h.line)
-			if l.Sent != nil && hasWords(l.Words, q, h.line) {
-				l.Sent(h.line) // for the history
+		if ok && !hasUnreadComment(q, a) && uip.CheckResponse(q, a) == nil {
+			l.currentAnswer.Given = append(l.currentAnswer.Given, h.line)
+			if l.OnSent != nil && hasWords(l.Translator, q, h.line) {
+				l.OnSent(h.line) // for the history
 			}
 			return a, nil
 		}
-		text = l.folded(hint(l.Words, d.seen(l.cards()), q))
+		text = l.wrapText(answerHint(l.Translator, d.unfoldSeen(l.cards()), q))
 	}
 }
 
-// command runs a command typed at a question, as during a turn, and returns the text to show below it.
+// runCommand runs a command typed at a question, as during a turn, and returns the text to show below it.
 // It reports whether the line is a command.
-func (l *Lines) command(ctx context.Context, q uip.Request, line string) (say string, ok bool) {
+func (l *LineREPL) runCommand(ctx context.Context, q uip.Request, line string) (say string, ok bool) {
 	s := l.Session()
 	line = strings.TrimSpace(line)
-	switch mode := s.Switches(line); {
-	case mode != "" && decidesMode(q):
-		return l.folded(modeHint(l.Words, q)), true
+	switch mode := s.TargetMode(line); {
+	case mode != "" && isModeQuestion(q):
+		return l.wrapText(modeHint(l.Translator, q)), true
 	case mode != "":
 		l.switchMode(ctx, mode)
 		return "", true
-	case s.Knows(line):
+	case s.IsKnownCommand(line):
 		l.enqueue(input{line: line})
 		return "", true
 	}
-	if err := s.Unknown(line); err != nil {
-		return l.folded(l.Words.Said(err.Error())), true
+	if err := s.CheckUnknownCommand(line); err != nil {
+		return l.wrapText(l.Translator.TranslateText(err.Error())), true
 	}
 	if isPrompt(q, line) {
 		l.enqueue(input{line: line})
@@ -170,27 +172,27 @@ func (l *Lines) command(ctx context.Context, q uip.Request, line string) (say st
 	return "", false
 }
 
-// reply prompts and waits for a line typed after the prompt, or Esc. A line begun before the question
+// readReply prompts and waits for a line typed after the prompt, or Esc. A line begun before the question
 // appeared is not an answer.
-func (l *Lines) reply(ctx context.Context, text string) (input, error) {
+func (l *LineREPL) readReply(ctx context.Context, text string) (input, error) {
 	if err := l.prompt(text); err != nil {
 		return input{}, err
 	}
-	if len(l.again) > 0 {
-		line := l.again[0]
-		l.again = l.again[1:]
-		return input{line: line}, l.repeat(line)
+	if len(l.earlierAnswers) > 0 {
+		line := l.earlierAnswers[0]
+		l.earlierAnswers = l.earlierAnswers[1:]
+		return input{line: line}, l.reprint(line)
 	}
-	if l.now.Text != "" {
-		l.begins <- l.now.Text
-		l.now.Text = ""
+	if l.currentAnswer.Text != "" {
+		l.prefill <- l.currentAnswer.Text
+		l.currentAnswer.Text = ""
 	}
 	for {
-		h, err := l.await(ctx)
+		h, err := l.waitInput(ctx)
 		switch {
-		case err != nil, h.kind == stopped, h.kind == left, h.kind == entered && h.asked:
+		case err != nil, h.kind == inputEsc, h.kind == inputEOF, h.kind == inputLine && h.afterPrompt:
 			return h, err
-		case h.kind == entered && strings.TrimSpace(h.line) != "":
+		case h.kind == inputLine && strings.TrimSpace(h.line) != "":
 			l.enqueue(h)
 			if err := l.prompt("> "); err != nil {
 				return input{}, err

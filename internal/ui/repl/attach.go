@@ -8,64 +8,64 @@ import (
 	"coder/internal/ui/lineedit"
 )
 
-// mostPictures is how many pictures go with one message.
-const mostPictures = 20
+// maxPictures is how many pictures go with one message.
+const maxPictures = 20
 
-// paste takes what was pasted. A paste that is nothing but the paths of files stands for them,
+// handlePaste takes what was pasted. A paste that is nothing but the paths of files stands for them,
 // in a prompt: that is how a terminal gives files that are dropped on it.
-func (r *REPL) paste(text string) error {
-	if r.open != nil || r.Dropped == nil {
-		r.line().Paste(text)
+func (r *REPL) handlePaste(text string) error {
+	if r.question != nil || r.DraftFromPaths == nil {
+		r.activeEditor().Paste(text)
 		return nil
 	}
-	dropped, err := r.Dropped(text)
-	if full := r.tooMany(dropped); full != "" {
-		return r.remark(bad, full)
+	dropped, err := r.DraftFromPaths(text)
+	if full := r.pictureLimitText(dropped); full != "" {
+		return r.printNote(bad, full)
 	}
-	if dropped.Empty() {
-		r.line().Paste(text)
+	if dropped.IsEmpty() {
+		r.activeEditor().Paste(text)
 	} else {
 		r.editor.Insert(dropped)
 	}
 	if err != nil {
-		return r.remark(bad, r.Words.Said(err.Error()))
+		return r.printNote(bad, r.Translator.TranslateText(err.Error()))
 	}
 	return nil
 }
 
-// tooMany is why no more pictures go into the line.
-func (r *REPL) tooMany(more lineedit.Draft) string {
-	if n := len(more.Pictures()); n > 0 && len(r.editor.Draft().Pictures())+n > mostPictures {
-		return r.Words.T("at most %d images go with a message", mostPictures)
+// pictureLimitText is why no more pictures go into the line.
+func (r *REPL) pictureLimitText(more lineedit.Draft) string {
+	if n := len(more.Pictures()); n > 0 && len(r.editor.Draft().Pictures())+n > maxPictures {
+		return r.Translator.T("at most %d images go with a message", maxPictures)
 	}
 	return ""
 }
 
-// copied is what was in the clipboard.
-type copied struct {
+// clipboardPicture is what was in the clipboard.
+type clipboardPicture struct {
 	picture *lineedit.Picture
 	err     error
 }
 
-// copyIn puts the picture in the clipboard into the line as soon as it has come.
-func (r *REPL) copyIn(ctx context.Context) {
-	r.looking.Go(func() {
+// pasteClipboard puts the picture in the clipboard into the line as soon as it has come.
+func (r *REPL) pasteClipboard(ctx context.Context) {
+	r.showCommands.Go(func() {
 		picture, err := r.Clipboard(ctx)
 		select {
-		case r.copied <- copied{picture, err}:
+		case r.clipboard <- clipboardPicture{picture, err}:
 		case <-ctx.Done():
 		}
 	})
 }
 
-func (r *REPL) putCopied(c copied) error {
+func (r *REPL) insertClipboard(c clipboardPicture) error {
 	if c.err != nil {
-		return r.remark(bad, r.Words.Said(c.err.Error()))
+		return r.printNote(bad, r.Translator.TranslateText(c.err.Error()))
 	}
 	var one lineedit.Editor
-	one.PutPicture(c.picture)
-	if full := r.tooMany(one.Draft()); full != "" {
-		return r.remark(bad, full)
+	one.InsertPicture(c.picture)
+	if full := r.pictureLimitText(one.Draft()); full != "" {
+		return r.printNote(bad, full)
 	}
 	r.editor.Insert(one.Draft())
 	return nil

@@ -23,312 +23,312 @@ import (
 	"coder/internal/ui/tty"
 )
 
-// Lines is the face for a terminal that can only print lines: it prints, reads a line, and never moves
+// LineREPL is the face for a terminal that can only print lines: it prints, reads a line, and never moves
 // the cursor. It is also an [uip.Interactor].
 //
 // While a turn runs, a line is read the same way: output waits until the line is complete, then the line
 // is answered beside the turn, queued, or passed to the turn between its steps.
-type Lines struct {
+type LineREPL struct {
 	Terminal *tty.Terminal // source of keys
-	Page     *Page         // where Render writes
-	Render   *term.Renderer
+	Screen   *LineScreen   // where Render writes
+	Renderer *term.Renderer
 
-	Words   term.Words
-	Session func() Session
-	Status  func() (model, mode string)
-	Above   func() string // may be nil: the line above the prompt
-	Compact bool          // the prompt is one short line
-	Dir     string
-	// Trust, which may be nil, reports whether one letter may trust the folder.
-	Trust func() bool
-	// Direct, which may be nil, allows the commands that the user types after ! without approval, in the
+	Translator term.Translator
+	Session    func() Session
+	Status     func() (model, mode string)
+	StatusLine func() string // may be nil: the line above the prompt
+	Compact    bool          // the prompt is one short line
+	Dir        string
+	// CanTrust, which may be nil, reports whether one letter may trust the folder.
+	CanTrust func() bool
+	// AllowDirect, which may be nil, allows the commands that the user types after ! without approval, in the
 	// user's settings.
-	Direct func() error
-	// After, which may be nil, is called with a finished input and its error. It may open another session.
+	AllowDirect func() error
+	// AfterInput, which may be nil, is called with a finished input and its error. It may open another session.
 	// Its own error ends the program.
-	After func(ctx context.Context, input string, err error) error
+	AfterInput func(ctx context.Context, input string, err error) error
 	// CtrlCStops makes the first Ctrl+C stop the running turn, and the second end the program.
 	CtrlCStops bool
-	// Sent, which may be nil, is called with what the user sends; Unsent, which may be nil, regularly and at
+	// OnSent, which may be nil, is called with what the user sends; Unsent, which may be nil, regularly and at
 	// the end with the unsent text.
-	Sent   func(text string)
-	Unsent func(Unsent)
+	OnSent     func(text string)
+	SaveUnsent func(UnsentText)
 	// Running, which may be nil, returns the commands that end with the program.
 	Running func() []string
-	// Leaving, which may be nil, is called when the user ends the program while something may still have to
+	// OnLeave, which may be nil, is called when the user ends the program while something may still have to
 	// be stopped.
-	Leaving func()
+	OnLeave func()
 
-	above   head           // of the prompt
-	draft   string         // text for the next prompt
-	half    Answer         // answer to restore at its question
-	marked  lineedit.Draft // whose pictures stand in draft by their markers
-	now     Answer         // the current answer
-	again   []string       // earlier answers to the question's parts
-	mode    string         // mode for the turn's next step
-	parted  bool           // the user left at a question
-	asked   bool           // asked whether to end the background commands
-	keys    chan input
-	program context.Context         // ends when the program should end
-	end     context.CancelCauseFunc // ends program
-	running atomic.Bool             // a turn is running
-	asking  atomic.Bool             // a question is open
-	pressed atomic.Bool             // Ctrl+C was pressed in this turn
-	asks    chan chan struct{}      // a question needs the keyboard until the channel is closed
-	stop    func()                  // stops the turn
-	queue   queue
-	looking sync.WaitGroup   // commands answered during a turn
-	lends   chan lent        // from the turn
-	begins  chan string      // text to show as if typed; buffers one
-	typed   func() string    // returns the typed text
-	beat    <-chan time.Time // when to save it
-	kept    string           // text saved last
+	header           headerLine     // of the prompt
+	draft            string         // text for the next prompt
+	restoredAnswer   Answer         // answer to restore at its question
+	pictureDraft     lineedit.Draft // whose pictures stand in draft by their markers
+	currentAnswer    Answer         // the current answer
+	earlierAnswers   []string       // earlier answers to the question's parts
+	mode             string         // mode for the turn's next step
+	leftQuestion     bool           // the user left at a question
+	leaveAsked       bool           // asked whether to end the background commands
+	inputs           chan input
+	ctx              context.Context         // ends when the program should end
+	cancel           context.CancelCauseFunc // ends program
+	running          atomic.Bool             // a turn is running
+	questionOpen     atomic.Bool             // a question is open
+	ctrlCPressed     atomic.Bool             // Ctrl+C was pressed in this turn
+	keyboardRequests chan chan struct{}      // a question needs the keyboard until the channel is closed
+	cancelTurn       func()                  // stops the turn
+	queue            queue
+	showCommands     sync.WaitGroup   // commands answered during a turn
+	lendRequests     chan lendRequest // from the turn
+	prefill          chan string      // text to show as if typed; buffers one
+	typedText        func() string    // returns the typed text
+	saveTick         <-chan time.Time // when to save it
+	savedText        string           // text saved last
 }
 
-// Out returns the sink that shows events.
-func (l *Lines) Out() event.Sink { return l.Render }
+// Sink returns the sink that shows events.
+func (l *LineREPL) Sink() event.Sink { return l.Renderer }
 
-// Say prints coder's own lines.
-func (l *Lines) Say(text string) error { return l.Render.Insert(text) }
+// Print prints coder's own lines.
+func (l *LineREPL) Print(text string) error { return l.Renderer.Insert(text) }
 
-// Recall shows an earlier answer.
-func (l *Lines) Recall(answer event.MessageAdded, bang bool) error {
-	return l.Render.Recall(answer, bang)
+// ShowAnswer shows an earlier answer.
+func (l *LineREPL) ShowAnswer(answer event.MessageAdded, bang bool) error {
+	return l.Renderer.ShowAnswer(answer, bang)
 }
 
-// RecallQuestion shows an earlier question and its answer.
-func (l *Lines) RecallQuestion(q uip.Request, answer string) error {
-	return l.Render.RecallQuestion(q, answer)
+// ShowQuestion shows an earlier question and its answer.
+func (l *LineREPL) ShowQuestion(q uip.Request, answer string) error {
+	return l.Renderer.ShowQuestion(q, answer)
 }
 
-// Tell prints coder's own lines, wrapped between words.
-func (l *Lines) Tell(lines ...[]ink.Span) error { return l.Render.Tell(lines...) }
+// PrintLines prints coder's own lines, wrapped between words.
+func (l *LineREPL) PrintLines(lines ...[]ink.Span) error { return l.Renderer.PrintLines(lines...) }
 
 // Resume continues the unfinished turn of the current session.
-func (l *Lines) Resume(ctx context.Context) { _ = l.turn(ctx, "", l.Session().Continue) } // the error was shown
+func (l *LineREPL) Resume(ctx context.Context) { _ = l.runTurn(ctx, "", l.Session().Continue) } // the error was shown
 
 // Run reads and answers input until the user leaves. It returns nil after a normal exit,
 // [ErrInterrupted] on Ctrl+C, or ctx's error. It runs first before anything else, unless empty; resume
 // continues the unfinished turn.
-func (l *Lines) Run(ctx context.Context, first lineedit.Draft, resume bool) error {
+func (l *LineREPL) Run(ctx context.Context, first lineedit.Draft, resume bool) error {
 	ctx, end := context.WithCancelCause(ctx)
-	l.program, l.end, l.asks, l.keys = ctx, end, make(chan chan struct{}), make(chan input)
-	l.lends, l.begins = make(chan lent), make(chan string, 1)
-	k := keyboard{terminal: l.Terminal, page: l.Page, inputs: l.keys, lends: l.lends, begins: l.begins}
-	l.typed = func() string { line, _ := k.stands.Load().(string); return line }
+	l.ctx, l.cancel, l.keyboardRequests, l.inputs = ctx, end, make(chan chan struct{}), make(chan input)
+	l.lendRequests, l.prefill = make(chan lendRequest), make(chan string, 1)
+	k := keyboard{terminal: l.Terminal, screen: l.Screen, inputs: l.inputs, lendRequests: l.lendRequests, prefill: l.prefill}
+	l.typedText = func() string { line, _ := k.currentLine.Load().(string); return line }
 	beat := time.NewTicker(time.Second)
 	defer beat.Stop()
-	l.beat = beat.C
-	k.keeps = func() bool { return l.running.Load() && !l.asking.Load() }
+	l.saveTick = beat.C
+	k.keepsText = func() bool { return l.running.Load() && !l.questionOpen.Load() }
 	var reading sync.WaitGroup
 	reading.Go(func() { k.listen(ctx) })
-	defer func() { end(nil); l.looking.Wait(); reading.Wait(); l.keep(&k) }()
+	defer func() { end(nil); l.showCommands.Wait(); reading.Wait(); l.saveTyped(&k) }()
 	if resume {
-		if err := l.turn(ctx, "", l.Session().Continue); err != nil {
-			return ended(err)
+		if err := l.runTurn(ctx, "", l.Session().Continue); err != nil {
+			return loopError(err)
 		}
 	}
 	for draft := first; ; draft = (lineedit.Draft{}) {
-		if draft.Empty() {
+		if draft.IsEmpty() {
 			var err error
-			if draft, err = l.next(ctx); err != nil {
-				return ended(err)
+			if draft, err = l.nextInput(ctx); err != nil {
+				return loopError(err)
 			}
 		}
 		if strings.TrimSpace(draft.Text()) == "" {
 			continue
 		}
-		if same, ok := shorthand(draft.Text()); ok {
-			draft = lineedit.Folded(same, nil)
+		if same, ok := shorthandCommand(draft.Text()); ok {
+			draft = lineedit.NewDraft(same, nil)
 		}
 		line := draft.Text()
-		if !l.Session().Leaves(strings.TrimSpace(line)) {
-			l.asked = false
-		} else if l.asksBefore() {
+		if !l.Session().IsExitCommand(strings.TrimSpace(line)) {
+			l.leaveAsked = false
+		} else if l.confirmLeave() {
 			continue
 		}
-		l.keepDraft() // the draft was sent, and the turn may open another session
-		if l.Sent != nil {
-			l.Sent(draft.Saved())
+		l.saveDraft() // the draft was sent, and the turn may open another session
+		if l.OnSent != nil {
+			l.OnSent(draft.DiskText())
 		}
 		run := func(ctx context.Context, out event.Sink) (string, error) { return l.Session().Run(ctx, draft, out) }
-		if err := l.turn(ctx, line, run); err != nil {
-			return ended(err)
+		if err := l.runTurn(ctx, line, run); err != nil {
+			return loopError(err)
 		}
 	}
 }
 
-// Put sets the draft for the next prompt, and an answer for its question.
-func (l *Lines) Put(typed Unsent) {
-	l.draft, l.half, l.marked = typed.Draft, typed.Answer, typed.Again
-	if !l.marked.Empty() {
-		l.draft = l.marked.Text()
+// RestoreUnsent sets the draft for the next prompt, and an answer for its question.
+func (l *LineREPL) RestoreUnsent(typed UnsentText) {
+	l.draft, l.restoredAnswer, l.pictureDraft = typed.Draft, typed.Answer, typed.Again
+	if !l.pictureDraft.IsEmpty() {
+		l.draft = l.pictureDraft.Text()
 	}
 }
 
-// taken is a line as a draft, with the pictures whose markers stand in it.
-func (l *Lines) taken(h input) lineedit.Draft {
-	if d := l.marked.Rewritten(h.line); len(d.Pictures()) > 0 && !h.pasted {
-		l.marked = lineedit.Draft{}
+// toDraft is a line as a draft, with the pictures whose markers stand in it.
+func (l *LineREPL) toDraft(h input) lineedit.Draft {
+	if d := l.pictureDraft.WithText(h.line); len(d.Pictures()) > 0 && !h.pasted {
+		l.pictureDraft = lineedit.Draft{}
 		return d
 	}
 	return h.draft()
 }
 
-// keepDraft saves the unsent text if it has changed.
-func (l *Lines) keepDraft() {
-	if l.Unsent == nil {
+// saveDraft saves the unsent text if it has changed.
+func (l *LineREPL) saveDraft() {
+	if l.SaveUnsent == nil {
 		return
 	}
-	now := Unsent{Queue: l.queue.texts(), Draft: cmp.Or(l.typed(), l.draft), Answer: l.half}
-	if l.asking.Load() {
-		now.Draft, now.Answer = l.draft, Answer{l.now.Question, l.now.Given, l.typed(), l.mode}
+	now := UnsentText{Queue: l.queue.texts(), Draft: cmp.Or(l.typedText(), l.draft), Answer: l.restoredAnswer}
+	if l.questionOpen.Load() {
+		now.Draft, now.Answer = l.draft, Answer{l.currentAnswer.Question, l.currentAnswer.Given, l.typedText(), l.mode}
 	}
-	if now.said() != l.kept {
-		l.kept = now.said()
-		l.Unsent(now)
+	if now.allText() != l.savedText {
+		l.savedText = now.allText()
+		l.SaveUnsent(now)
 	}
 }
 
-// keep saves the unsent text.
-func (l *Lines) keep(k *keyboard) {
+// saveTyped saves the unsent text.
+func (l *LineREPL) saveTyped(k *keyboard) {
 	if k.typing {
-		k.page.end(false)
+		k.screen.endLine(false)
 	}
-	if l.Unsent == nil {
+	if l.SaveUnsent == nil {
 		return
 	}
-	left := Unsent{Queue: l.queue.texts()}
+	left := UnsentText{Queue: l.queue.texts()}
 	select {
-	case text := <-l.begins: // it was never shown
+	case text := <-l.prefill: // it was never shown
 		k.line = append([]byte(text), k.line...)
 	default:
 	}
-	left.Draft, left.Answer = cmp.Or(string(k.line), l.draft), l.half
-	if now := (Answer{l.now.Question, l.now.Given, string(k.line), l.mode}); l.parted && !now.empty() {
+	left.Draft, left.Answer = cmp.Or(string(k.line), l.draft), l.restoredAnswer
+	if now := (Answer{l.currentAnswer.Question, l.currentAnswer.Given, string(k.line), l.mode}); l.leftQuestion && !now.isEmpty() {
 		left.Draft, left.Answer = l.draft, now
 	}
-	l.Unsent(left)
+	l.SaveUnsent(left)
 }
 
-// ready shows the prompt. Text typed before continues after it, unless a queued message is shown there.
-func (l *Lines) ready(queued bool) error {
+// showPrompt shows the prompt. Text typed before continues after it, unless a queued message is shown there.
+func (l *LineREPL) showPrompt(queued bool) error {
 	model, mode := l.Status()
 	above := ""
-	if now := l.above.next(l.Above); now != "" {
-		above = l.folded(l.oneLine(now)) + "\n"
+	if now := l.header.next(l.StatusLine); now != "" {
+		above = l.wrapText(l.oneLine(now)) + "\n"
 	}
-	l.above.printed()
+	l.header.markPrinted()
 	if l.Compact {
-		return l.ask(fmt.Sprintf("%s[%s] %s> ", above, mode, l.oneLine(filepath.Base(l.Dir))), !queued)
+		return l.promptFor(fmt.Sprintf("%s[%s] %s> ", above, mode, l.oneLine(filepath.Base(l.Dir))), !queued)
 	}
-	above += l.folded(contextLine(l.Render.Cards().ASCII, l.Session().ContextUsed(), l.oneLine(model)))
+	above += l.wrapText(contextLine(l.Renderer.Cards().ASCII, l.Session().ContextUsed(), l.oneLine(model)))
 	dir := l.oneLine(l.Dir)
-	if width := l.Render.Cards().Width; width != nil {
-		dir = shortened(dir, width(), mode, l.Render.Cards().ASCII)
+	if width := l.Renderer.Cards().Width; width != nil {
+		dir = shortenDir(dir, width(), mode, l.Renderer.Cards().ASCII)
 	}
-	return l.ask(fmt.Sprintf("%s\n[%s] %s> ", above, mode, dir), !queued)
+	return l.promptFor(fmt.Sprintf("%s\n[%s] %s> ", above, mode, dir), !queued)
 }
 
-// next returns the next input: the first queued one, or a typed line. Text typed before the prompt is
+// nextInput returns the next input: the first queued one, or a typed line. Text typed before the prompt is
 // repeated after it.
-func (l *Lines) next(ctx context.Context) (lineedit.Draft, error) {
-	queued := l.queue.take(one)
-	if err := l.ready(len(queued) > 0); err != nil {
+func (l *LineREPL) nextInput(ctx context.Context) (lineedit.Draft, error) {
+	queued := l.queue.takeFirst(acceptFirst)
+	if err := l.showPrompt(len(queued) > 0); err != nil {
 		return lineedit.Draft{}, err
 	}
 	for _, d := range queued {
-		return d, l.repeat(d.String())
+		return d, l.reprint(d.String())
 	}
 	if l.draft != "" {
-		l.begins <- l.draft
+		l.prefill <- l.draft
 		l.draft = ""
 	}
 	for {
-		h, err := l.await(ctx)
+		h, err := l.waitInput(ctx)
 		switch {
 		case err != nil:
 			return lineedit.Draft{}, err
-		case h.kind == left && l.asksBefore():
-			if err := l.ready(false); err != nil {
+		case h.kind == inputEOF && l.confirmLeave():
+			if err := l.showPrompt(false); err != nil {
 				return lineedit.Draft{}, err
 			}
-		case h.kind == left:
+		case h.kind == inputEOF:
 			return lineedit.Draft{}, errLeave
-		case h.kind == entered && !h.asked:
-			return l.taken(h), l.repeat(h.line)
-		case h.kind == entered:
-			return l.taken(h), nil
+		case h.kind == inputLine && !h.afterPrompt:
+			return l.toDraft(h), l.reprint(h.line)
+		case h.kind == inputLine:
+			return l.toDraft(h), nil
 		}
 	}
 }
 
-// asksBefore reports whether background commands are running, and asks once before they end with the
+// confirmLeave reports whether background commands are running, and asks once before they end with the
 // program: the user leaves again, or stays.
-func (l *Lines) asksBefore() bool {
-	if l.asked || l.Running == nil {
+func (l *LineREPL) confirmLeave() bool {
+	if l.leaveAsked || l.Running == nil {
 		return false
 	}
 	if running := l.Running(); len(running) > 0 {
-		l.asked = true
-		l.note(l.Words.T("running in the background: %s; leave again to stop", l.oneLine(strings.Join(running, ", "))))
+		l.leaveAsked = true
+		l.printNote(l.Translator.T("running in the background: %s; leave again to stop", l.oneLine(strings.Join(running, ", "))))
 	}
-	return l.asked
+	return l.leaveAsked
 }
 
-// repeat prints text typed before the prompt after it.
-func (l *Lines) repeat(line string) error {
-	_, err := io.WriteString(l.Page, l.oneLine(line)+"\n")
+// reprint prints text typed before the prompt after it.
+func (l *LineREPL) reprint(line string) error {
+	_, err := io.WriteString(l.Screen, l.oneLine(line)+"\n")
 	return err
 }
 
-// await waits for the user's input. Ctrl+C ends the program.
-func (l *Lines) await(ctx context.Context) (input, error) {
+// waitInput waits for the user's input. Ctrl+C ends the program.
+func (l *LineREPL) waitInput(ctx context.Context) (input, error) {
 	for {
 		select {
-		case h, ok := <-l.keys:
+		case h, ok := <-l.inputs:
 			switch {
 			case ctx.Err() != nil:
 				return input{}, context.Cause(ctx)
 			case !ok:
 				return input{}, errLeave
-			case h.kind == interrupted && l.CtrlCStops && l.asking.Load() && !l.pressed.Swap(true):
+			case h.kind == inputInterrupt && l.CtrlCStops && l.questionOpen.Load() && !l.ctrlCPressed.Swap(true):
 				l.stopTurn()
-				h.kind = stopped
-			case h.kind == interrupted:
+				h.kind = inputEsc
+			case h.kind == inputInterrupt:
 				l.interrupt()
 				return input{}, ErrInterrupted
 			}
 			return h, nil
-		case <-l.beat:
-			l.keepDraft()
+		case <-l.saveTick:
+			l.saveDraft()
 		case <-ctx.Done():
 			return input{}, context.Cause(ctx)
 		}
 	}
 }
 
-func (l *Lines) interrupt() {
-	if l.Leaving != nil {
-		l.Leaving()
+func (l *LineREPL) interrupt() {
+	if l.OnLeave != nil {
+		l.OnLeave()
 	}
-	l.end(ErrInterrupted)
+	l.cancel(ErrInterrupted)
 }
 
-// turn runs one input to its end. The end of ctx stops the turn, except at an open question, which must
+// runTurn runs one input to its end. The end of ctx stops the turn, except at an open question, which must
 // stay open.
-func (l *Lines) turn(ctx context.Context, input string, work func(context.Context, event.Sink) (string, error)) error {
+func (l *LineREPL) runTurn(ctx context.Context, input string, work func(context.Context, event.Sink) (string, error)) error {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {
-		if !l.asking.Load() {
+		if !l.questionOpen.Load() {
 			cancel()
 		}
 	})()
 	var escaped atomic.Bool
-	out := &failureSink{Sink: l.Render, stopped: &escaped}
-	l.stop, l.mode = func() { escaped.Store(true); cancel() }, ""
-	l.Session().Steer(l.steer)
+	out := &failureSink{Sink: l.Renderer, stopped: &escaped}
+	l.cancelTurn, l.mode = func() { escaped.Store(true); cancel() }, ""
+	l.Session().SetSteering(l.takeSteering)
 	done := make(chan error, 1)
 	go func() {
 		defer func() {
@@ -340,85 +340,85 @@ func (l *Lines) turn(ctx context.Context, input string, work func(context.Contex
 		_, err := work(tool.WithLender(inner, l.Lend), out)
 		done <- err
 	}()
-	l.pressed.Store(false)
+	l.ctrlCPressed.Store(false)
 	l.running.Store(true)
-	err := l.attend(ctx, done)
+	err := l.handleTurn(ctx, done)
 	l.running.Store(false)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if l.After != nil {
-		return l.After(ctx, input, err)
+	if l.AfterInput != nil {
+		return l.AfterInput(ctx, input, err)
 	}
 	return nil
 }
 
-// attend handles the user's input until the turn is done.
-func (l *Lines) attend(ctx context.Context, done <-chan error) error {
-	keys := l.keys
+// handleTurn handles the user's input until the turn is done.
+func (l *LineREPL) handleTurn(ctx context.Context, done <-chan error) error {
+	keys := l.inputs
 	for {
 		select {
 		case err := <-done:
 			return err
-		case <-l.beat:
-			l.keepDraft()
-		case back := <-l.asks:
+		case <-l.saveTick:
+			l.saveDraft()
+		case back := <-l.keyboardRequests:
 			<-back
 		case h, ok := <-keys:
 			if !ok {
 				keys = nil
 				continue
 			}
-			l.meanwhile(ctx, h)
+			l.handleTurnInput(ctx, h)
 		}
 	}
 }
 
-// meanwhile handles the user's input during a turn without a question.
-func (l *Lines) meanwhile(ctx context.Context, h input) {
+// handleTurnInput handles the user's input during a turn without a question.
+func (l *LineREPL) handleTurnInput(ctx context.Context, h input) {
 	s := l.Session()
 	switch line := strings.TrimSpace(h.line); {
-	case h.kind == interrupted && l.CtrlCStops && !l.pressed.Swap(true):
+	case h.kind == inputInterrupt && l.CtrlCStops && !l.ctrlCPressed.Swap(true):
 		l.stopTurn()
-	case h.kind == interrupted:
+	case h.kind == inputInterrupt:
 		l.interrupt()
-	case h.kind == stopped:
+	case h.kind == inputEsc:
 		l.stopTurn()
-	case h.kind == left:
-		l.note(staying(l.Words))
+	case h.kind == inputEOF:
+		l.printNote(stayText(l.Translator))
 	case line == "":
-	case h.asked:
-		l.note(l.Words.T("not sent, the question is no longer open: %s", l.oneLine(line)))
-	case s.Switches(line) != "":
-		l.switchMode(ctx, s.Switches(line))
-	case s.Looks(line):
-		l.look(ctx, h)
-	case s.Unknown(line) != nil:
-		l.note(l.Words.Said(s.Unknown(line).Error()))
+	case h.afterPrompt:
+		l.printNote(l.Translator.T("not sent, the question is no longer open: %s", l.oneLine(line)))
+	case s.TargetMode(line) != "":
+		l.switchMode(ctx, s.TargetMode(line))
+	case s.IsShowCommand(line):
+		l.runShowCommand(ctx, h)
+	case s.CheckUnknownCommand(line) != nil:
+		l.printNote(l.Translator.TranslateText(s.CheckUnknownCommand(line).Error()))
 	default:
 		l.enqueue(h)
 	}
 }
 
 // switchMode changes the running turn's mode, from its next step on.
-func (l *Lines) switchMode(ctx context.Context, mode string) {
-	if err := l.Session().Change(ctx, mode, l.Render); err != nil {
-		l.note(l.Words.Said(err.Error()))
+func (l *LineREPL) switchMode(ctx context.Context, mode string) {
+	if err := l.Session().ChangeSettings(ctx, mode, l.Renderer); err != nil {
+		l.printNote(l.Translator.TranslateText(err.Error()))
 		return
 	}
 	l.mode = mode
-	l.note(l.Words.T("mode %s from the next step", mode))
+	l.printNote(l.Translator.T("mode %s from the next step", mode))
 }
 
 // stopTurn stops the turn. Queued messages return to the next prompt; a command only if it is alone,
 // since the text after it would become its arguments.
-func (l *Lines) stopTurn() {
-	l.stop()
-	back := l.queue.take(all)
+func (l *LineREPL) stopTurn() {
+	l.cancelTurn()
+	back := l.queue.takeFirst(acceptAll)
 	var texts []string
 	for i, d := range back {
-		if len(back) > 1 && !words(i, d) {
-			l.note(l.Words.T("no longer queued: %s", l.oneLine(d.Text())))
+		if len(back) > 1 && !isPromptDraft(i, d) {
+			l.printNote(l.Translator.T("no longer queued: %s", l.oneLine(d.Text())))
 		} else {
 			texts = append(texts, d.Text())
 		}
@@ -429,43 +429,43 @@ func (l *Lines) stopTurn() {
 }
 
 // enqueue queues a line for the next step or turn, and confirms that.
-func (l *Lines) enqueue(h input) {
+func (l *LineREPL) enqueue(h input) {
 	h.line = strings.TrimSpace(h.line)
 	l.queue.add(h.draft())
-	l.note(l.Words.T("queued: %s", l.oneLine(h.line)))
+	l.printNote(l.Translator.T("queued: %s", l.oneLine(h.line)))
 }
 
-// steer passes the queued text to the running turn, up to the first command.
-func (l *Lines) steer() (said []chat.Words) {
-	for _, d := range l.queue.take(steers) {
+// takeSteering passes the queued text to the running turn, up to the first command.
+func (l *LineREPL) takeSteering() (said []chat.UserText) {
+	for _, d := range l.queue.takeFirst(isSteering) {
 		said = append(said, d.Words())
-		l.note("> " + l.oneLine(d.Text()))
+		l.printNote("> " + l.oneLine(d.Text()))
 	}
 	return said
 }
 
-// look answers a command beside the turn, below its line.
-func (l *Lines) look(ctx context.Context, h input) {
+// runShowCommand answers a command beside the turn, below its line.
+func (l *LineREPL) runShowCommand(ctx context.Context, h input) {
 	line := strings.TrimSpace(h.line)
-	if h.apart {
-		l.note("> " + l.oneLine(line))
+	if h.outputBelow {
+		l.printNote("> " + l.oneLine(line))
 	}
 	s := l.Session()
-	l.looking.Go(func() {
-		if err := s.Look(ctx, line, l.Render); err != nil && ctx.Err() == nil {
-			l.note(l.Words.Said(err.Error()))
+	l.showCommands.Go(func() {
+		if err := s.RunShowCommand(ctx, line, l.Renderer); err != nil && ctx.Err() == nil {
+			l.printNote(l.Translator.TranslateText(err.Error()))
 		}
 	})
 }
 
-// note prints a message during the turn. A lost terminal ends the program by itself.
-func (l *Lines) note(text string) { _ = l.Tell([]ink.Span{{Text: text}}) }
+// printNote prints a message during the turn. A lost terminal ends the program by itself.
+func (l *LineREPL) printNote(text string) { _ = l.PrintLines([]ink.Span{{Text: text}}) }
 
 // oneLine returns text on one line, in signs that the terminal shows.
-func (l *Lines) oneLine(text string) string {
+func (l *LineREPL) oneLine(text string) string {
 	line := oneLine(text)
 	if head, cut := strings.CutSuffix(line, "…"); cut {
-		return head + dots(l.Render.Cards().ASCII)
+		return head + ellipsis(l.Renderer.Cards().ASCII)
 	}
 	return line
 }
@@ -474,21 +474,21 @@ func (l *Lines) oneLine(text string) string {
 const maxLine = 8 << 20
 
 // prompt prints a prompt. The user types after its last line.
-func (l *Lines) prompt(text string) error { return l.ask(text, false) }
+func (l *LineREPL) prompt(text string) error { return l.promptFor(text, false) }
 
-// ask is prompt; takes allows a line begun earlier to continue after it.
-func (l *Lines) ask(text string, takes bool) error {
+// promptFor is prompt; takes allows a line begun earlier to continue after it.
+func (l *LineREPL) promptFor(text string, takes bool) error {
 	i := strings.LastIndexByte(text, '\n') + 1
-	if err := l.Render.Insert(strings.TrimSuffix(text[:i], "\n")); err != nil {
+	if err := l.Renderer.Insert(strings.TrimSuffix(text[:i], "\n")); err != nil {
 		return err
 	}
-	return l.Page.prompt(text[i:], takes)
+	return l.Screen.prompt(text[i:], takes)
 }
 
-// folded returns text wrapped between words for the terminal.
-func (l *Lines) folded(text string) string {
-	if width := l.Render.Cards().Width; width != nil {
-		return ink.Folded(text, width())
+// wrapText returns text wrapped between words for the terminal.
+func (l *LineREPL) wrapText(text string) string {
+	if width := l.Renderer.Cards().Width; width != nil {
+		return ink.FoldText(text, width())
 	}
 	return text
 }

@@ -35,48 +35,48 @@ func (s *asking) Run(ctx context.Context, words lineedit.Draft, out event.Sink) 
 	input := words.Text()
 	s.received = append(s.received, input)
 	a, err := s.person.Ask(ctx, uip.Request{
-		ID: "q", Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction, Display: uip.Display{Title: "bash rm x", Content: s.content},
-		Options: []uip.Option{{ID: uip.Approve, Label: "Yes"}, {ID: uip.Reject, Label: "No"}},
+		ID: "q", Kind: uip.KindConfirm, Purpose: uip.PurposeConfirmRiskyAction, Display: uip.Display{Title: "bash rm x", Content: s.content},
+		Options: []uip.Option{{ID: uip.OptionApprove, Label: "Yes"}, {ID: uip.OptionReject, Label: "No"}},
 	})
 	if err != nil {
 		return "", err
 	}
 	s.received = append(s.received, a.Option+" "+a.Comment)
-	return "", out.Emit(ctx, event.Record{Event: event.MessageAdded{Message: chat.Say(chat.Assistant, "so be it")}})
+	return "", out.Emit(ctx, event.Record{Event: event.MessageAdded{Message: chat.TextMessage(chat.Assistant, "so be it")}})
 }
 
-func (s *asking) Continue(context.Context, event.Sink) (string, error) { return "", nil }
-func (s *asking) SwitchMode(context.Context, string, event.Sink) error { return nil }
-func (s *asking) Steer(func() []chat.Words)                            {}
-func (s *asking) Change(context.Context, string, event.Sink) error     { return nil }
-func (s *asking) Switches(string) string                               { return "" }
-func (s *asking) Knows(string) bool                                    { return false }
-func (s *asking) Leaves(string) bool                                   { return false }
-func (s *asking) Unknown(string) error                                 { return nil }
-func (s *asking) Looks(string) bool                                    { return false }
-func (s *asking) Look(context.Context, string, event.Sink) error       { return nil }
-func (s *asking) ContextUsed() int                                     { return 7 }
+func (s *asking) Continue(context.Context, event.Sink) (string, error)     { return "", nil }
+func (s *asking) SwitchMode(context.Context, string, event.Sink) error     { return nil }
+func (s *asking) SetSteering(func() []chat.UserText)                       {}
+func (s *asking) ChangeSettings(context.Context, string, event.Sink) error { return nil }
+func (s *asking) TargetMode(string) string                                 { return "" }
+func (s *asking) IsKnownCommand(string) bool                               { return false }
+func (s *asking) IsExitCommand(string) bool                                { return false }
+func (s *asking) CheckUnknownCommand(string) error                         { return nil }
+func (s *asking) IsShowCommand(string) bool                                { return false }
+func (s *asking) RunShowCommand(context.Context, string, event.Sink) error { return nil }
+func (s *asking) ContextUsed() int                                         { return 7 }
 
 // sitInLines is a person at a terminal that prints lines. All that is printed is
 // in the buffer once the person has left with Ctrl+C.
-func sitInLines(t *testing.T, session func(*Lines) Session) (d *desk, leave func() string) {
+func sitInLines(t *testing.T, session func(*LineREPL) Session) (d *desk, leave func() string) {
 	t.Helper()
 	person, program, err := pty.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	terminal, err := tty.Open(program, program, tty.Options{Lines: true})
+	terminal, err := tty.Open(program, program, tty.Options{LinesOnly: true})
 	if err == nil {
-		err = terminal.Raw()
+		err = terminal.SetRaw()
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
 	d = &desk{t: t, person: person, emu: vt.NewEmulator(80, 24)}
-	page := NewPage(io.MultiWriter(program, &out), terminal.Echoed())
-	l := &Lines{
-		Terminal: terminal, Page: page, Words: term.English{}, Render: term.New(term.Options{Out: page}), Dir: "/w",
+	page := NewLineScreen(io.MultiWriter(program, &out), terminal.HadEcho())
+	l := &LineREPL{
+		Terminal: terminal, Screen: page, Translator: term.English{}, Renderer: term.New(term.Options{Out: page}), Dir: "/w",
 		Status: func() (string, string) { return "m", "build" },
 	}
 	s := session(l)
@@ -100,7 +100,7 @@ func sitInLines(t *testing.T, session func(*Lines) Session) (d *desk, leave func
 
 func TestATerminalThatCanOnlyPrintLinesIsTalkedToInLines(t *testing.T) {
 	s := &asking{}
-	d, leave := sitInLines(t, func(l *Lines) Session { s.person = l; return s })
+	d, leave := sitInLines(t, func(l *LineREPL) Session { s.person = l; return s })
 	for _, step := range [][2]string{
 		{"/w> ", "\x1b[Atidy\tuup\x7f\x7fp\r"}, {"> ", "always\r"}, {"adds a note\r\n> ", "n, keep it\r"},
 		{"so be it", ""}, {"/w> ", "\r"}, {"/w> ", "gone 字\x15again\n"}, {"2 No, and", ""}, {"> ", "1\r"}, {"so be it", ""}, {"/w> ", ""},
@@ -138,7 +138,7 @@ func TestAYesToWhatIsHiddenNeedsASecondLook(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := &asking{content: display.Code{Lang: "sh", Source: long}}
-			d, leave := sitInLines(t, func(l *Lines) Session { s.person = l; return s })
+			d, leave := sitInLines(t, func(l *LineREPL) Session { s.person = l; return s })
 			d.sees("/w> ")
 			d.keys("go\r")
 			for _, line := range tt.typed {
@@ -188,7 +188,7 @@ func streaming() *streams {
 
 func TestWhatIsTypedInLinesWhileATurnRunsIsWhole(t *testing.T) {
 	s := streaming()
-	d, leave := sitInLines(t, func(*Lines) Session { return s })
+	d, leave := sitInLines(t, func(*LineREPL) Session { return s })
 	d.sees("/w> ")
 	d.keys("go\r")
 	s.says <- "the quick \n"
@@ -221,7 +221,7 @@ func TestWhatIsTypedInLinesWhileATurnRunsIsWhole(t *testing.T) {
 
 func TestEscInLinesStopsTheTurnAndKeepsWhatWasTyped(t *testing.T) {
 	s := streaming()
-	d, leave := sitInLines(t, func(*Lines) Session { return s })
+	d, leave := sitInLines(t, func(*LineREPL) Session { return s })
 	d.sees("/w> ")
 	d.keys("go\r")
 	s.says <- "the quick \n"
@@ -246,28 +246,28 @@ func TestEscInLinesStopsTheTurnAndKeepsWhatWasTyped(t *testing.T) {
 
 func TestALineBegunBeforeAQuestionIsNoAnswerToIt(t *testing.T) {
 	begin, answers := make(chan struct{}, 1), make(chan uip.Response, 1)
-	var face *Lines
+	var face *LineREPL
 	s := &talk{run: func(ctx context.Context, _ string, _ event.Sink) error {
 		pause(ctx, begin)
-		a, err := face.Ask(ctx, approval("q", uip.Approve, uip.Reject))
+		a, err := face.Ask(ctx, approval("q", uip.OptionApprove, uip.OptionReject))
 		answers <- a
 		return err
 	}}
-	d, leave := sitInLines(t, func(l *Lines) Session { face = l; return s })
+	d, leave := sitInLines(t, func(l *LineREPL) Session { face = l; return s })
 	d.sees("/w> ")
 	d.keys("go\r")
 	d.sees("go\r\n")
 	d.keys("y")
 	d.sees("> y")
 	begin <- struct{}{}
-	for !face.asking.Load() { // the card waits
+	for !face.questionOpen.Load() { // the card waits
 		time.Sleep(time.Millisecond)
 	}
 	d.keys("\r")
 	d.sees("[APPROVAL]")
 	d.sees("queued: y")
 	d.keys("n\r")
-	if a := <-answers; a.Option != uip.Reject {
+	if a := <-answers; a.Option != uip.OptionReject {
 		t.Errorf("answered %+v", a)
 	}
 	leave()
@@ -276,13 +276,13 @@ func TestALineBegunBeforeAQuestionIsNoAnswerToIt(t *testing.T) {
 // What a card points to, such as /trust yes, can be typed at it; then it is put once more.
 func TestACardInLinesTakesACommandThatOnlyLooks(t *testing.T) {
 	answers := make(chan uip.Response, 1)
-	var face *Lines
+	var face *LineREPL
 	s := &talk{run: func(ctx context.Context, _ string, _ event.Sink) error {
-		a, err := face.Ask(ctx, approval("q", uip.Approve, uip.Reject))
+		a, err := face.Ask(ctx, approval("q", uip.OptionApprove, uip.OptionReject))
 		answers <- a
 		return err
 	}}
-	d, leave := sitInLines(t, func(l *Lines) Session { face = l; return s })
+	d, leave := sitInLines(t, func(l *LineREPL) Session { face = l; return s })
 	d.sees("/w> ")
 	d.keys("go\r")
 	d.sees("2 No, and")
@@ -292,7 +292,7 @@ func TestACardInLinesTakesACommandThatOnlyLooks(t *testing.T) {
 	d.sees("2 No, and")
 	d.sees("> ")
 	d.keys("y\r")
-	if a := <-answers; a.Option != uip.Approve {
+	if a := <-answers; a.Option != uip.OptionApprove {
 		t.Errorf("answered %+v", a)
 	}
 	leave()
@@ -300,13 +300,13 @@ func TestACardInLinesTakesACommandThatOnlyLooks(t *testing.T) {
 
 func TestACommandInLinesIsNeverTheAnswer(t *testing.T) {
 	answers := make(chan uip.Response, 1)
-	var face *Lines
+	var face *LineREPL
 	s := &talk{run: func(ctx context.Context, _ string, _ event.Sink) error {
-		a, err := face.Ask(ctx, uip.Request{ID: "q", Kind: uip.Input, Display: uip.Display{Title: "Which colour?"}})
+		a, err := face.Ask(ctx, uip.Request{ID: "q", Kind: uip.KindInput, Display: uip.Display{Title: "Which colour?"}})
 		answers <- a
 		return err
 	}}
-	d, leave := sitInLines(t, func(l *Lines) Session { face = l; return s })
+	d, leave := sitInLines(t, func(l *LineREPL) Session { face = l; return s })
 	d.sees("/w> ")
 	d.keys("go\r")
 	d.sees("Which colour?")
@@ -333,7 +333,7 @@ func TestACommandInLinesIsNeverTheAnswer(t *testing.T) {
 func TestLinesAreCutWithTheSignsOfTheTerminal(t *testing.T) {
 	long := strings.Repeat("x", 300)
 	for ascii, want := range map[bool]string{false: "…", true: "..."} {
-		l := &Lines{Render: term.New(term.Options{Out: io.Discard, ASCII: ascii})}
+		l := &LineREPL{Renderer: term.New(term.Options{Out: io.Discard, ASCII: ascii})}
 		if got := l.oneLine(long); !strings.HasSuffix(got, "x"+want) {
 			t.Errorf("ASCII %t: %s", ascii, got)
 		}
@@ -345,36 +345,36 @@ func TestLinesAreCutWithTheSignsOfTheTerminal(t *testing.T) {
 // on, or behind the prompt of the next turn; before a question it stands by itself.
 func TestAHalfTypedLineDoesNotHoldTheOutputForEver(t *testing.T) {
 	for name, tt := range map[string]struct {
-		goesOn func(p *Page)
+		goesOn func(p *LineScreen)
 		want   string
 		behind bool
 	}{
-		"typed on": {func(p *Page) { p.show("ft", "draft") }, "and on\n> draft\n", false},
-		"typed on within a line": {func(p *Page) {
+		"typed on": {func(p *LineScreen) { p.showTyped("ft", "draft") }, "and on\n> draft\n", false},
+		"typed on within a line": {func(p *LineScreen) {
 			_, _ = p.Write([]byte("and "))
-			p.show("ft", "draft")
+			p.showTyped("ft", "draft")
 		}, "and on\nand \n> draft\n", false},
-		"more is said": {func(p *Page) { _, _ = p.Write([]byte("and on\n")) }, "and on\nand on\n", false},
-		"the next prompt": {func(p *Page) {
+		"more is said": {func(p *LineScreen) { _, _ = p.Write([]byte("and on\n")) }, "and on\nand on\n", false},
+		"the next prompt": {func(p *LineScreen) {
 			_ = p.prompt("/w> ", true)
-			p.show("ft", "draft")
+			p.showTyped("ft", "draft")
 		}, "and on\n/w> draft\n", true},
-		"a question": {func(p *Page) {
+		"a question": {func(p *LineScreen) {
 			_ = p.prompt("answer> ", false)
-			p.show("ft", "draft")
+			p.showTyped("ft", "draft")
 		}, "and on\n> draft\nanswer> ", false},
 	} {
 		var out bytes.Buffer
-		p := NewPage(&out, true)
-		p.quiet = time.Hour
+		p := NewLineScreen(&out, true)
+		p.typingPause = time.Hour
 		_, _ = p.Write([]byte("a stream "))
-		p.begin()
-		p.show("dra", "dra")
+		p.startLine()
+		p.showTyped("dra", "dra")
 		_, _ = p.Write([]byte("goes on\nand on\n"))
-		p.waited()
-		p.waited() // there is no more
+		p.timerFired()
+		p.timerFired() // there is no more
 		tt.goesOn(p)
-		_, behind := p.end(false)
+		_, behind := p.endLine(false)
 		if got, want := out.String(), "a stream \n> dra\ngoes on\n"+tt.want; got != want || behind != tt.behind {
 			t.Errorf("%s: got\n%q, want\n%q; behind a prompt: %t", name, got, want, behind)
 		}
@@ -384,8 +384,8 @@ func TestAHalfTypedLineDoesNotHoldTheOutputForEver(t *testing.T) {
 // What is typed is kept while it is typed: whatever ends the program, it is there again.
 func TestWhatIsTypedInLinesIsKeptMeanwhile(t *testing.T) {
 	kept := make(chan string, 100)
-	d, leave := sitInLines(t, func(l *Lines) Session {
-		l.Unsent = func(u Unsent) { kept <- u.Draft }
+	d, leave := sitInLines(t, func(l *LineREPL) Session {
+		l.SaveUnsent = func(u UnsentText) { kept <- u.Draft }
 		return streaming()
 	})
 	d.sees("/w> ")

@@ -4,62 +4,62 @@ package repl
 
 import "coder/internal/ui/lineedit"
 
-// suggestions searches for completions of the draft. It works beside the loop, one search at a time, so
+// completionSearch searches for completions of the draft. It works beside the loop, one search at a time, so
 // that typing never waits for it.
-type suggestions struct {
-	found chan found // buffers one
-	busy  bool
-	last  moment // the last search
-	more  bool   // it may find more later
+type completionSearch struct {
+	results    chan completion // buffers one
+	searching  bool
+	lastQuery  draftState // the last search
+	incomplete bool       // it may find more later
 }
 
-// moment is a draft with the cursor.
-type moment struct {
+// draftState is a draft with the cursor.
+type draftState struct {
 	line   *lineedit.Editor
 	draft  string
 	cursor int
 }
 
-// found is the result of a search.
-type found struct {
-	of      moment
-	start   int
-	choices []lineedit.Choice
-	more    bool
+// completion is the result of a search.
+type completion struct {
+	state      draftState
+	start      int
+	choices    []lineedit.Choice
+	incomplete bool
 }
 
-// suggest searches for completions of the draft if it was just typed.
-func (r *REPL) suggest() {
-	line := r.line()
-	draft, cursor, typing := line.Typing()
-	now := moment{line, draft, cursor}
+// searchCompletions searches for completions of the draft if it was just typed.
+func (r *REPL) searchCompletions() {
+	line := r.activeEditor()
+	draft, cursor, typing := line.CompletionContext()
+	now := draftState{line, draft, cursor}
 	if !typing { // even the same text is searched for again
-		r.suggested.last = moment{}
+		r.completions.lastQuery = draftState{}
 	}
-	if r.Suggest == nil || r.suggested.busy || !typing || now == r.suggested.last && !r.suggested.more {
+	if r.Suggest == nil || r.completions.searching || !typing || now == r.completions.lastQuery && !r.completions.incomplete {
 		return
 	}
-	r.suggested.last, r.suggested.more = now, false
+	r.completions.lastQuery, r.completions.incomplete = now, false
 	start, find := r.Suggest(draft, cursor)
 	if find == nil {
-		line.Offer(cursor, nil)
+		line.ShowMenu(cursor, nil)
 		return
 	}
-	r.suggested.busy = true
-	r.looking.Go(func() {
+	r.completions.searching = true
+	r.showCommands.Go(func() {
 		choices, more := find()
-		r.suggested.found <- found{now, start, choices, more}
+		r.completions.results <- completion{now, start, choices, more}
 	})
 }
 
-// offer shows the completions, or searches again if the draft has changed.
-func (r *REPL) offer(f found) {
-	r.suggested.busy = false
-	line := r.line()
-	if draft, cursor, typing := line.Typing(); typing && f.of == (moment{line, draft, cursor}) {
-		line.Offer(f.start, f.choices)
-		r.suggested.more = f.more
+// showCompletions shows the completions, or searches again if the draft has changed.
+func (r *REPL) showCompletions(f completion) {
+	r.completions.searching = false
+	line := r.activeEditor()
+	if draft, cursor, typing := line.CompletionContext(); typing && f.state == (draftState{line, draft, cursor}) {
+		line.ShowMenu(f.start, f.choices)
+		r.completions.incomplete = f.incomplete
 		return
 	}
-	r.suggest()
+	r.searchCompletions()
 }

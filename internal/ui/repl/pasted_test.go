@@ -28,14 +28,14 @@ func (s *origins) Run(ctx context.Context, words lineedit.Draft, out event.Sink)
 	}
 	s.heard = append(s.heard, strings.Join(pieces, " + "))
 	said := fmt.Sprintf("heard %d.", len(s.heard))
-	return "", out.Emit(ctx, event.Record{Event: event.MessageAdded{Message: chat.Say(chat.Assistant, said)}})
+	return "", out.Emit(ctx, event.Record{Event: event.MessageAdded{Message: chat.TextMessage(chat.Assistant, said)}})
 }
 
 // TestLinesOfAPasteAreNotTyped: in a terminal that prints lines each line that came
 // with others counts as pasted, whole, and no later one does.
 func TestLinesOfAPasteAreNotTyped(t *testing.T) {
 	s := &origins{}
-	d, leave := sitInLines(t, func(*Lines) Session { return s })
+	d, leave := sitInLines(t, func(*LineREPL) Session { return s })
 	for _, step := range []struct {
 		keys  string
 		heard int

@@ -16,10 +16,10 @@ import (
 	"coder/internal/ui/tty"
 )
 
-// ErrLeft reports that the user left a list without choosing.
-var ErrLeft = errors.New("nothing was chosen")
+// ErrCanceled reports that the user left a list without choosing.
+var ErrCanceled = errors.New("nothing was chosen")
 
-// Pick lets the user choose from a list before the prompt. It returns [ErrLeft] if they leave it, and
+// Pick lets the user choose from a list before the prompt. It returns [ErrCanceled] if they leave it, and
 // [ErrInterrupted] on Ctrl+C.
 func (r *REPL) Pick(ctx context.Context, p lineedit.Picker) (value string, err error) {
 	ctx, stop := context.WithCancel(ctx)
@@ -29,7 +29,7 @@ func (r *REPL) Pick(ctx context.Context, p lineedit.Picker) (value string, err e
 		r.stopReading()
 		err = errors.Join(err, r.Screen.SetLive(nil, 0, 0))
 	}()
-	r.picker = r.dressed(p)
+	r.picker = r.stylePicker(p)
 	defer func() { r.picker = nil }()
 	for {
 		if err := r.draw(); err != nil {
@@ -38,15 +38,15 @@ func (r *REPL) Pick(ctx context.Context, p lineedit.Picker) (value string, err e
 		select {
 		case batch := <-r.events:
 			for i, e := range batch {
-				done, value, err := r.pickEvent(e)
+				done, value, err := r.handlePickEvent(e)
 				if done || err != nil {
 					r.pending = append(r.pending, batch[i+1:])
 					return value, err
 				}
 			}
-		case err := <-r.broken:
+		case err := <-r.readErr:
 			if errors.Is(err, io.EOF) {
-				err = ErrLeft
+				err = ErrCanceled
 			}
 			return "", err
 		case <-ctx.Done():
@@ -55,18 +55,18 @@ func (r *REPL) Pick(ctx context.Context, p lineedit.Picker) (value string, err e
 	}
 }
 
-// pickEvent handles input before there is a session.
-func (r *REPL) pickEvent(e tty.Event) (done bool, value string, err error) {
+// handlePickEvent handles input before there is a session.
+func (r *REPL) handlePickEvent(e tty.Event) (done bool, value string, err error) {
 	switch e := e.(type) {
 	case tty.Key:
-		switch a := r.picker.Key(lineedit.Key(e)); a.Kind {
+		switch a := r.picker.HandleKey(lineedit.Key(e)); a.Kind {
 		case lineedit.Submit:
 			return true, a.Text, nil
 		case lineedit.Cancel, lineedit.EOF:
-			return true, "", ErrLeft
+			return true, "", ErrCanceled
 		case lineedit.None:
 		default:
-			return false, "", r.usual(a.Kind)
+			return false, "", r.handleCommonKey(a.Kind)
 		}
 	case tty.Paste:
 		r.picker.Paste(e.Text)
@@ -76,82 +76,82 @@ func (r *REPL) pickEvent(e tty.Event) (done bool, value string, err error) {
 	return false, "", nil
 }
 
-// dressed returns a list with this face's style and language.
-func (r *REPL) dressed(p lineedit.Picker) *lineedit.Picker {
-	p.Style = r.style()
-	p.Help, p.Nothing = r.Words.T("type to search · Up, Down · Enter selects · Esc cancels"), r.Words.T("nothing matches")
+// stylePicker returns a list with this face's style and language.
+func (r *REPL) stylePicker(p lineedit.Picker) *lineedit.Picker {
+	p.Style = r.editorStyle()
+	p.Help, p.EmptyText = r.Translator.T("type to search · Up, Down · Enter selects · Esc cancels"), r.Translator.T("nothing matches")
 	return &p
 }
 
-// Repaint changes the colors of later output.
-func (r *REPL) Repaint(p term.Palette) {
+// SetPalette changes the colors of later output.
+func (r *REPL) SetPalette(p term.Palette) {
 	r.Palette = p
-	r.render.Recolour(p)
+	r.renderer.SetPalette(p)
 }
 
-// leaveInput is the command for Ctrl+D.
-const leaveInput = "/exit"
+// exitCommand is the command for Ctrl+D.
+const exitCommand = "/exit"
 
-// list opens the list for an input, if it has one.
-func (r *REPL) list(input string) bool {
-	if r.Lists == nil || r.turn != nil {
+// openList opens the list for an input, if it has one.
+func (r *REPL) openList(input string) bool {
+	if r.ListFor == nil || r.turn != nil {
 		return false
 	}
-	p, ok := r.Lists(input)
+	p, ok := r.ListFor(input)
 	if ok {
-		r.picker = r.dressed(p)
+		r.picker = r.stylePicker(p)
 	}
 	return ok
 }
 
-// pickKey handles a key while a list is open. The chosen value is sent as if typed. A slash begins a
+// handlePickKey handles a key while a list is open. The chosen value is sent as if typed. A slash begins a
 // command, as always.
-func (r *REPL) pickKey(ctx context.Context, k lineedit.Key) error {
-	if r.picker.Query() == "" && k == lineedit.Typed('/') {
+func (r *REPL) handlePickKey(ctx context.Context, k lineedit.Key) error {
+	if r.picker.Query() == "" && k == lineedit.RuneKey('/') {
 		r.picker = nil
-		r.editor.Key(k)
+		r.editor.HandleKey(k)
 		return nil
 	}
-	switch a := r.picker.Key(k); a.Kind {
+	switch a := r.picker.HandleKey(k); a.Kind {
 	case lineedit.Submit:
-		if r.picker = nil; a.Text == "" || r.list(a.Text) { // no choice, or one list opens another
+		if r.picker = nil; a.Text == "" || r.openList(a.Text) { // no choice, or one list opens another
 			return nil
 		}
-		return r.send(ctx, a)
+		return r.submit(ctx, a)
 	case lineedit.Cancel, lineedit.EOF:
 		r.picker = nil
 	case lineedit.None:
 	default:
-		return r.usual(a.Kind)
+		return r.handleCommonKey(a.Kind)
 	}
 	return nil
 }
 
-// usual handles the keys that act the same everywhere.
-func (r *REPL) usual(k lineedit.Kind) error {
+// handleCommonKey handles the keys that act the same everywhere.
+func (r *REPL) handleCommonKey(k lineedit.ActionKind) error {
 	switch k {
 	case lineedit.Interrupt:
 		switch {
 		case r.turn == nil:
 			return ErrInterrupted
 		case r.CtrlCStops && !r.turn.stopped.Load():
-			r.forgo(r.answer.Draft())
+			r.keepUnused(r.answer.Draft())
 			return r.stopTurn()
 		}
-		return cutTurn{ErrInterrupted}
+		return turnInterrupted{ErrInterrupted}
 	case lineedit.Suspend:
-		if err := r.hide(); err != nil {
+		if err := r.hideLive(); err != nil {
 			return err
 		}
-		if err := r.Terminal.Suspend(); err != nil || r.open == nil {
+		if err := r.Terminal.Suspend(); err != nil || r.question == nil {
 			return err
 		}
-		return r.show()
+		return r.drawQuestion()
 	case lineedit.Redraw:
-		if err := r.Screen.Clear(); err != nil || r.open == nil {
+		if err := r.Screen.Clear(); err != nil || r.question == nil {
 			return err
 		}
-		return r.show() // the question must be visible to be answered
+		return r.drawQuestion() // the question must be visible to be answered
 	}
 	return nil
 }
@@ -160,11 +160,11 @@ func (r *REPL) usual(k lineedit.Kind) error {
 const maxListed = 20
 
 // Pick lets the user choose from a list before the prompt: by number, by words that match one item, or
-// the first item by Enter alone. It returns [ErrLeft] if they leave it, and [ErrInterrupted] on Ctrl+C.
-func (l *Lines) Pick(ctx context.Context, p lineedit.Picker) (value string, err error) {
+// the first item by Enter alone. It returns [ErrCanceled] if they leave it, and [ErrInterrupted] on Ctrl+C.
+func (l *LineREPL) Pick(ctx context.Context, p lineedit.Picker) (value string, err error) {
 	ctx, end := context.WithCancel(ctx)
 	keys := make(chan input)
-	k := keyboard{terminal: l.Terminal, page: l.Page, inputs: keys, keeps: func() bool { return false }}
+	k := keyboard{terminal: l.Terminal, screen: l.Screen, inputs: keys, keepsText: func() bool { return false }}
 	var reading sync.WaitGroup
 	reading.Go(func() { k.listen(ctx) })
 	defer func() { end(); reading.Wait() }()
@@ -174,9 +174,9 @@ func (l *Lines) Pick(ctx context.Context, p lineedit.Picker) (value string, err 
 			fmt.Fprintf(&text, "  %d. %s  %s\n", i+1, l.oneLine(item.Text), l.oneLine(item.Note))
 		}
 		if more := len(items) - maxListed; more > 0 {
-			fmt.Fprintf(&text, "  %s\n", l.Words.T("%d more: type to narrow the list", more))
+			fmt.Fprintf(&text, "  %s\n", l.Translator.T("%d more: type to narrow the list", more))
 		}
-		if err := l.prompt(l.folded(text.String()) + p.Title); err != nil {
+		if err := l.prompt(l.wrapText(text.String()) + p.Title); err != nil {
 			return "", err
 		}
 		var h input
@@ -189,9 +189,9 @@ func (l *Lines) Pick(ctx context.Context, p lineedit.Picker) (value string, err 
 		line := strings.TrimSpace(h.line)
 		n, notNumber := strconv.Atoi(line)
 		switch found := p.Find(line); {
-		case !ok, h.kind == stopped, h.kind == left:
-			return "", ErrLeft
-		case h.kind == interrupted:
+		case !ok, h.kind == inputEsc, h.kind == inputEOF:
+			return "", ErrCanceled
+		case h.kind == inputInterrupt:
 			return "", ErrInterrupted
 		case line == "":
 			return items[0].Value, nil
@@ -200,7 +200,7 @@ func (l *Lines) Pick(ctx context.Context, p lineedit.Picker) (value string, err 
 		case len(found) == 1:
 			return found[0].Value, nil
 		case len(found) == 0:
-			if err := l.Say(l.Words.T("nothing matches")); err != nil {
+			if err := l.Print(l.Translator.T("nothing matches")); err != nil {
 				return "", err
 			}
 			items = p.Items

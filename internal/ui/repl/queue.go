@@ -23,8 +23,8 @@ func (q *queue) add(d lineedit.Draft) {
 	q.drafts = append(q.drafts, d)
 }
 
-// takeBack removes and returns the last draft, to be edited, if want accepts it.
-func (q *queue) takeBack(want func(d lineedit.Draft) bool) (lineedit.Draft, bool) {
+// takeLast removes and returns the last draft, to be edited, if want accepts it.
+func (q *queue) takeLast(want func(d lineedit.Draft) bool) (lineedit.Draft, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.drafts) == 0 || !want(q.drafts[len(q.drafts)-1]) {
@@ -35,8 +35,8 @@ func (q *queue) takeBack(want func(d lineedit.Draft) bool) (lineedit.Draft, bool
 	return d, true
 }
 
-// take removes and returns the first drafts, as far as want accepts them.
-func (q *queue) take(want func(i int, d lineedit.Draft) bool) []lineedit.Draft {
+// takeFirst removes and returns the first drafts, as far as want accepts them.
+func (q *queue) takeFirst(want func(i int, d lineedit.Draft) bool) []lineedit.Draft {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := 0
@@ -50,24 +50,24 @@ func (q *queue) take(want func(i int, d lineedit.Draft) bool) []lineedit.Draft {
 
 // What may be taken: one draft, all, those before the first that is a command, or
 // of these what a turn that runs takes.
-func one(i int, _ lineedit.Draft) bool    { return i == 0 }
-func all(int, lineedit.Draft) bool        { return true }
-func steers(i int, d lineedit.Draft) bool { return words(i, d) && len(d.Pictures()) == 0 }
-func words(_ int, d lineedit.Draft) bool {
+func acceptFirst(i int, _ lineedit.Draft) bool { return i == 0 }
+func acceptAll(int, lineedit.Draft) bool       { return true }
+func isSteering(i int, d lineedit.Draft) bool  { return isPromptDraft(i, d) && len(d.Pictures()) == 0 }
+func isPromptDraft(_ int, d lineedit.Draft) bool {
 	text := strings.TrimSpace(d.Text())
 	return !strings.HasPrefix(text, "/") && !strings.HasPrefix(text, "!")
 }
 
 // texts returns the text of the drafts.
 func (q *queue) texts() (all []string) {
-	for _, d := range q.waiting() {
-		all = append(all, d.Saved())
+	for _, d := range q.list() {
+		all = append(all, d.DiskText())
 	}
 	return all
 }
 
-// waiting returns the drafts.
-func (q *queue) waiting() []lineedit.Draft {
+// list returns the drafts.
+func (q *queue) list() []lineedit.Draft {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return slices.Clone(q.drafts)

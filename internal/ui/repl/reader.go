@@ -19,7 +19,7 @@ func (r *REPL) startReading(ctx context.Context) {
 			batch, err := r.Terminal.Read(ctx)
 			if err != nil {
 				if ctx.Err() == nil {
-					r.broken <- err
+					r.readErr <- err
 				}
 				return
 			}

@@ -38,7 +38,7 @@ type talk struct {
 	changed atomic.Pointer[string] // the mode it was changed to
 
 	mu    sync.Mutex // guards steer
-	steer func() []chat.Words
+	steer func() []chat.UserText
 }
 
 func (s *talk) Run(ctx context.Context, words lineedit.Draft, out event.Sink) (string, error) {
@@ -49,28 +49,28 @@ func (s *talk) Continue(ctx context.Context, out event.Sink) (string, error) {
 	return s.Run(ctx, lineedit.Draft{}, out)
 }
 func (s *talk) SwitchMode(context.Context, string, event.Sink) error { return nil }
-func (s *talk) Change(_ context.Context, mode string, _ event.Sink) error {
+func (s *talk) ChangeSettings(_ context.Context, mode string, _ event.Sink) error {
 	s.changed.Store(&mode)
 	return nil
 }
-func (s *talk) Switches(input string) string {
+func (s *talk) TargetMode(input string) string {
 	mode, _ := strings.CutPrefix(input, "/mode ")
 	return strings.TrimPrefix(mode, input)
 }
-func (s *talk) Knows(input string) bool  { return input == "/undo" }
-func (s *talk) Leaves(input string) bool { return input == "/exit" }
-func (s *talk) Unknown(input string) error {
+func (s *talk) IsKnownCommand(input string) bool { return input == "/undo" }
+func (s *talk) IsExitCommand(input string) bool  { return input == "/exit" }
+func (s *talk) CheckUnknownCommand(input string) error {
 	if input == "/udno" {
 		return errors.New("unknown command /udno; did you mean /undo? /help lists the commands")
 	}
 	return nil
 }
-func (s *talk) Looks(input string) bool { return input == "/cost" }
-func (s *talk) Look(ctx context.Context, input string, out event.Sink) error {
+func (s *talk) IsShowCommand(input string) bool { return input == "/cost" }
+func (s *talk) RunShowCommand(ctx context.Context, input string, out event.Sink) error {
 	return out.Emit(ctx, event.Record{Event: event.LocalAdded{Input: input, Output: "it cost nothing"}})
 }
 func (s *talk) ContextUsed() int { return 7 }
-func (s *talk) Steer(take func() []chat.Words) {
+func (s *talk) SetSteering(take func() []chat.UserText) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.steer = take
@@ -105,9 +105,9 @@ func sit(t *testing.T, run func(ctx context.Context, face *REPL, out event.Sink)
 	d := &desk{t: t, person: person, emu: vt.NewEmulator(80, 24)}
 	d.session = &talk{run: func(ctx context.Context, _ string, out event.Sink) error { return run(ctx, d.face, out) }}
 	d.face = New(Options{
-		Terminal: terminal, Screen: tty.NewScreen(program, terminal.Size, tty.ScreenOptions{}), Words: term.English{},
+		Terminal: terminal, Screen: tty.NewScreen(program, terminal.Size, tty.ScreenOptions{}), Translator: term.English{},
 		Session: func() Session { return d.session }, Status: func() (string, string) { return "m", "build" },
-		Toggle: func() string { return "plan" }, Next: func(from string) string { return from + "+" }, Dir: "/w",
+		ToggleMode: func() string { return "plan" }, NextMode: func(from string) string { return from + "+" }, Dir: "/w",
 		Now: func() time.Time {
 			if still := d.still.Load(); still != nil {
 				return still.Add(time.Duration(d.ahead.Load()))
@@ -120,7 +120,7 @@ func sit(t *testing.T, run func(ctx context.Context, face *REPL, out event.Sink)
 			d.call = append(d.call, text)
 		},
 	})
-	if err := terminal.Raw(); err != nil {
+	if err := terminal.SetRaw(); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
@@ -225,7 +225,7 @@ func TestAnAnswerGoesBackToWhoAsked(t *testing.T) {
 	d.keys("perhaps\r")
 	d.sees("answer with a number from 1 to 3, y or n;")
 	d.keys("n, not that\r")
-	if a := <-answers; a.Option != uip.Reject || a.Comment != "not that" || a.Author != "user" || a.ID != "q" {
+	if a := <-answers; a.Option != uip.OptionReject || a.Comment != "not that" || a.Author != "user" || a.ID != "q" {
 		t.Errorf("answered %+v", a)
 	}
 	d.sees("/w> ")
@@ -247,12 +247,12 @@ func TestAQuestionWaitsWhileADraftIsWritten(t *testing.T) {
 	d.keys("toda")
 	d.shows("> toda")
 	close(ask)
-	time.Sleep(3 * tick) // it would be put
+	time.Sleep(3 * tickInterval) // it would be put
 	d.keys("y\r")
 	d.shows("queued: today")
 	d.sees("[APPROVAL]")
 	d.keys("n\r")
-	if a := <-asked; a.Option != uip.Reject {
+	if a := <-asked; a.Option != uip.OptionReject {
 		t.Errorf("answered %+v", a)
 	}
 	d.still.Store(nil)
@@ -261,7 +261,7 @@ func TestAQuestionWaitsWhileADraftIsWritten(t *testing.T) {
 
 func TestTheTerminalShowsAllBeforeItTakesAYes(t *testing.T) {
 	answers := make(chan uip.Response, 1)
-	q := approval("q", uip.Approve, uip.Reject)
+	q := approval("q", uip.OptionApprove, uip.OptionReject)
 	q.Display.Content = display.Code{Lang: "sh", Source: strings.Repeat("echo a\n", 45) + "rm hidden\n" + strings.Repeat("echo b\n", 45)}
 	d := sit(t, func(ctx context.Context, face *REPL, _ event.Sink) error {
 		a, err := face.Ask(ctx, q)
@@ -279,7 +279,7 @@ func TestTheTerminalShowsAllBeforeItTakesAYes(t *testing.T) {
 	default:
 	}
 	d.keys("y\r")
-	if a := <-answers; a.Option != uip.Approve {
+	if a := <-answers; a.Option != uip.OptionApprove {
 		t.Errorf("answered %+v", a)
 	}
 	d.sees("/w> ")
@@ -299,7 +299,7 @@ func TestAWithdrawnQuestionIsPutAway(t *testing.T) {
 		if _, err := face.Ask(asking, lasting); !errors.Is(err, context.Canceled) {
 			t.Errorf("asking gave %v", err)
 		}
-		err := out.Emit(ctx, event.Record{Event: event.Notice{Level: event.Warn, Text: "answered elsewhere"}})
+		err := out.Emit(ctx, event.Record{Event: event.Notice{Level: event.LevelWarn, Text: "answered elsewhere"}})
 		pause(ctx, over)
 		return err
 	})
@@ -455,7 +455,7 @@ func TestALongPathIsShortenedInTheMiddle(t *testing.T) {
 		{"/home/me/项目/一个很长的文件夹名字/服务/账单系统", 30, "/home/me/…夹名字/服务/账单系统"},
 		{"/home/me/projects", 0, "/hom…rojects"},
 	} {
-		got := cells.Middle(tt.path, tt.columns, "…")
+		got := cells.ShortenMiddle(tt.path, tt.columns, "…")
 		if got != tt.want || cells.Width(got) > max(tt.columns, 12) {
 			t.Errorf("%s in %d columns: %s", tt.path, tt.columns, got)
 		}
@@ -466,7 +466,7 @@ func TestALongPathIsShortenedInTheMiddle(t *testing.T) {
 // while there is no loop at once.
 func TestOutputIsCollected(t *testing.T) {
 	var out strings.Builder
-	w := writes{screen: tty.NewScreen(&out, func() (int, int) { return 80, 24 }, tty.ScreenOptions{}), ready: make(chan struct{}, 1)}
+	w := outputBuffer{screen: tty.NewScreen(&out, func() (int, int) { return 80, 24 }, tty.ScreenOptions{}), ready: make(chan struct{}, 1)}
 	for i, step := range []struct {
 		looped bool
 		text   string
@@ -475,18 +475,18 @@ func TestOutputIsCollected(t *testing.T) {
 		{false, "at once\n", 1},
 		{true, "later\n", 0},
 		{true, "still later\n", 0},
-		{true, strings.Repeat("x\n", maxHeld/2+1), maxHeld/2 + 1},
+		{true, strings.Repeat("x\n", maxBuffered/2+1), maxBuffered/2 + 1},
 		{true, "held\n", 0},
 		{false, "", 1},
 	} {
 		out.Reset()
-		if err := w.loop(step.looped); err != nil && step.looped {
+		if err := w.setLoop(step.looped); err != nil && step.looped {
 			t.Fatal(err)
 		}
 		if step.looped {
 			out.Reset()
 		}
-		if err := w.stream(step.text, term.Ahead{}); err != nil {
+		if err := w.add(step.text, term.PendingOutput{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Count(out.String(), "\r\n"); got != step.shown {
@@ -503,7 +503,7 @@ func TestOtherEndsAreNotToldAsEsc(t *testing.T) {
 		if err := w.Emit(t.Context(), event.Record{Event: event.Interrupted{}}); err != nil {
 			t.Fatal(err)
 		}
-		if got := w.Sink.(*seen).n == 1; got != esc || !w.told.Load() {
+		if got := w.Sink.(*seen).n == 1; got != esc || !w.errShown.Load() {
 			t.Errorf("Esc %v: shown %v", esc, got)
 		}
 	}
@@ -539,7 +539,7 @@ func TestNothingIsDrawnWhileTheTerminalIsResized(t *testing.T) {
 	began := time.Now()
 	d.face.events <- []tty.Event{tty.Resize{}, tty.Key{Name: lineedit.Char, Rune: 'x'}}
 	d.shows("/w> x")
-	if after := time.Since(began); after < settle {
+	if after := time.Since(began); after < resizeDelay {
 		t.Errorf("it was drawn after %v", after)
 	}
 }
@@ -558,7 +558,7 @@ func TestWhatWaitsForAParagraphIsSeenFromItsFirstLine(t *testing.T) {
 		{"a\n1\n2\n3\n4\n5\n6", "1\n2\n3\n4\n5\n6", []string{"", "1", "2", "3", "3 more lines follow", ""}},
 	} {
 		face := &REPL{Options: d.face.Options}
-		if got := face.beside(term.Ahead{Aside: tt.all, Newest: tt.newest}, 80, 4); !slices.Equal(got, tt.want) {
+		if got := face.aheadRows(term.PendingOutput{Waiting: tt.all, WaitingNewest: tt.newest}, 80, 4); !slices.Equal(got, tt.want) {
 			t.Errorf("%q: %q", tt.all, got)
 		}
 	}
@@ -567,7 +567,7 @@ func TestWhatWaitsForAParagraphIsSeenFromItsFirstLine(t *testing.T) {
 // A question that came at once, and is left alone, calls for the person after a while.
 func TestAQuestionThatIsLeftAloneCallsThePerson(t *testing.T) {
 	d := sit(t, func(ctx context.Context, face *REPL, _ event.Sink) error {
-		_, err := face.Ask(ctx, uip.Request{ID: "q", Kind: uip.Input, Purpose: uip.RequestInfo, Display: uip.Display{Title: "which way?"}})
+		_, err := face.Ask(ctx, uip.Request{ID: "q", Kind: uip.KindInput, Purpose: uip.PurposeRequestInfo, Display: uip.Display{Title: "which way?"}})
 		return err
 	})
 	d.sees("/w> ")
@@ -595,12 +595,12 @@ func TestAQuestionThatIsLeftAloneCallsThePerson(t *testing.T) {
 // A number answers at once, and the Enter that a habit adds to it is not taken for anything.
 func TestANumberAnswersAtOnce(t *testing.T) {
 	for key, want := range map[string]uip.Response{
-		"1\r":         {ID: "q", Author: "user", Option: uip.Approve},
-		"2":           {ID: "q", Author: "user", Option: uip.Always},
-		"3\r":         {ID: "q", Author: "user", Option: uip.Reject, Stop: true},
-		"\x1b[B\r":    {ID: "q", Author: "user", Option: uip.Always},
-		"y\r":         {ID: "q", Author: "user", Option: uip.Approve},
-		"?\r\x1b[B\r": {ID: "q", Author: "user", Option: uip.Approve},
+		"1\r":         {ID: "q", Author: "user", Option: uip.OptionApprove},
+		"2":           {ID: "q", Author: "user", Option: uip.OptionAlways},
+		"3\r":         {ID: "q", Author: "user", Option: uip.OptionReject, Stop: true},
+		"\x1b[B\r":    {ID: "q", Author: "user", Option: uip.OptionAlways},
+		"y\r":         {ID: "q", Author: "user", Option: uip.OptionApprove},
+		"?\r\x1b[B\r": {ID: "q", Author: "user", Option: uip.OptionApprove},
 	} {
 		answers := make(chan uip.Response, 1)
 		d := sit(t, func(ctx context.Context, face *REPL, _ event.Sink) error {
@@ -623,7 +623,7 @@ func TestANumberAnswersAtOnce(t *testing.T) {
 // What is dangerous takes no number and no Enter.
 func TestWhatIsDangerousTakesWordsAlone(t *testing.T) {
 	answers := make(chan uip.Response, 1)
-	q := approval("q", uip.Approve, uip.Reject)
+	q := approval("q", uip.OptionApprove, uip.OptionReject)
 	q.Display.Description = "risk: removes files"
 	d := sit(t, func(ctx context.Context, face *REPL, _ event.Sink) error {
 		a, err := face.Ask(ctx, q)
@@ -638,7 +638,7 @@ func TestWhatIsDangerousTakesWordsAlone(t *testing.T) {
 	d.keys("\x1b[B\x1b[A\r")
 	d.sees("answer y or n")
 	d.keys("n\r")
-	if a := <-answers; a.Option != uip.Reject || a.Stop {
+	if a := <-answers; a.Option != uip.OptionReject || a.Stop {
 		t.Errorf("answered %+v", a)
 	}
 	d.sees("/w> ")

@@ -16,68 +16,68 @@ import (
 	"coder/internal/ui/term"
 )
 
-// stop stops the running turn and waits for it. An open question stays open: it is asked again when the
+// endTurn stops the running turn and waits for it. An open question stays open: it is asked again when the
 // session continues.
-func (r *REPL) stop() {
+func (r *REPL) endTurn() {
 	if r.turn == nil {
 		return
 	}
-	later := reply{err: uip.ErrParked}
-	if r.open != nil {
-		r.open.reply <- later
-		r.open = nil
+	later := reply{err: uip.ErrAnswerPending}
+	if r.question != nil {
+		r.question.reply <- later
+		r.question = nil
 	} else {
 		r.turn.cancel()
 	}
 	for {
 		select {
-		case a := <-r.asks:
+		case a := <-r.questions:
 			a.reply <- later
-		case l := <-r.lends:
+		case l := <-r.lendRequests:
 			close(l.refused)
-		case <-r.done:
+		case <-r.turnDone:
 			return
 		}
 	}
 }
 
-// begin runs a sent input, and leaves it on the screen as typed.
-func (r *REPL) begin(ctx context.Context, a lineedit.Action) error {
+// startInput runs a sent input, and leaves it on the screen as typed.
+func (r *REPL) startInput(ctx context.Context, a lineedit.Action) error {
 	draft := a.Draft
-	if draft.Empty() {
+	if draft.IsEmpty() {
 		var typed lineedit.Editor
 		typed.SetText(a.Text)
 		draft = typed.Draft()
 	}
-	if err := r.commit(r.prompt(), draft); err != nil {
+	if err := r.commitInput(r.promptSpans(), draft); err != nil {
 		return err
 	}
-	r.above.printed()
-	r.start(ctx, a.Text, func(ctx context.Context, out event.Sink) (string, error) {
+	r.header.markPrinted()
+	r.startTurn(ctx, a.Text, func(ctx context.Context, out event.Sink) (string, error) {
 		return r.Session().Run(ctx, draft, out)
 	})
 	return nil
 }
 
-// commit makes the sent input part of the output.
-func (r *REPL) commit(prompt []lineedit.Span, draft lineedit.Draft) error {
+// commitInput makes the sent input part of the output.
+func (r *REPL) commitInput(prompt []lineedit.Span, draft lineedit.Draft) error {
 	sent := lineedit.Editor{Prompt: prompt, Style: r.editor.Style}
 	sent.SetDraft(draft)
 	rows, _, _ := sent.View(r.width())
 	if last := len(rows) - 1; last > 0 && strings.TrimSpace(rows[last]) == "" && !strings.HasSuffix(draft.Text(), "\n") {
 		rows = rows[:last] // the row before was full; this one is only for the cursor
 	}
-	return errors.Join(r.wrote.flush(), r.Screen.Commit(rows))
+	return errors.Join(r.output.flush(), r.Screen.Commit(rows))
 }
 
-// start runs work beside the loop. A panic there restores the terminal before it ends the program.
-func (r *REPL) start(ctx context.Context, input string, work func(context.Context, event.Sink) (string, error)) {
+// startTurn runs work beside the loop. A panic there restores the terminal before it ends the program.
+func (r *REPL) startTurn(ctx context.Context, input string, work func(context.Context, event.Sink) (string, error)) {
 	// The end of the program does not stop the turn by itself: a question open then must stay open.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	t := &turn{input: input, cancel: cancel, began: r.Now()}
+	t := &turn{input: input, cancel: cancel, started: r.Now()}
 	r.turn = t
-	r.status(term.Doing{})
-	r.Session().Steer(r.steer)
+	r.setActivity(term.Activity{})
+	r.Session().SetSteering(r.takeSteering)
 	go func() {
 		defer cancel()
 		defer func() {
@@ -86,17 +86,17 @@ func (r *REPL) start(ctx context.Context, input string, work func(context.Contex
 				panic(p)
 			}
 		}()
-		out := &failureSink{Sink: r.render, stopped: &t.stopped}
+		out := &failureSink{Sink: r.renderer, stopped: &t.stopped}
 		_, err := work(tool.WithLender(ctx, r.Lend), out)
-		r.done <- finished{input, err, out.told.Load()}
+		r.turnDone <- turnResult{input, err, out.errShown.Load()}
 	}()
 }
 
-// steer passes the queued text to the running turn, up to the first command.
-func (r *REPL) steer() (said []chat.Words) {
-	for _, d := range r.queue.take(steers) {
+// takeSteering passes the queued text to the running turn, up to the first command.
+func (r *REPL) takeSteering() (said []chat.UserText) {
+	for _, d := range r.queue.takeFirst(isSteering) {
 		said = append(said, d.Words())
-		_ = r.Say(r.echo(d.String())) // a lost terminal ends the loop by itself
+		_ = r.Print(r.echo(d.String())) // a lost terminal ends the loop by itself
 	}
 	return said
 }
@@ -104,52 +104,52 @@ func (r *REPL) steer() (said []chat.Words) {
 // Turn times after which a user may look elsewhere: at the turn's end, and at a question, which blocks
 // the turn.
 const (
-	long     = 20 * time.Second
-	attended = 3 * time.Second
+	notifyAfterTurn     = 20 * time.Second
+	notifyAfterQuestion = 3 * time.Second
 	// how long an earlier question is ignored, with nothing typed
-	ignored = 5 * time.Second
+	remindAfter = 5 * time.Second
 )
 
-// call notifies a user who looks elsewhere: the terminal reports that, or it reports no focus and the
+// notifyAway notifies a user who looks elsewhere: the terminal reports that, or it reports no focus and the
 // turn has taken this long.
-func (r *REPL) call(text string, after time.Duration) (called bool) {
-	away := r.tells && !r.focused || !r.tells && r.turn != nil && r.Now().Sub(r.turn.began) >= after
+func (r *REPL) notifyAway(text string, after time.Duration) (called bool) {
+	away := r.reportsFocus && !r.focused || !r.reportsFocus && r.turn != nil && r.Now().Sub(r.turn.started) >= after
 	if away && r.Notify != nil {
 		r.Notify(text)
 	}
 	return away
 }
 
-// remind notifies a user who ignored a question, once.
-func (r *REPL) remind() {
-	d := r.open
-	if d == nil || d.called || r.Notify == nil || r.tells && r.focused || r.Now().Sub(d.since) < ignored || r.Now().Sub(r.typedAt) < ignored {
+// remindQuestion notifies a user who ignored a question, once.
+func (r *REPL) remindQuestion() {
+	d := r.question
+	if d == nil || d.notified || r.Notify == nil || r.reportsFocus && r.focused || r.Now().Sub(d.shownAt) < remindAfter || r.Now().Sub(r.typedAt) < remindAfter {
 		return
 	}
-	d.called = true
-	r.Notify(r.titleOf(d.question))
+	d.notified = true
+	r.Notify(r.questionTitle(d.question))
 }
 
-// over handles the end of a turn and continues with the queue.
-func (r *REPL) over(ctx context.Context, f finished) error {
-	if r.Now().Sub(r.turn.began) >= long {
-		r.call(r.Words.T("the turn has ended: %s", oneLine(f.input)), long)
+// handleTurnEnd handles the end of a turn and continues with the queue.
+func (r *REPL) handleTurnEnd(ctx context.Context, f turnResult) error {
+	if r.Now().Sub(r.turn.started) >= notifyAfterTurn {
+		r.notifyAway(r.Translator.T("the turn has ended: %s", oneLine(f.input)), notifyAfterTurn)
 	}
-	r.turn, r.open = nil, nil
-	if err := r.render.Break(); err != nil {
+	r.turn, r.question = nil, nil
+	if err := r.renderer.EndReply(); err != nil {
 		return err
 	}
-	if f.err != nil && !f.told && !errors.Is(f.err, context.Canceled) {
-		if err := r.remark(bad, r.Words.Said(f.err.Error())); err != nil {
+	if f.err != nil && !f.errShown && !errors.Is(f.err, context.Canceled) {
+		if err := r.printNote(bad, r.Translator.TranslateText(f.err.Error())); err != nil {
 			return err
 		}
 	}
-	if r.After != nil {
-		if err := r.After(ctx, f.input, f.err); err != nil {
+	if r.AfterInput != nil {
+		if err := r.AfterInput(ctx, f.input, f.err); err != nil {
 			return err
 		}
 	}
-	if r.leaves {
+	if r.leaveAfterTurn {
 		return errLeave
 	}
 	if r.turn != nil {
@@ -158,11 +158,11 @@ func (r *REPL) over(ctx context.Context, f finished) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	for _, d := range r.queue.take(one) {
-		if r.Session().Leaves(strings.TrimSpace(d.Text())) && r.list(leaveInput) {
+	for _, d := range r.queue.takeFirst(acceptFirst) {
+		if r.Session().IsExitCommand(strings.TrimSpace(d.Text())) && r.openList(exitCommand) {
 			return nil // it asks first
 		}
-		return r.begin(ctx, lineedit.Action{Kind: lineedit.Submit, Text: d.Text(), Draft: d})
+		return r.startInput(ctx, lineedit.Action{Kind: lineedit.Submit, Text: d.Text(), Draft: d})
 	}
 	return nil
 }

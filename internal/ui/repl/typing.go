@@ -11,30 +11,30 @@ import (
 	"coder/internal/ui/tty"
 )
 
-// take handles keyboard input.
-func (r *REPL) take(ctx context.Context, batch []tty.Event) error {
+// handleEvents handles keyboard input.
+func (r *REPL) handleEvents(ctx context.Context, batch []tty.Event) error {
 	for _, e := range batch {
 		var err error
 		switch e := e.(type) {
 		case tty.Key:
 			r.typedAt = r.Now()
-			err = r.key(ctx, lineedit.Key(e))
+			err = r.handleKey(ctx, lineedit.Key(e))
 		case tty.Paste:
-			r.escaped, r.stays, r.typedAt = false, false, r.Now()
-			if r.picker != nil && r.open == nil {
+			r.escPressed, r.ctrlDPressed, r.typedAt = false, false, r.Now()
+			if r.picker != nil && r.question == nil {
 				r.picker.Paste(e.Text)
 			} else {
-				err = r.paste(e.Text)
+				err = r.handlePaste(e.Text)
 			}
-			if r.open != nil {
-				r.open.touched = true
+			if r.question != nil {
+				r.question.touched = true
 			}
 		case tty.Focus:
-			r.focused, r.tells = e.In, true
+			r.focused, r.reportsFocus = e.Gained, true
 		case tty.Background:
-			if r.Recolour != nil {
-				r.Palette = r.Recolour(e.Light)
-				r.render.Recolour(r.Palette)
+			if r.PaletteFor != nil {
+				r.Palette = r.PaletteFor(e.Light)
+				r.renderer.SetPalette(r.Palette)
 			}
 		case tty.Resumed:
 			err = r.Screen.Show()
@@ -45,44 +45,46 @@ func (r *REPL) take(ctx context.Context, batch []tty.Event) error {
 			return err
 		}
 	}
-	r.suggest()
+	r.searchCompletions()
 	return nil
 }
 
-// typing reports whether the user is typing a draft right now.
-func (r *REPL) typing() bool {
-	return r.open == nil && !r.editor.Empty() && r.Now().Sub(r.typedAt) < typingPause
+// isTyping reports whether the user is typing a draft right now.
+func (r *REPL) isTyping() bool {
+	return r.question == nil && !r.editor.IsEmpty() && r.Now().Sub(r.typedAt) < typingPause
 }
 
-// line returns the editor that receives the keys.
-func (r *REPL) line() *lineedit.Editor {
-	if r.open != nil {
+// activeEditor returns the editor that receives the keys.
+func (r *REPL) activeEditor() *lineedit.Editor {
+	if r.question != nil {
 		return &r.answer
 	}
 	return &r.editor
 }
 
-// takeBack returns the last queued message to where it was typed: before the next draft, or to a
+// recallQueued returns the last queued message to where it was typed: before the next draft, or to a
 // question's empty line if it does not answer that. At a question it may also return the last line that
 // was no answer.
-func (r *REPL) takeBack() bool {
+func (r *REPL) recallQueued() bool {
 	switch {
-	case r.open != nil && r.answer.Empty() && !r.open.back.Empty():
-		r.answer.SetDraft(r.open.back)
-		r.open.back = lineedit.Draft{}
+	case r.question != nil && r.answer.IsEmpty() && !r.question.lastDraft.IsEmpty():
+		r.answer.SetDraft(r.question.lastDraft)
+		r.question.lastDraft = lineedit.Draft{}
 		return true
-	case r.open != nil && r.answer.Empty():
-		d, ok := r.queue.takeBack(func(d lineedit.Draft) bool { return !words(0, d) || isPrompt(r.open.current(), d.Text()) })
+	case r.question != nil && r.answer.IsEmpty():
+		d, ok := r.queue.takeLast(func(d lineedit.Draft) bool {
+			return !isPromptDraft(0, d) || isPrompt(r.question.currentQuestion(), d.Text())
+		})
 		if ok {
 			r.answer.SetDraft(d)
 		}
 		return ok
-	case r.open != nil, r.turn == nil, r.editor.Asks(), !r.editor.OnTop():
+	case r.question != nil, r.turn == nil, r.editor.HasOverlay(), !r.editor.IsOnFirstRow():
 		return false
 	}
-	d, ok := r.queue.takeBack(func(lineedit.Draft) bool { return true })
+	d, ok := r.queue.takeLast(func(lineedit.Draft) bool { return true })
 	switch {
-	case ok && r.editor.Empty():
+	case ok && r.editor.IsEmpty():
 		r.editor.SetDraft(d)
 	case ok:
 		r.editor.SetDraft(lineedit.Join(d, r.editor.Draft()))
@@ -90,104 +92,104 @@ func (r *REPL) takeBack() bool {
 	return ok
 }
 
-func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
-	if does, ok := r.Bound[k]; ok {
+func (r *REPL) handleKey(ctx context.Context, k lineedit.Key) error {
+	if does, ok := r.KeyBindings[k]; ok {
 		k = does
 	}
-	if r.picker != nil && r.open == nil {
-		return r.pickKey(ctx, k)
+	if r.picker != nil && r.question == nil {
+		return r.handlePickKey(ctx, k)
 	}
-	if done, err := r.cardKey(ctx, k); done {
+	if done, err := r.handleCardKey(ctx, k); done {
 		return err
 	}
-	if k == (lineedit.Key{Name: lineedit.Up}) && r.takeBack() {
+	if k == (lineedit.Key{Name: lineedit.Up}) && r.recallQueued() {
 		return nil
 	}
-	if k == lineedit.WithCtrl('s') && r.open == nil {
+	if k == lineedit.CtrlKey('s') && r.question == nil {
 		r.swapStash()
 		return nil
 	}
-	if k == lineedit.WithCtrl('o') && r.open == nil {
+	if k == lineedit.CtrlKey('o') && r.question == nil {
 		return r.showOmitted(ctx)
 	}
-	if k == lineedit.WithCtrl('v') && r.open == nil && r.Clipboard != nil {
-		r.copyIn(ctx)
+	if k == lineedit.CtrlKey('v') && r.question == nil && r.Clipboard != nil {
+		r.pasteClipboard(ctx)
 		return nil
 	}
-	if r.turn != nil && r.open == nil && k.Name == lineedit.Escape && k.Mod == 0 && !r.editor.TakesEsc() {
+	if r.turn != nil && r.question == nil && k.Name == lineedit.Escape && k.Mod == 0 && !r.editor.HandlesEsc() {
 		return r.stopTurn()
 	}
-	if r.open != nil && k == (lineedit.Key{Name: lineedit.Enter}) && r.answer.Empty() && r.open.current().Display.Metadata[uip.OnEnter] != "" {
-		return r.answered(ctx, "", lineedit.Draft{})
+	if r.question != nil && k == (lineedit.Key{Name: lineedit.Enter}) && r.answer.IsEmpty() && r.question.currentQuestion().Display.Metadata[uip.MetaOnEnter] != "" {
+		return r.handleAnswer(ctx, "", lineedit.Draft{})
 	}
-	if r.open == nil && r.editor.Text() == "?" && (k == lineedit.Typed('/') || k == lineedit.Typed('!')) {
+	if r.question == nil && r.editor.Text() == "?" && (k == lineedit.RuneKey('/') || k == lineedit.RuneKey('!')) {
 		r.editor.Reset() // a command follows the list of keys
 	}
 	var half lineedit.Draft // of an answer
-	if r.open != nil {
+	if r.question != nil {
 		half = r.answer.Draft()
 	}
-	action := r.line().Key(k)
-	again := r.escaped
-	r.escaped, r.stays = false, false
+	action := r.activeEditor().HandleKey(k)
+	again := r.escPressed
+	r.escPressed, r.ctrlDPressed = false, false
 	switch action.Kind {
 	case lineedit.Interrupt, lineedit.Suspend, lineedit.Redraw:
-		return r.usual(action.Kind)
+		return r.handleCommonKey(action.Kind)
 	case lineedit.EOF:
 		switch {
-		case r.turn == nil && r.open == nil && r.list(leaveInput): // running commands end with the session
+		case r.turn == nil && r.question == nil && r.openList(exitCommand): // running commands end with the session
 			return nil
-		case r.turn == nil || r.open != nil: // an open question stays open
+		case r.turn == nil || r.question != nil: // an open question stays open
 			return errLeave
 		}
-		r.leaves = r.turn.stopped.Load() // once the turn has stopped
-		r.stays = !r.leaves
+		r.leaveAfterTurn = r.turn.stopped.Load() // once the turn has stopped
+		r.ctrlDPressed = !r.leaveAfterTurn
 	case lineedit.Submit:
-		if r.open != nil {
-			return r.entered(ctx, action)
+		if r.question != nil {
+			return r.handleLine(ctx, action)
 		}
-		if same, ok := shorthand(action.Text); ok {
+		if same, ok := shorthandCommand(action.Text); ok {
 			var line lineedit.Editor
 			line.SetText(same)
 			action.Text, action.Draft = same, line.Draft()
 		}
-		if r.list(strings.TrimSpace(action.Text)) {
+		if r.openList(strings.TrimSpace(action.Text)) {
 			return nil
 		}
-		return r.send(ctx, action)
+		return r.submit(ctx, action)
 	case lineedit.Cancel, lineedit.Clear: // an approval stops the whole turn, any other question is dismissed
 		switch {
-		case r.open == nil && again:
-			if !r.list(backInput) {
-				return r.remark(dim, r.Words.T("no message to go back to"))
+		case r.question == nil && again:
+			if !r.openList(rewindCommand) {
+				return r.printNote(dim, r.Translator.T("no message to go back to"))
 			}
 			return nil
-		case r.open == nil:
-			r.escaped = action.Kind == lineedit.Cancel && r.Lists != nil
+		case r.question == nil:
+			r.escPressed = action.Kind == lineedit.Cancel && r.ListFor != nil
 			return nil
 		}
-		r.forgo(half)
-		if r.open.question.Purpose != uip.ConfirmRiskyAction {
-			return r.reply(uip.Response{ID: r.open.question.ID, Author: "user", Dismissed: true})
+		r.keepUnused(half)
+		if r.question.question.Purpose != uip.PurposeConfirmRiskyAction {
+			return r.sendReply(uip.Response{ID: r.question.question.ID, Author: "user", Dismissed: true})
 		}
 		return r.stopTurn()
 	case lineedit.Edit:
-		return r.edit(ctx)
+		return r.openEditor(ctx)
 	case lineedit.ToggleMode:
-		return r.switchMode(ctx, r.Toggle())
+		return r.switchMode(ctx, r.ToggleMode())
 	case lineedit.CycleMode:
 		_, mode := r.Status()
 		if r.turn != nil && r.turn.mode != "" {
 			mode = r.turn.mode
 		}
-		return r.switchMode(ctx, r.Next(mode))
+		return r.switchMode(ctx, r.NextMode(mode))
 	case lineedit.None:
 	}
 	return nil
 }
 
-// backInput is the command for Esc pressed twice on an empty line.
-const backInput = "/rewind"
+// rewindCommand is the command for Esc pressed twice on an empty line.
+const rewindCommand = "/rewind"
 
 // swapStash exchanges the draft and the stash.
 func (r *REPL) swapStash() {
@@ -196,8 +198,8 @@ func (r *REPL) swapStash() {
 	r.stash = draft
 }
 
-// shorthand returns the command for a word that the user types alone at the prompt.
-func shorthand(text string) (command string, ok bool) {
+// shorthandCommand returns the command for a word that the user types alone at the prompt.
+func shorthandCommand(text string) (command string, ok bool) {
 	switch strings.ToLower(strings.TrimSpace(text)) {
 	case "?":
 		return "/keys", true

@@ -30,64 +30,64 @@ const (
 	bad  = ink.Bad
 )
 
-// patience is how long a turn may take before its activity is shown.
-const patience = time.Second
+// activityDelay is how long a turn may take before its activity is shown.
+const activityDelay = time.Second
 
-// outputPatience is how long a call may print before its output is shown.
-const outputPatience = 250 * time.Millisecond
+// outputDelay is how long a call may print before its output is shown.
+const outputDelay = 250 * time.Millisecond
 
-// maxRunning is the most running calls listed.
-const maxRunning = 6
+// maxRunningCalls is the most running calls listed.
+const maxRunningCalls = 6
 
 // draw shows the live block: a question's line, or the activity and the draft, or the prompt.
 func (r *REPL) draw() error {
-	r.title()
-	return r.wrote.showWith(r.live)
+	r.updateTitle()
+	return r.output.flushWith(r.liveRows)
 }
 
-// live returns the rows of the live block, with the output ahead, and the cursor position.
-func (r *REPL) live(ahead term.Ahead) (rows []string, row, col int) {
+// liveRows returns the rows of the live block, with the output ahead, and the cursor position.
+func (r *REPL) liveRows(ahead term.PendingOutput) (rows []string, row, col int) {
 	width, height := r.Terminal.Size()
-	r.line().MenuRows = max(2, min(8, height-5)) // so that the draft is visible too
+	r.activeEditor().MenuRows = max(2, min(8, height-5)) // so that the draft is visible too
 	switch {
-	case r.open != nil:
+	case r.question != nil:
 		r.answer.Prompt = r.answerPrompt()
-		rows := r.waiting(width, max(2, height/3))
-		if options := r.options(height - leastCard - len(rows)); len(options) > 0 {
+		rows := r.queueRows(width, max(2, height/3))
+		if options := r.optionRows(height - minCardRows - len(rows)); len(options) > 0 {
 			rows = slices.Concat([]string{""}, rows, options)
 		}
 		line, row, col := r.answer.View(width)
-		line, row = r.around(line, row, width, height-len(rows))
+		line, row = r.visibleRows(line, row, width, height-len(rows))
 		return append(rows, line...), len(rows) + row, col
 	case r.picker != nil:
 		return r.picker.View(width, height-1)
 	case r.turn != nil:
-		return r.underway(ahead, width, height)
+		return r.turnRows(ahead, width, height)
 	}
-	r.editor.Prompt = r.prompt()
-	return r.draft(width, height)
+	r.editor.Prompt = r.promptSpans()
+	return r.draftRows(width, height)
 }
 
-// draft returns the rows of the draft; below it are the keys if the draft is only a question mark, or
+// draftRows returns the rows of the draft; below it are the keys if the draft is only a question mark, or
 // what Esc would do.
-func (r *REPL) draft(width, height int) (rows []string, row, col int) {
+func (r *REPL) draftRows(width, height int) (rows []string, row, col int) {
 	rows, row, col = r.editor.View(width)
-	rows, row = r.around(rows, row, width, height)
+	rows, row = r.visibleRows(rows, row, width, height)
 	switch {
-	case r.Keys != nil && r.editor.Text() == "?":
-		rows = append(rows, r.keys(width, max(1, height-1-len(rows)))...)
-	case r.editor.Normal():
-		rows = append(rows, r.Palette.Paint(dim, r.fit(r.Words.T("NORMAL"), width)))
-	case r.stays && r.turn != nil:
-		rows = append(rows, r.Palette.Paint(dim, r.fit(staying(r.Words), width)))
-	case r.escaped:
-		rows = append(rows, r.Palette.Paint(dim, r.fit(r.Words.T("Esc again: rewind to an earlier message"), width)))
+	case r.KeyHelp != nil && r.editor.Text() == "?":
+		rows = append(rows, r.keyHelpRows(width, max(1, height-1-len(rows)))...)
+	case r.editor.IsNormalMode():
+		rows = append(rows, r.Palette.Paint(dim, r.fitLine(r.Translator.T("NORMAL"), width)))
+	case r.ctrlDPressed && r.turn != nil:
+		rows = append(rows, r.Palette.Paint(dim, r.fitLine(stayText(r.Translator), width)))
+	case r.escPressed:
+		rows = append(rows, r.Palette.Paint(dim, r.fitLine(r.Translator.T("Esc again: rewind to an earlier message"), width)))
 	}
 	return rows, row, col
 }
 
-// around returns the rows that fit: those around the cursor, which state how many others there are.
-func (r *REPL) around(rows []string, row, width, height int) ([]string, int) {
+// visibleRows returns the rows that fit: those around the cursor, which state how many others there are.
+func (r *REPL) visibleRows(rows []string, row, width, height int) ([]string, int) {
 	height = max(height-1, 4) // keep one row of the output above
 	first := min(max(row-1, 0), len(rows)-height)
 	if len(rows) <= height {
@@ -96,22 +96,22 @@ func (r *REPL) around(rows []string, row, width, height int) ([]string, int) {
 	first = max(first, 0)
 	seen := slices.Clone(rows[first : first+height])
 	if first > 0 {
-		seen[0] = r.Palette.Paint(dim, r.fit(r.Words.T("%d more lines above", first+1), width))
+		seen[0] = r.Palette.Paint(dim, r.fitLine(r.Translator.T("%d more lines above", first+1), width))
 	}
 	if below := len(rows) - first - height; below > 0 {
-		seen[height-1] = r.Palette.Paint(dim, r.fit(r.Words.T("%d more lines below", below+1), width))
+		seen[height-1] = r.Palette.Paint(dim, r.fitLine(r.Translator.T("%d more lines below", below+1), width))
 	}
 	return seen, row - first
 }
 
-// staying says why Ctrl+D does not leave.
-func staying(words term.Words) string {
+// stayText says why Ctrl+D does not leave.
+func stayText(words term.Translator) string {
 	return words.T("a turn is running: Esc stops it, Ctrl+C quits")
 }
 
-// keys describes each key, in at most height rows.
-func (r *REPL) keys(width, height int) (rows []string) {
-	all := r.Keys()
+// keyHelpRows describes each key, in at most height rows.
+func (r *REPL) keyHelpRows(width, height int) (rows []string) {
+	all := r.KeyHelp()
 	column := 0
 	for _, k := range all {
 		if width >= 60 { // otherwise there is no room for a column
@@ -119,65 +119,65 @@ func (r *REPL) keys(width, height int) (rows []string) {
 		}
 	}
 	for _, k := range all {
-		rows = append(rows, r.Palette.Paint(dim, r.fit(k[0]+strings.Repeat(" ", max(0, column-cells.Width(k[0]))+2)+k[1], width)))
+		rows = append(rows, r.Palette.Paint(dim, r.fitLine(k[0]+strings.Repeat(" ", max(0, column-cells.Width(k[0]))+2)+k[1], width)))
 	}
 	if len(rows) > height {
-		rows = append(rows[:height-1], r.Palette.Paint(dim, r.fit(r.Words.T("/keys lists all keys"), width)))
+		rows = append(rows[:height-1], r.Palette.Paint(dim, r.fitLine(r.Translator.T("/keys lists all keys"), width)))
 	}
 	return rows
 }
 
-// title updates the window title when it changes.
-func (r *REPL) title() {
-	if now := [2]bool{r.open != nil, r.turn != nil}; r.Title != nil && now != r.told {
-		r.told = now
-		r.Title(now[0], now[1])
+// updateTitle updates the window title when it changes.
+func (r *REPL) updateTitle() {
+	if now := [2]bool{r.question != nil, r.turn != nil}; r.SetTitle != nil && now != r.lastTitle {
+		r.lastTitle = now
+		r.SetTitle(now[0], now[1])
 	}
 }
 
-// shortened returns a folder for the prompt after a mode, short enough to leave a fifth of the line for
+// shortenDir returns a folder for the prompt after a mode, short enough to leave a fifth of the line for
 // typing.
-func shortened(dir string, width int, mode string, ascii bool) string {
+func shortenDir(dir string, width int, mode string, ascii bool) string {
 	if width <= 0 {
 		return dir
 	}
-	return cells.Middle(dir, width-width/5-cells.Width(mode)-len("[] > "), dots(ascii))
+	return cells.ShortenMiddle(dir, width-width/5-cells.Width(mode)-len("[] > "), ellipsis(ascii))
 }
 
-// head is the line above the prompt, which is printed when it changed.
-type head struct{ now, last string }
+// headerLine is the line above the prompt, which is printed when it changed.
+type headerLine struct{ current, last string }
 
 // next is the line, or "" where it is the one that was printed last.
-func (h *head) next(line func() string) string {
+func (h *headerLine) next(line func() string) string {
 	if line == nil {
 		return ""
 	}
-	if h.now = line(); h.now == h.last {
+	if h.current = line(); h.current == h.last {
 		return ""
 	}
-	return h.now
+	return h.current
 }
 
-// printed notes that the line now stands in the stream.
-func (h *head) printed() { h.last = h.now }
+// markPrinted notes that the line now stands in the stream.
+func (h *headerLine) markPrinted() { h.last = h.current }
 
-// prompt is what stands before the draft: a blank line, one that changed, and two that are always there.
-func (r *REPL) prompt() []lineedit.Span {
+// promptSpans is what stands before the draft: a blank line, one that changed, and two that are always there.
+func (r *REPL) promptSpans() []lineedit.Span {
 	all := []lineedit.Span{{Text: "\n"}}
 	model, mode := r.Status()
 	width := r.width()
-	if line := r.above.next(r.Above); line != "" {
-		all = append(all, lineedit.Span{Text: r.fit(sanitize.Line(line, 0), width) + "\n", Style: r.sgr(dim)})
+	if line := r.header.next(r.StatusLine); line != "" {
+		all = append(all, lineedit.Span{Text: r.fitLine(sanitize.Line(line, 0), width) + "\n", Style: r.sgr(dim)})
 	}
-	bracketed := lineedit.Span{Text: "[" + mode + "]", Style: r.sgr(modeLook(mode))}
+	bracketed := lineedit.Span{Text: "[" + mode + "]", Style: r.sgr(modeRole(mode))}
 	if r.Compact {
-		dir := cells.Middle(sanitize.Line(filepath.Base(r.Dir), 0), max(8, width/3), dots(r.ASCII))
+		dir := cells.ShortenMiddle(sanitize.Line(filepath.Base(r.Dir), 0), max(8, width/3), ellipsis(r.ASCII))
 		return append(all, bracketed, lineedit.Span{Text: " " + dir + "> ", Style: r.sgr(good)})
 	}
-	dir := shortened(sanitize.Line(r.Dir, 0), width, mode, r.ASCII)
+	dir := shortenDir(sanitize.Line(r.Dir, 0), width, mode, r.ASCII)
 	used := r.Session().ContextUsed()
 	room := max(8, width-cells.Width(contextLine(r.ASCII, used, "")))
-	model = r.fit(cells.Middle(sanitize.Line(model, 80), room, dots(r.ASCII)), room+1)
+	model = r.fitLine(cells.ShortenMiddle(sanitize.Line(model, 80), room, ellipsis(r.ASCII)), room+1)
 	// The wording of these two lines is fixed in every language.
 	return append(all,
 		lineedit.Span{Text: contextLine(r.ASCII, used, model) + "\n", Style: r.sgr(dim)},
@@ -190,9 +190,9 @@ func (r *REPL) answerPrompt() []lineedit.Span {
 	return []lineedit.Span{{Text: "> ", Style: r.sgr(good)}}
 }
 
-// modeLook returns the style of a mode, which makes modes distinguishable, most of all those that only
+// modeRole returns the style of a mode, which makes modes distinguishable, most of all those that only
 // plan, edit without approval or never ask.
-func modeLook(mode string) ink.Role {
+func modeRole(mode string) ink.Role {
 	switch mode {
 	case "plan":
 		return ink.Done
@@ -206,23 +206,23 @@ func modeLook(mode string) ink.Role {
 	return good
 }
 
-// underway returns the rows shown during a turn: output pending at the end of a paragraph, the turn's
+// turnRows returns the rows shown during a turn: output pending at the end of a paragraph, the turn's
 // activity, the queue and the draft.
-func (r *REPL) underway(ahead term.Ahead, width, height int) (rows []string, row, col int) {
+func (r *REPL) turnRows(ahead term.PendingOutput, width, height int) (rows []string, row, col int) {
 	if ahead.Table != "" {
 		rows = strings.Split(ahead.Table, "\n")
-		rows = rows[max(0, len(rows)-max(4, r.room()-ahead.Above)):] // the newest
+		rows = rows[max(0, len(rows)-max(4, r.pendingRows()-ahead.LinesAbove)):] // the newest
 	}
-	rows = append(rows, r.beside(ahead, width, max(4, r.room()-len(rows)))...)
+	rows = append(rows, r.aheadRows(ahead, width, max(4, r.pendingRows()-len(rows)))...)
 	if len(rows) == 0 || rows[len(rows)-1] != "" {
 		rows = append(rows, "") // between the stream and the rest
 	}
 	r.editor.Prompt = []lineedit.Span{{Text: "> ", Style: r.sgr(dim)}}
-	draft, row, col := r.draft(width, height)
-	room := max(2, height-1-len(rows)-min(len(draft), leastDraft))
-	waiting := r.waiting(width, room)
-	if took := r.Now().Sub(r.turn.began); took >= patience || took >= outputPatience && r.printing() {
-		doing := r.doing(width, room-min(len(waiting), max(1, room/2)))
+	draft, row, col := r.draftRows(width, height)
+	room := max(2, height-1-len(rows)-min(len(draft), minDraftRows))
+	waiting := r.queueRows(width, room)
+	if took := r.Now().Sub(r.turn.started); took >= activityDelay || took >= outputDelay && r.hasOutput() {
+		doing := r.activityRows(width, room-min(len(waiting), max(1, room/2)))
 		rows = append(rows, doing...)
 		room -= len(doing)
 	}
@@ -230,11 +230,11 @@ func (r *REPL) underway(ahead term.Ahead, width, height int) (rows []string, row
 	rows = append(rows, todos...)
 	room -= len(todos)
 	if len(waiting) > room {
-		waiting = r.waiting(width, max(1, room))
+		waiting = r.queueRows(width, max(1, room))
 	}
 	rows = append(rows, waiting...)
 	if most := height - 1; len(rows)+len(draft) >= most { // keep a row for the line being written
-		draft, row, col = r.draft(width, most-len(rows))
+		draft, row, col = r.draftRows(width, most-len(rows))
 	}
 	return append(rows, draft...), len(rows) + row, col
 }
@@ -244,121 +244,121 @@ const mostTodos = 8
 
 // todos returns the list that the turn works on, in at most most rows.
 func (r *REPL) todos(width, most int) []string {
-	busy := r.busy.Load()
+	busy := r.activity.Load()
 	if busy == nil {
 		return nil
 	}
-	return busy.TodoRows(width, most, term.Options{Palette: r.Palette, Words: r.Words, ASCII: r.ASCII})
+	return busy.TodoRows(width, most, term.Options{Palette: r.Palette, Translator: r.Translator, ASCII: r.ASCII})
 }
 
-// leastDraft is the number of a draft's rows that are always visible.
-const leastDraft = 4
+// minDraftRows is the number of a draft's rows that are always visible.
+const minDraftRows = 4
 
-// waiting returns the messages and changes that the turn has not reached, in at most most rows.
-func (r *REPL) waiting(width, most int) (rows []string) {
+// queueRows returns the messages and changes that the turn has not reached, in at most most rows.
+func (r *REPL) queueRows(width, most int) (rows []string) {
 	if r.turn == nil {
 		return nil
 	}
-	add := func(text string) { rows = append(rows, r.Palette.Paint(dim, r.fit(text, width))) }
+	add := func(text string) { rows = append(rows, r.Palette.Paint(dim, r.fitLine(text, width))) }
 	if _, mode := r.Status(); r.turn.mode != "" && r.turn.mode != mode {
-		add(r.Words.T("mode %s from the next step", r.turn.mode))
+		add(r.Translator.T("mode %s from the next step", r.turn.mode))
 	}
-	queued := r.queue.waiting()
+	queued := r.queue.list()
 	for i, d := range queued {
 		if more := len(queued) - i; more > 1 && len(rows) >= most-1 {
-			add(r.Words.T("queued: %d more", more))
+			add(r.Translator.T("queued: %d more", more))
 			break
 		}
-		add(r.Words.T("queued: %s", oneLine(d.String())))
+		add(r.Translator.T("queued: %s", oneLine(d.String())))
 	}
 	return rows
 }
 
-// beside returns the output pending at the end of a paragraph, at most most rows: the newest, if there
+// aheadRows returns the output pending at the end of a paragraph, at most most rows: the newest, if there
 // are more.
-func (r *REPL) beside(ahead term.Ahead, width, most int) []string {
-	if ahead.Aside == "" {
+func (r *REPL) aheadRows(ahead term.PendingOutput, width, most int) []string {
+	if ahead.Waiting == "" {
 		return nil
 	}
-	rows := strings.Split(ahead.Aside, "\n")
+	rows := strings.Split(ahead.Waiting, "\n")
 	if len(rows) > most {
-		rows = strings.Split(ahead.Newest, "\n")
+		rows = strings.Split(ahead.WaitingNewest, "\n")
 	}
 	if n := len(rows) - most + 1; n > 1 {
-		rows = append(rows[:most-1], r.Palette.Paint(dim, r.fit(r.Words.T("%d more lines follow", n), width)))
+		rows = append(rows[:most-1], r.Palette.Paint(dim, r.fitLine(r.Translator.T("%d more lines follow", n), width)))
 	}
 	return slices.Concat([]string{""}, rows, []string{""})
 }
 
-// printing reports whether a running call has printed something.
-func (r *REPL) printing() bool {
-	busy := r.busy.Load()
-	return busy != nil && slices.ContainsFunc(busy.Calls, func(c term.Running) bool { return len(c.Tail) > 0 })
+// hasOutput reports whether a running call has printed something.
+func (r *REPL) hasOutput() bool {
+	busy := r.activity.Load()
+	return busy != nil && slices.ContainsFunc(busy.Calls, func(c term.RunningCall) bool { return len(c.Tail) > 0 })
 }
 
-// doing returns the turn's activity, in at most most rows: the running calls, each with its time, or the
+// activityRows returns the turn's activity, in at most most rows: the running calls, each with its time, or the
 // last status.
-func (r *REPL) doing(width, most int) (rows []string) {
-	busy := r.busy.Load()
+func (r *REPL) activityRows(width, most int) (rows []string) {
+	busy := r.activity.Load()
 	if busy == nil {
 		return nil
 	}
 	calls := busy.Calls
 	if len(calls) == 0 {
-		calls = []term.Running{{Name: cmp.Or(busy.What, r.Words.T("working")), Since: r.turn.began}}
+		calls = []term.RunningCall{{Name: cmp.Or(busy.Text, r.Translator.T("working")), Since: r.turn.started}}
 	}
-	named := calls[:min(len(calls), maxRunning, max(most, 1))]
+	named := calls[:min(len(calls), maxRunningCalls, max(most, 1))]
 	printed := most - len(named) // rows for their output
-	f := frames
+	f := spinnerFrames
 	if r.ASCII {
-		f = asciiFrames
+		f = asciiSpinner
 	}
 	for i, c := range named {
 		tail := c.Tail[max(0, len(c.Tail)-max(printed, 0)):]
 		printed -= len(tail)
 		for i, line := range tail {
-			if i == len(tail)-1 && c.Open { // its newest output is at the end
-				line = ink.End(line, width-3, dots(r.ASCII))
+			if i == len(tail)-1 && c.Incomplete { // its newest output is at the end
+				line = ink.TruncateLeft(line, width-3, ellipsis(r.ASCII))
 			}
-			rows = append(rows, r.Palette.Paint(dim, r.fit("  "+line, width)))
+			rows = append(rows, r.Palette.Paint(dim, r.fitLine("  "+line, width)))
 		}
 		took := r.Now().Sub(c.Since).Truncate(time.Second)
 		say := func(name string) string {
 			name = f[r.turn.frame%len(f)] + " " + name
 			if c.Count != "" {
-				name += apart(r.ASCII) + c.Count
+				name += separator(r.ASCII) + c.Count
 			}
 			switch {
 			case i < len(named)-1:
-				return name + apart(r.ASCII) + took.String()
+				return name + separator(r.ASCII) + took.String()
 			case i < len(calls)-1:
-				return r.Words.T("%s · %s · %d more · Esc stops it", name, took, len(calls)-len(named))
+				return r.Translator.T("%s · %s · %d more · Esc stops it", name, took, len(calls)-len(named))
 			}
-			return r.Words.T("%s · %s · Esc stops it", name, took)
+			return r.Translator.T("%s · %s · Esc stops it", name, took)
 		}
-		rows = append(rows, r.Palette.Paint(dim, r.fit(say(r.fit(oneLine(c.Name), width-cells.Width(say("")))), width)))
+		rows = append(rows, r.Palette.Paint(dim, r.fitLine(say(r.fitLine(oneLine(c.Name), width-cells.Width(say("")))), width)))
 	}
 	return rows
 }
 
 var (
-	frames      = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
-	asciiFrames = []string{"-", "\\", "|", "/"}
+	spinnerFrames = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
+	asciiSpinner  = []string{"-", "\\", "|", "/"}
 )
 
 func oneLine(s string) string { return sanitize.Line(s, 200) }
 
-// fit cuts a line to the terminal's width.
-func (r *REPL) fit(s string, width int) string {
+// fitLine cuts a line to the terminal's width.
+func (r *REPL) fitLine(s string, width int) string {
 	if width <= 1 || cells.Width(s) < width {
 		return s
 	}
-	head, _ := cells.Cut(s, width-1-cells.Width(dots(r.ASCII)))
-	return head + dots(r.ASCII)
+	head, _ := cells.Truncate(s, width-1-cells.Width(ellipsis(r.ASCII)))
+	return head + ellipsis(r.ASCII)
 }
 
-// dots returns the sign for omitted text.
-func dots(ascii bool) string {
+// ellipsis returns the sign for omitted text.
+func ellipsis(ascii bool) string {
 	if ascii {
 		return "..."
 	}
@@ -367,11 +367,11 @@ func dots(ascii bool) string {
 
 // contextLine returns the line above the prompt.
 func contextLine(ascii bool, tokens int, model string) string {
-	return fmt.Sprintf("context: %d tokens%smodel: %s", tokens, apart(ascii), model)
+	return fmt.Sprintf("context: %d tokens%smodel: %s", tokens, separator(ascii), model)
 }
 
-// apart returns the separator between the parts of a line.
-func apart(ascii bool) string {
+// separator returns the separator between the parts of a line.
+func separator(ascii bool) string {
 	if ascii {
 		return ", "
 	}
@@ -385,24 +385,24 @@ func (r *REPL) sgr(role ink.Role) string {
 	return head
 }
 
-func (r *REPL) style() lineedit.Style {
-	return lineedit.Style{Paste: r.sgr(dim), Menu: r.sgr(dim), Chosen: r.sgr(good), Note: r.sgr(dim), Search: r.sgr(dim), ASCII: r.ASCII}
+func (r *REPL) editorStyle() lineedit.Style {
+	return lineedit.Style{Paste: r.sgr(dim), Menu: r.sgr(dim), Selected: r.sgr(good), Note: r.sgr(dim), Search: r.sgr(dim), ASCII: r.ASCII}
 }
 
 // failureSink records whether a turn's error was shown when it happened.
 type failureSink struct {
 	event.Sink
-	stopped *atomic.Bool // by Esc
-	told    atomic.Bool
+	stopped  *atomic.Bool // by Esc
+	errShown atomic.Bool
 }
 
 func (w *failureSink) Emit(ctx context.Context, rec event.Record) error {
 	switch e := rec.Event.(type) {
 	case event.TaskFailed, event.TaskCanceled, event.Interrupted:
-		w.told.Store(true)
+		w.errShown.Store(true)
 	case event.LocalAdded:
 		if e.Failed {
-			w.told.Store(true)
+			w.errShown.Store(true)
 		}
 	}
 	if _, ok := rec.Event.(event.Interrupted); ok && !w.stopped.Load() {
@@ -411,34 +411,34 @@ func (w *failureSink) Emit(ctx context.Context, rec event.Record) error {
 	return w.Sink.Emit(ctx, rec)
 }
 
-// writes buffers output for the loop to show, so that a stream of small pieces is drawn at most once per
+// outputBuffer buffers output for the loop to show, so that a stream of small pieces is drawn at most once per
 // frame. It records when output last arrived.
-type writes struct {
+type outputBuffer struct {
 	screen *tty.Screen
 	ready  chan struct{} // buffers one: there is something to show
 
-	mu      sync.Mutex // guards the fields below and the order of writing
-	held    []byte
-	ahead   term.Ahead // the output that will follow
-	shows   int        // number of flushes
-	changed bool
-	looped  bool // a loop waits for ready
+	mu         sync.Mutex // guards the fields below and the order of writing
+	buffered   []byte
+	ahead      term.PendingOutput // the output that will follow
+	flushCount int                // number of flushes
+	changed    bool
+	loopWaits  bool // a loop waits for ready
 }
 
-// maxHeld is the most output buffered before the writer shows it itself.
-const maxHeld = 32 << 10
+// maxBuffered is the most output buffered before the writer shows it itself.
+const maxBuffered = 32 << 10
 
-// stream adds text, and the output that will follow it.
-func (w *writes) stream(text string, ahead term.Ahead) error {
+// add adds text, and the output that will follow it.
+func (w *outputBuffer) add(text string, ahead term.PendingOutput) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if text == "" && ahead == w.ahead {
 		return nil
 	}
-	w.held, w.ahead = append(w.held, text...), ahead
+	w.buffered, w.ahead = append(w.buffered, text...), ahead
 	w.changed = true
-	if !w.looped || len(w.held) > maxHeld {
-		return w.show()
+	if !w.loopWaits || len(w.buffered) > maxBuffered {
+		return w.writeOut()
 	}
 	select {
 	case w.ready <- struct{}{}:
@@ -448,44 +448,44 @@ func (w *writes) stream(text string, ahead term.Ahead) error {
 }
 
 // flush shows the buffered output.
-func (w *writes) flush() error {
+func (w *outputBuffer) flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.show()
+	return w.writeOut()
 }
 
-func (w *writes) show() error {
+func (w *outputBuffer) writeOut() error {
 	if !w.changed {
 		return nil
 	}
-	err := w.screen.Stream(string(w.held), w.ahead.Begun)
-	w.held, w.changed = w.held[:0], false
-	w.shows++
+	err := w.screen.Stream(string(w.buffered), w.ahead.Word)
+	w.buffered, w.changed = w.buffered[:0], false
+	w.flushCount++
 	return err
 }
 
-// showWith shows the buffered output together with its live block, which live makes from the output that
+// flushWith shows the buffered output together with its live block, which live makes from the output that
 // will follow.
-func (w *writes) showWith(live func(term.Ahead) (rows []string, row, col int)) error {
+func (w *outputBuffer) flushWith(live func(term.PendingOutput) (rows []string, row, col int)) error {
 	w.mu.Lock()
-	ahead, n, shows := w.ahead, len(w.held), w.shows
+	ahead, n, shows := w.ahead, len(w.buffered), w.flushCount
 	w.mu.Unlock()
 	rows, row, col := live(ahead) // unlocked: live calls many functions
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.shows != shows { // a writer has shown it meanwhile
+	if w.flushCount != shows { // a writer has shown it meanwhile
 		return w.screen.SetLive(rows, row, col)
 	}
-	err := w.screen.StreamLive(string(w.held[:n]), ahead.Begun, rows, row, col)
-	w.held = append(w.held[:0], w.held[n:]...)
-	w.changed = len(w.held) > 0 || w.ahead != ahead
+	err := w.screen.StreamLive(string(w.buffered[:n]), ahead.Word, rows, row, col)
+	w.buffered = append(w.buffered[:0], w.buffered[n:]...)
+	w.changed = len(w.buffered) > 0 || w.ahead != ahead
 	return err
 }
 
-// loop sets whether a loop shows the output; otherwise it is shown at once.
-func (w *writes) loop(on bool) error {
+// setLoop sets whether a loop shows the output; otherwise it is shown at once.
+func (w *outputBuffer) setLoop(on bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.looped = on
-	return w.show()
+	w.loopWaits = on
+	return w.writeOut()
 }

@@ -14,13 +14,13 @@ import (
 )
 
 func drivenOptions() streamjson.Options {
-	return streamjson.Options{Session: "s", Driven: &streamjson.Driven{
-		Tool: func(name string, args json.RawMessage) (string, json.RawMessage) {
+	return streamjson.Options{Session: "s", Driver: &streamjson.DriverOptions{
+		ConvertCall: func(name string, args json.RawMessage) (string, json.RawMessage) {
 			return strings.ToUpper(name[:1]) + name[1:], args
 		},
-		Mode: func(name string) string { return "their " + name },
-		Facts: func() streamjson.Facts {
-			return streamjson.Facts{Model: "m", Mode: "build", Tools: []string{"bash"}, Version: "1"}
+		ConvertMode: func(name string) string { return "their " + name },
+		SessionInfo: func() streamjson.SessionInfo {
+			return streamjson.SessionInfo{Model: "m", Mode: "build", Tools: []string{"bash"}, Version: "1"}
 		},
 	}}
 }
@@ -54,7 +54,7 @@ func TestNoLineIsLongerThanProgramsTake(t *testing.T) {
 	}
 	var out bytes.Buffer
 	r := streamjson.New(&out, drivenOptions())
-	if err := r.Put(map[string]string{"input": huge}); !errors.Is(err, streamjson.ErrTooLong) || out.Len() != 0 {
+	if err := r.WriteLine(map[string]string{"input": huge}); !errors.Is(err, streamjson.ErrTooLong) || out.Len() != 0 {
 		t.Errorf("a request: %v, %d bytes", err, out.Len())
 	}
 	err := r.Emit(t.Context(), event.Record{Seq: 2, Session: "s", Event: event.MessageAdded{Message: chat.Message{Role: chat.Assistant, Parts: many}}})
@@ -79,8 +79,8 @@ func TestAProgramThatDrivesIsToldInItsOwnWords(t *testing.T) {
 		r.Emit(t.Context(), said(chat.Assistant, chat.Reasoning{Text: "hm"}, chat.ToolCall{ID: "c", Name: "bash"})),
 		r.Emit(t.Context(), said(chat.Tool, chat.ToolResult{CallID: "c", Text: `{"ok":true,"exit_code":0}`})),
 		r.Emit(t.Context(), said(chat.Tool, chat.ToolResult{CallID: "c", Text: "{ no JSON"})),
-		r.Emit(t.Context(), event.Record{Seq: 1, Session: "s", Event: event.Spent{Model: "m", Usage: chat.Usage{In: 2, Out: 1}, For: event.ForSummary}}),
-		r.Mode("plan"), r.Finish(t.Context(), streamjson.Outcome{Err: errors.New("down"), Provider: true, Structured: json.RawMessage(`{"n":1}`)}),
+		r.Emit(t.Context(), event.Record{Seq: 1, Session: "s", Event: event.Spent{Model: "m", Usage: chat.Usage{In: 2, Out: 1}, Reason: event.UsageForSummary}}),
+		r.ReportMode("plan"), r.Finish(t.Context(), streamjson.Outcome{Err: errors.New("down"), Provider: true, Structured: json.RawMessage(`{"n":1}`)}),
 	); err != nil {
 		t.Fatal(err)
 	}

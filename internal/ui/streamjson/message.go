@@ -21,7 +21,7 @@ type envelope struct {
 }
 
 func (r *Renderer) envelope(rec event.Record, kind string, message any) envelope {
-	return envelope{kind, message, r.o.Session, r.numbered(rec), r.origin.of(rec.Task), nil}
+	return envelope{kind, message, r.options.Session, r.recordUUID(rec), r.origins.callOf(rec.Task), nil}
 }
 
 // maxResult limits the size of a result that is sent twice.
@@ -29,7 +29,7 @@ const maxResult = 64 << 10
 
 // result returns the only result in m, as an object, for a driving program.
 func (r *Renderer) result(m chat.Message) json.RawMessage {
-	if r.o.Driven == nil || len(m.Parts) != 1 {
+	if r.options.Driver == nil || len(m.Parts) != 1 {
 		return nil
 	}
 	p, ok := m.Parts[0].(chat.ToolResult)
@@ -92,16 +92,16 @@ type (
 
 func messageID(uuid string) string { return "msg_" + strings.ReplaceAll(uuid, "-", "") }
 
-func (r *Renderer) blocks(m chat.Message) []block {
+func (r *Renderer) contentBlocks(m chat.Message) []block {
 	bs := []block{}
 	for _, p := range m.Parts {
 		switch p := p.(type) {
 		case chat.Text:
-			bs = append(bs, textBlock{"text", r.large.Put(string(p))})
+			bs = append(bs, textBlock{"text", r.large.Add(string(p))})
 		case chat.Reasoning:
 			if p.Text != "" { // sealed content is for the provider only
-				think := thinkingBlock{Type: "thinking", Thinking: r.large.Put(p.Text)}
-				if r.o.Driven != nil {
+				think := thinkingBlock{Type: "thinking", Thinking: r.large.Add(p.Text)}
+				if r.options.Driver != nil {
 					think.Signature = new(string)
 				}
 				bs = append(bs, think)
@@ -109,7 +109,7 @@ func (r *Renderer) blocks(m chat.Message) []block {
 		case chat.ToolCall:
 			bs = append(bs, r.call(p))
 		case chat.ToolResult:
-			bs = append(bs, toolResultBlock{"tool_result", p.CallID, r.large.Put(p.Text), p.Failed})
+			bs = append(bs, toolResultBlock{"tool_result", p.CallID, r.large.Add(p.Text), p.Failed})
 		case chat.Image:
 			data := base64.StdEncoding.EncodeToString(p.Data)
 			bs = append(bs, imageBlock{"image", imageSource{"base64", p.MediaType, data}})
@@ -119,27 +119,27 @@ func (r *Renderer) blocks(m chat.Message) []block {
 }
 
 func (r *Renderer) call(c chat.ToolCall) toolUseBlock {
-	name, args := c.Name, object(c.Args)
-	if r.o.Driven != nil {
-		name, args = r.o.Driven.Tool(name, args)
+	name, args := c.Name, objectOrEmpty(c.Args)
+	if r.options.Driver != nil {
+		name, args = r.options.Driver.ConvertCall(name, args)
 	}
 	return toolUseBlock{"tool_use", c.ID, name, args}
 }
 
-// object returns raw, or an empty object if raw is empty.
-func object(raw json.RawMessage) json.RawMessage {
+// objectOrEmpty returns raw, or an empty object if raw is empty.
+func objectOrEmpty(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 {
 		return json.RawMessage("{}")
 	}
 	return raw
 }
 
-// stops maps our stop reasons to the stream's words.
-var stops = map[string]string{"end": "end_turn", "tools": "tool_use", "length": "max_tokens", "loop": "max_tokens", "size": "max_tokens", "filter": "refusal"}
+// stopReasons maps our stop reasons to the stream's words.
+var stopReasons = map[string]string{"end": "end_turn", "tools": "tool_use", "length": "max_tokens", "loop": "max_tokens", "size": "max_tokens", "filter": "refusal"}
 
 // stopReason returns nil for an incomplete reply, or if the model gave no reason.
 func stopReason(e event.MessageAdded) *string {
-	if s, ok := stops[e.Stop]; ok && !e.Interrupted {
+	if s, ok := stopReasons[e.StopReason]; ok && !e.Interrupted {
 		return &s
 	}
 	return nil
@@ -154,9 +154,9 @@ type usage struct {
 	Written int `json:"cache_creation_input_tokens,omitzero"`
 }
 
-func usageOf(u *chat.Usage) usage {
+func toUsage(u *chat.Usage) usage {
 	if u == nil {
 		return usage{}
 	}
-	return usage{max(0, u.In-u.Cached-u.Written), u.Out, u.Cached, u.Written}
+	return usage{max(0, u.In-u.Cached-u.CacheWritten), u.Out, u.Cached, u.CacheWritten}
 }

@@ -9,20 +9,20 @@ import (
 // origins finds the call that a subtask came from: the one its record names. Otherwise it is the newest
 // running call of the parent when the subtask was created, if possible one without another subtask.
 type origins struct {
-	running map[string][]running // running calls by task, oldest first
-	calls   map[string]string    // the call of each subtask
+	running map[string][]runningCall // running calls by task, oldest first
+	calls   map[string]string        // the call of each subtask
 }
 
-type running struct {
-	call   string
-	parent bool // it has a subtask
+type runningCall struct {
+	call       string
+	hasSubtask bool // it has a subtask
 }
 
 func (o *origins) add(r event.Record) {
 	switch e := r.Event.(type) {
 	case event.TaskCreated:
 		if e.CallID != "" {
-			put(&o.calls, r.Task, e.CallID)
+			putKey(&o.calls, r.Task, e.CallID)
 			return
 		}
 		rs := o.running[e.ParentID]
@@ -31,13 +31,13 @@ func (o *origins) add(r event.Record) {
 		}
 		from := len(rs) - 1
 		for i, r := range slices.Backward(rs) {
-			if !r.parent {
+			if !r.hasSubtask {
 				from = i
 				break
 			}
 		}
-		rs[from].parent = true
-		put(&o.calls, r.Task, rs[from].call)
+		rs[from].hasSubtask = true
+		putKey(&o.calls, r.Task, rs[from].call)
 	case event.ToolCallRequested:
 		o.start(r.Task, e.CallID)
 	case event.ToolStarted:
@@ -50,13 +50,13 @@ func (o *origins) add(r event.Record) {
 }
 
 func (o *origins) start(task, call string) {
-	if !slices.ContainsFunc(o.running[task], is(call)) {
-		put(&o.running, task, append(o.running[task], running{call: call}))
+	if !slices.ContainsFunc(o.running[task], byCall(call)) {
+		putKey(&o.running, task, append(o.running[task], runningCall{call: call}))
 	}
 }
 
 func (o *origins) end(task, call string) {
-	left := slices.DeleteFunc(o.running[task], is(call))
+	left := slices.DeleteFunc(o.running[task], byCall(call))
 	if len(left) == 0 {
 		delete(o.running, task)
 		return
@@ -64,12 +64,12 @@ func (o *origins) end(task, call string) {
 	o.running[task] = left
 }
 
-func is(call string) func(running) bool {
-	return func(r running) bool { return r.call == call }
+func byCall(call string) func(runningCall) bool {
+	return func(r runningCall) bool { return r.call == call }
 }
 
-// of returns the call that task came from; nil for the user's own task.
-func (o *origins) of(task string) *string {
+// callOf returns the call that task came from; nil for the user's own task.
+func (o *origins) callOf(task string) *string {
 	if call, ok := o.calls[task]; ok {
 		return &call
 	}

@@ -7,9 +7,9 @@ import (
 	"coder/internal/core/event"
 )
 
-// partial is an arriving reply: a message whose blocks open and close. A reply that is requested again
+// partialReply is an arriving reply: a message whose blocks open and close. A reply that is requested again
 // is closed without a stop reason, and the next one opens as its own message.
-type partial struct {
+type partialReply struct {
 	id    string
 	kind  string // the open block's kind: text, thinking, a call, or none
 	index int    // the open block's index
@@ -59,17 +59,17 @@ type (
 	}
 )
 
-// grow sends one piece, opening its message and block first if necessary.
-func (r *Renderer) grow(rec event.Record, kind string, empty, delta block) error {
-	if !r.o.Partial {
+// sendDelta sends one piece, opening its message and block first if necessary.
+func (r *Renderer) sendDelta(rec event.Record, kind string, empty, delta block) error {
+	if !r.options.Partial {
 		return nil
 	}
-	p := r.parts[rec.Task]
+	p := r.partials[rec.Task]
 	if p == nil {
-		p = &partial{id: messageID(r.unnumbered("reply"))}
-		r.parts[rec.Task] = p
-		start := assistantMessage{ID: p.id, Type: "message", Role: chat.Assistant, Model: r.o.Model, Content: []block{}}
-		if err := r.stream(rec, messageStart{"message_start", start}); err != nil {
+		p = &partialReply{id: messageID(r.lineUUID("reply"))}
+		r.partials[rec.Task] = p
+		start := assistantMessage{ID: p.id, Type: "message", Role: chat.Assistant, Model: r.options.Model, Content: []block{}}
+		if err := r.sendStreamEvent(rec, messageStart{"message_start", start}); err != nil {
 			return err
 		}
 	}
@@ -78,21 +78,21 @@ func (r *Renderer) grow(rec event.Record, kind string, empty, delta block) error
 			return err
 		}
 		p.kind = kind
-		if err := r.stream(rec, blockStart{"content_block_start", p.index, empty}); err != nil {
+		if err := r.sendStreamEvent(rec, blockStart{"content_block_start", p.index, empty}); err != nil {
 			return err
 		}
 	}
-	return r.stream(rec, blockDelta{"content_block_delta", p.index, delta})
+	return r.sendStreamEvent(rec, blockDelta{"content_block_delta", p.index, delta})
 }
 
-// growCalls sends the calls of a complete reply, each as a block in one piece.
-func (r *Renderer) growCalls(rec event.Record, m chat.Message) error {
+// sendCalls sends the calls of a complete reply, each as a block in one piece.
+func (r *Renderer) sendCalls(rec event.Record, m chat.Message) error {
 	for _, p := range m.Parts {
 		if p, ok := p.(chat.ToolCall); ok {
 			call := r.call(p)
 			args := string(call.Input)
 			call.Input = json.RawMessage("{}")
-			if err := r.grow(rec, "tool_use "+call.ID, call, argsDelta{"input_json_delta", args}); err != nil {
+			if err := r.sendDelta(rec, "tool_use "+call.ID, call, argsDelta{"input_json_delta", args}); err != nil {
 				return err
 			}
 		}
@@ -100,30 +100,30 @@ func (r *Renderer) growCalls(rec event.Record, m chat.Message) error {
 	return nil
 }
 
-func (r *Renderer) endBlock(rec event.Record, p *partial) error {
+func (r *Renderer) endBlock(rec event.Record, p *partialReply) error {
 	if p.kind == "" {
 		return nil
 	}
 	p.kind = ""
 	p.index++
-	return r.stream(rec, blockStop{"content_block_stop", p.index - 1})
+	return r.sendStreamEvent(rec, blockStop{"content_block_stop", p.index - 1})
 }
 
 func (r *Renderer) endPartial(rec event.Record, stop *string, used usage) error {
-	p := r.parts[rec.Task]
+	p := r.partials[rec.Task]
 	if p == nil {
 		return nil
 	}
-	delete(r.parts, rec.Task)
+	delete(r.partials, rec.Task)
 	if err := r.endBlock(rec, p); err != nil {
 		return err
 	}
-	if err := r.stream(rec, messageDelta{"message_delta", stopDelta{stop}, used}); err != nil {
+	if err := r.sendStreamEvent(rec, messageDelta{"message_delta", stopDelta{stop}, used}); err != nil {
 		return err
 	}
-	return r.stream(rec, messageStop{"message_stop"})
+	return r.sendStreamEvent(rec, messageStop{"message_stop"})
 }
 
-func (r *Renderer) stream(rec event.Record, ev any) error {
-	return r.put(streamEvent{"stream_event", ev, r.o.Session, r.origin.of(rec.Task), r.unnumbered("stream")})
+func (r *Renderer) sendStreamEvent(rec event.Record, ev any) error {
+	return r.writeFitted(streamEvent{"stream_event", ev, r.options.Session, r.origins.callOf(rec.Task), r.lineUUID("stream")})
 }

@@ -33,25 +33,25 @@ type Options struct {
 	Servers        func() []Server // the current MCP servers
 	Partial        bool            // also send replies as they arrive, as stream_event lines
 	ResultOnly     bool            // send only the result: the json format
-	// Driven, if set, is for a program that drives the session: every turn begins with the session's facts,
+	// Driver, if set, is for a program that drives the session: every turn begins with the session's facts,
 	// in the words that such programs know.
-	Driven *Driven
+	Driver *DriverOptions
 }
 
-// Driven is the output that differs for a program that drives a session.
-type Driven struct {
-	// Tool returns the name and the arguments of a call as the program knows them, and Mode the name of a
+// DriverOptions is the output that differs for a program that drives a session.
+type DriverOptions struct {
+	// ConvertCall returns the name and the arguments of a call as the program knows them, and Mode the name of a
 	// mode.
-	Tool func(name string, args json.RawMessage) (string, json.RawMessage)
-	Mode func(name string) string
-	// Facts returns the facts sent with every turn.
-	Facts func() Facts
+	ConvertCall func(name string, args json.RawMessage) (string, json.RawMessage)
+	ConvertMode func(name string) string
+	// SessionInfo returns the facts sent with every turn.
+	SessionInfo func() SessionInfo
 	// Echo sends the user's messages too.
 	Echo bool
 }
 
-// Facts describe a session at the beginning of a turn.
-type Facts struct {
+// SessionInfo describe a session at the beginning of a turn.
+type SessionInfo struct {
 	Model, Mode             string
 	Tools, Commands, Agents []string
 	Skills                  []string
@@ -61,93 +61,93 @@ type Facts struct {
 
 // Renderer is an [event.Sink] that writes lines. Use [New].
 type Renderer struct {
-	o     Options
-	named bool // the session's name came from Options, not from the records
+	options      Options
+	fixedSession bool // the session's name came from Options, not from the records
 
-	mu     sync.Mutex // guards the fields below and the order of lines
-	w      io.Writer
-	large  jsonx.Holes // large texts of the line being written
-	tally  Tally
-	origin origins
-	parts  map[string]*partial // arriving replies by task
-	handed map[string]bool     // running subtasks that the program knows of
-	last   uint64              // the newest seq seen
-	count  map[string]int      // number of lines without their own seq, by kind
+	mu         sync.Mutex // guards the fields below and the order of lines
+	out        io.Writer
+	large      jsonx.Holes // large texts of the line being written
+	tally      Tally
+	origins    origins
+	partials   map[string]*partialReply // arriving replies by task
+	knownTasks map[string]bool          // running subtasks that the program knows of
+	lastSeq    uint64                   // the newest seq seen
+	lineCounts map[string]int           // number of lines without their own seq, by kind
 }
 
 // New returns a Renderer that writes to w. If w has a Flush method it is
 // called after every line.
 func New(w io.Writer, o Options) *Renderer {
-	return &Renderer{o: o, named: o.Session != "", w: w, parts: make(map[string]*partial), handed: make(map[string]bool), count: make(map[string]int)}
+	return &Renderer{options: o, fixedSession: o.Session != "", out: w, partials: make(map[string]*partialReply), knownTasks: make(map[string]bool), lineCounts: make(map[string]int)}
 }
 
 // Emit writes the line for r, if any.
 func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.o.Session == "" {
-		r.o.Session = rec.Session
+	if r.options.Session == "" {
+		r.options.Session = rec.Session
 	}
 	if e, ok := rec.Event.(event.SessionOpened); ok {
-		if !r.named && rec.Session != "" && rec.Session != r.o.Session { // a command opened another session
-			r.o.Session, r.last = rec.Session, 0
+		if !r.fixedSession && rec.Session != "" && rec.Session != r.options.Session { // a command opened another session
+			r.options.Session, r.lastSeq = rec.Session, 0
 		}
-		r.o.Dir, r.o.Model, r.o.PermissionMode = cmp.Or(e.Dir, r.o.Dir), cmp.Or(e.Model, r.o.Model), cmp.Or(e.Mode, r.o.PermissionMode)
+		r.options.Dir, r.options.Model, r.options.PermissionMode = cmp.Or(e.Dir, r.options.Dir), cmp.Or(e.Model, r.options.Model), cmp.Or(e.Mode, r.options.PermissionMode)
 	}
-	r.last = max(r.last, rec.Seq)
+	r.lastSeq = max(r.lastSeq, rec.Seq)
 	r.tally.Add(rec)
-	r.origin.add(rec)
-	if r.o.ResultOnly {
+	r.origins.add(rec)
+	if r.options.ResultOnly {
 		return nil
 	}
 	switch e := rec.Event.(type) {
 	case event.SessionOpened:
-		if r.o.Driven != nil {
+		if r.options.Driver != nil {
 			return nil // sent at the beginning of a turn
 		}
 		return r.init(rec, e)
 	case event.MessageAdded:
 		switch e.Message.Role {
 		case chat.Assistant:
-			if err := r.growCalls(rec, e.Message); err != nil {
+			if err := r.sendCalls(rec, e.Message); err != nil {
 				return err
 			}
 			id := "" // the id while it arrived, otherwise one made from its record
-			if p := r.parts[rec.Task]; p != nil {
+			if p := r.partials[rec.Task]; p != nil {
 				id = p.id
 			} else {
-				id = messageID(r.numbered(rec))
+				id = messageID(r.recordUUID(rec))
 			}
-			if err := r.endPartial(rec, stopReason(e), usageOf(e.Usage)); err != nil {
+			if err := r.endPartial(rec, stopReason(e), toUsage(e.Usage)); err != nil {
 				return err
 			}
-			return r.put(r.envelope(rec, "assistant", assistantMessage{
-				ID: id, Type: "message", Role: chat.Assistant, Model: cmp.Or(e.Model, r.o.Model), Content: r.blocks(e.Message),
-				Stop: stopReason(e), Usage: usageOf(e.Usage),
+			return r.writeFitted(r.envelope(rec, "assistant", assistantMessage{
+				ID: id, Type: "message", Role: chat.Assistant, Model: cmp.Or(e.Model, r.options.Model), Content: r.contentBlocks(e.Message),
+				Stop: stopReason(e), Usage: toUsage(e.Usage),
 			}))
 		case chat.User, chat.Tool:
-			if e.Message.Role == chat.User && r.o.Driven != nil && !r.o.Driven.Echo {
+			if e.Message.Role == chat.User && r.options.Driver != nil && !r.options.Driver.Echo {
 				return nil // the program sent it
 			}
-			line := r.envelope(rec, "user", userMessage{"user", r.blocks(e.Message)})
+			line := r.envelope(rec, "user", userMessage{"user", r.contentBlocks(e.Message)})
 			line.Result = r.result(e.Message)
-			return r.put(line)
+			return r.writeFitted(line)
 		}
 		return nil // the system message is not part of the stream
 	case event.TextDelta:
-		return r.grow(rec, "text", textBlock{"text", ""}, textBlock{"text_delta", e.Text})
+		return r.sendDelta(rec, "text", textBlock{"text", ""}, textBlock{"text_delta", e.Text})
 	case event.ReasoningDelta:
-		return r.grow(rec, "thinking", thinkingBlock{Type: "thinking"}, thinkingBlock{Type: "thinking_delta", Thinking: e.Text})
+		return r.sendDelta(rec, "thinking", thinkingBlock{Type: "thinking"}, thinkingBlock{Type: "thinking_delta", Thinking: e.Text})
 	case event.Retrying:
 		return r.endPartial(rec, nil, usage{})
 	case event.TaskCreated:
-		return r.began(rec, e)
+		return r.sendTaskStart(rec, e)
 	case event.TaskCompleted:
-		return r.ended(rec, "completed", e.Summary)
+		return r.sendTaskEnd(rec, "completed", e.Summary)
 	case event.TaskFailed:
-		return r.ended(rec, "failed", e.Reason)
+		return r.sendTaskEnd(rec, "failed", e.Reason)
 	case event.TaskCanceled:
-		return r.ended(rec, "stopped", e.Reason)
+		return r.sendTaskEnd(rec, "stopped", e.Reason)
 	}
 	return nil
 }
@@ -173,50 +173,50 @@ type initLine struct {
 
 func (r *Renderer) init(rec event.Record, e event.SessionOpened) error {
 	servers := []Server{}
-	if r.o.Servers != nil {
-		servers = append(servers, r.o.Servers()...)
+	if r.options.Servers != nil {
+		servers = append(servers, r.options.Servers()...)
 	}
-	return r.put(initLine{
-		Type: "system", Subtype: "init", Session: r.o.Session, Dir: r.o.Dir, Model: r.o.Model,
-		Tools: append([]string{}, e.Tools...), MCPServers: servers, Mode: r.o.PermissionMode,
-		KeySource: r.o.KeySource, UUID: r.unnumbered("init/" + rec.Time.UTC().Format(time.RFC3339Nano)),
+	return r.writeFitted(initLine{
+		Type: "system", Subtype: "init", Session: r.options.Session, Dir: r.options.Dir, Model: r.options.Model,
+		Tools: append([]string{}, e.Tools...), MCPServers: servers, Mode: r.options.PermissionMode,
+		KeySource: r.options.KeySource, UUID: r.lineUUID("init/" + rec.Time.UTC().Format(time.RFC3339Nano)),
 	})
 }
 
-type drivenInit struct {
+type driverInit struct {
 	initLine
-	MCPServers  []Server `json:"mcp_servers"`
-	Commands    []string `json:"slash_commands"`
-	Agents      []string `json:"agents"`
-	Skills      []string `json:"skills"`
-	Plugins     []string `json:"plugins"`
-	OutputStyle string   `json:"output_style"`
-	Like        string   `json:"claude_code_version"`
-	Version     string   `json:"coder_version"`
+	MCPServers    []Server `json:"mcp_servers"`
+	Commands      []string `json:"slash_commands"`
+	Agents        []string `json:"agents"`
+	Skills        []string `json:"skills"`
+	Plugins       []string `json:"plugins"`
+	OutputStyle   string   `json:"output_style"`
+	CompatVersion string   `json:"claude_code_version"`
+	Version       string   `json:"coder_version"`
 }
 
-// like is the version of the program whose lines these resemble: drivers use it to know what to expect.
-const like = "2.1.0"
+// compatVersion is the version of the program whose lines these resemble: drivers use it to know what to expect.
+const compatVersion = "2.1.0"
 
 // Begin sends a driving program the session's facts, at the beginning of a turn.
 func (r *Renderer) Begin() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.tally = Tally{} // records since the last turn do not belong to this one
-	f := r.o.Driven.Facts()
-	line := drivenInit{
+	f := r.options.Driver.SessionInfo()
+	line := driverInit{
 		initLine: initLine{
-			Type: "system", Subtype: "init", Session: r.o.Session, Dir: r.o.Dir, Model: f.Model, Mode: r.o.Driven.Mode(f.Mode),
-			KeySource: cmp.Or(r.o.KeySource, "none"), UUID: r.unnumbered("init"), Tools: []string{},
+			Type: "system", Subtype: "init", Session: r.options.Session, Dir: r.options.Dir, Model: f.Model, Mode: r.options.Driver.ConvertMode(f.Mode),
+			KeySource: cmp.Or(r.options.KeySource, "none"), UUID: r.lineUUID("init"), Tools: []string{},
 		},
 		MCPServers: append([]Server{}, f.Servers...), Commands: append([]string{}, f.Commands...), Agents: append([]string{}, f.Agents...),
-		Skills: append([]string{}, f.Skills...), Plugins: []string{}, OutputStyle: f.Style, Like: like, Version: f.Version,
+		Skills: append([]string{}, f.Skills...), Plugins: []string{}, OutputStyle: f.Style, CompatVersion: compatVersion, Version: f.Version,
 	}
 	for _, name := range f.Tools {
-		theirs, _ := r.o.Driven.Tool(name, json.RawMessage("{}"))
+		theirs, _ := r.options.Driver.ConvertCall(name, json.RawMessage("{}"))
 		line.Tools = append(line.Tools, theirs)
 	}
-	return r.put(line)
+	return r.writeFitted(line)
 }
 
 type statusLine struct {
@@ -228,16 +228,16 @@ type statusLine struct {
 	UUID    string  `json:"uuid"`
 }
 
-// Mode reports a change of the mode.
-func (r *Renderer) Mode(name string) error {
+// ReportMode reports a change of the mode.
+func (r *Renderer) ReportMode(name string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.put(statusLine{Type: "system", Subtype: "status", Mode: r.o.Driven.Mode(name), Session: r.o.Session, UUID: r.unnumbered("status")})
+	return r.writeFitted(statusLine{Type: "system", Subtype: "status", Mode: r.options.Driver.ConvertMode(name), Session: r.options.Session, UUID: r.lineUUID("status")})
 }
 
-// Put writes a line of another kind between the others. A line that is too long is not written but
+// WriteLine writes a line of another kind between the others. A line that is too long is not written but
 // reported as an error.
-func (r *Renderer) Put(v any) error {
+func (r *Renderer) WriteLine(v any) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.write(v, false)
@@ -256,9 +256,9 @@ type Outcome struct {
 	Result string // the answer
 	// Subtype is one of the constants below; if empty it is derived from Err.
 	Subtype string
-	// Unkept is set if part of the session could not be saved to disk.
-	Unkept bool
-	Checks Checks
+	// Unsaved is set if part of the session could not be saved to disk.
+	Unsaved bool
+	Checks  Checks
 	// Structured is the answer in the requested form, if any.
 	Structured json.RawMessage
 	// Provider is set if the provider failed: a driving program treats that as an answer.
@@ -279,31 +279,31 @@ type Checks struct {
 const (
 	Success  = "success"
 	MaxTurns = "error_max_turns"
-	MaxSpent = "error_max_budget_usd"
+	MaxCost  = "error_max_budget_usd"
 	Failed   = "error_during_execution"
 	NoAnswer = "error_max_structured_output_retries"
 )
 
 type resultLine struct {
-	Type     string                `json:"type"`
-	Subtype  string                `json:"subtype"`
-	IsError  bool                  `json:"is_error"`
-	Turns    int                   `json:"num_turns"`
-	Duration int64                 `json:"duration_ms"`
-	API      int64                 `json:"duration_api_ms"`
-	Result   string                `json:"result"`
-	Stop     *string               `json:"stop_reason"`
-	Errors   []string              `json:"errors,omitempty"`
-	Session  string                `json:"session_id"`
-	Cost     float64               `json:"total_cost_usd"`
-	Priced   bool                  `json:"total_cost_known"` // the cost is complete and not estimated
-	Usage    usage                 `json:"usage"`
-	Denials  []denialLine          `json:"permission_denials"`
-	Output   json.RawMessage       `json:"structured_output,omitempty"`
-	Models   map[string]modelUsage `json:"modelUsage,omitempty"`
-	Kept     bool                  `json:"persisted"`
-	Checks   Checks                `json:"checks"`
-	UUID     string                `json:"uuid"`
+	Type        string                `json:"type"`
+	Subtype     string                `json:"subtype"`
+	IsError     bool                  `json:"is_error"`
+	Turns       int                   `json:"num_turns"`
+	Duration    int64                 `json:"duration_ms"`
+	APIDuration int64                 `json:"duration_api_ms"`
+	Result      string                `json:"result"`
+	Stop        *string               `json:"stop_reason"`
+	Errors      []string              `json:"errors,omitempty"`
+	Session     string                `json:"session_id"`
+	Cost        float64               `json:"total_cost_usd"`
+	CostKnown   bool                  `json:"total_cost_known"` // the cost is complete and not estimated
+	Usage       usage                 `json:"usage"`
+	Denials     []denialLine          `json:"permission_denials"`
+	Output      json.RawMessage       `json:"structured_output,omitempty"`
+	Models      map[string]modelUsage `json:"modelUsage,omitempty"`
+	Persisted   bool                  `json:"persisted"`
+	Checks      Checks                `json:"checks"`
+	UUID        string                `json:"uuid"`
 }
 
 // modelUsage is one model's usage, in the words of driving programs.
@@ -328,28 +328,28 @@ func (r *Renderer) Finish(_ context.Context, o Outcome) error {
 	defer r.mu.Unlock()
 	t := r.tally
 	r.tally = Tally{}
-	clear(r.parts)
+	clear(r.partials)
 	if o.Subtype == "" && o.Err != nil {
 		o.Subtype = Failed
 	}
 	var took time.Duration // until now, or until the last record
 	switch {
 	case t.Started.IsZero():
-	case r.o.Now == nil:
+	case r.options.Now == nil:
 		took = t.Ended.Sub(t.Started)
 	default:
-		took = max(0, r.o.Now().Sub(t.Started))
+		took = max(0, r.options.Now().Sub(t.Started))
 	}
 	line := resultLine{
-		Type: "result", Subtype: cmp.Or(o.Subtype, Success), Turns: t.Replies, Duration: took.Milliseconds(), API: t.API.Milliseconds(),
-		Result: r.large.Put(o.Result), Stop: t.Stop, Session: r.o.Session, Cost: t.Usage.Cost, Priced: !t.Usage.Unpriced, Usage: usageOf(&t.Usage),
-		Denials: []denialLine{}, Output: o.Structured, Kept: !o.Unkept, Checks: o.Checks, UUID: r.unnumbered("result"),
+		Type: "result", Subtype: cmp.Or(o.Subtype, Success), Turns: t.Replies, Duration: took.Milliseconds(), APIDuration: t.APITime.Milliseconds(),
+		Result: r.large.Add(o.Result), Stop: t.Stop, Session: r.options.Session, Cost: t.Usage.Cost, CostKnown: !t.Usage.Unpriced, Usage: toUsage(&t.Usage),
+		Denials: []denialLine{}, Output: o.Structured, Persisted: !o.Unsaved, Checks: o.Checks, UUID: r.lineUUID("result"),
 	}
 	line.IsError = line.Subtype != Success
-	if r.o.Driven != nil {
+	if r.options.Driver != nil {
 		all := make(map[string]modelUsage)
 		for name, u := range t.byModel {
-			n := usageOf(&u)
+			n := toUsage(&u)
 			all[name] = modelUsage{n.In, n.Out, n.Cached, n.Written, u.Cost}
 		}
 		line.Models = all
@@ -362,24 +362,24 @@ func (r *Renderer) Finish(_ context.Context, o Outcome) error {
 		line.Result = cmp.Or(line.Result, o.Err.Error())
 	}
 	for _, d := range t.Denials {
-		if r.o.Driven != nil {
-			d.Tool, d.Input = r.o.Driven.Tool(d.Tool, d.Input)
+		if r.options.Driver != nil {
+			d.Tool, d.Input = r.options.Driver.ConvertCall(d.Tool, d.Input)
 		}
 		line.Denials = append(line.Denials, denialLine(d))
 	}
-	return r.put(line)
+	return r.writeFitted(line)
 }
 
-// put writes v as one line, cutting its texts if programs would not accept the line.
-func (r *Renderer) put(v any) error { return r.write(v, true) }
+// writeFitted writes v as one line, cutting its texts if programs would not accept the line.
+func (r *Renderer) writeFitted(v any) error { return r.write(v, true) }
 
 func (r *Renderer) write(v any, mayCut bool) error {
 	defer func() { r.large = jsonx.Holes{} }()
-	line, err := jsonx.JSON(v)
+	line, err := jsonx.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("encode line: %w", err)
 	}
-	for most := maxLine / 4; r.o.Driven != nil && r.large.Size(line) > maxLine; most /= 4 {
+	for most := maxLine / 4; r.options.Driver != nil && r.large.Size(line) > maxLine; most /= 4 {
 		if !mayCut || most < minText {
 			return ErrTooLong
 		}
@@ -390,14 +390,14 @@ func (r *Renderer) write(v any, mayCut bool) error {
 		if err := json.Unmarshal(line, &whole); err != nil {
 			return fmt.Errorf("truncate line: %w", err)
 		}
-		if line, err = jsonx.JSON(cut(whole, most)); err != nil {
+		if line, err = jsonx.Marshal(cutTexts(whole, most)); err != nil {
 			return fmt.Errorf("encode line: %w", err)
 		}
 	}
-	if err := r.large.Fill(r.w, append(line, '\n')); err != nil {
+	if err := r.large.Fill(r.out, append(line, '\n')); err != nil {
 		return fmt.Errorf("write line: %w", err)
 	}
-	if f, ok := r.w.(interface{ Flush() error }); ok {
+	if f, ok := r.out.(interface{ Flush() error }); ok {
 		if err := f.Flush(); err != nil {
 			return fmt.Errorf("write line: %w", err)
 		}
@@ -410,26 +410,26 @@ const minText = 48
 
 func cutText(text string, most int) string {
 	if len(text) > most {
-		return clip.Text(text, most) + fmt.Sprintf(" [cut: %d bytes in all]", len(text))
+		return clip.Truncate(text, most) + fmt.Sprintf(" [cut: %d bytes in all]", len(text))
 	}
 	return text
 }
 
-// cut returns a line with its texts cut to most. A longer picture is removed.
-func cut(v any, most int) any {
+// cutTexts returns a line with its texts cut to most. A longer picture is removed.
+func cutTexts(v any, most int) any {
 	switch v := v.(type) {
 	case string:
 		return cutText(v, most)
 	case []any:
 		for i := range v {
-			v[i] = cut(v[i], most)
+			v[i] = cutTexts(v[i], most)
 		}
 	case map[string]any:
 		if data, ok := v["data"].(string); ok && v["type"] == "base64" && len(data) > most {
 			return map[string]any{"type": "base64", "media_type": v["media_type"], "data": ""}
 		}
 		for key := range v {
-			v[key] = cut(v[key], most)
+			v[key] = cutTexts(v[key], most)
 		}
 	}
 	return v

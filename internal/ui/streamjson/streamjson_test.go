@@ -160,13 +160,13 @@ func TestResult(t *testing.T) {
 	rs := []event.Record{
 		{Time: at(-900), Event: event.SessionOpened{}},
 		{Time: at(0), Task: "t1", Seq: 1, Event: event.TaskCreated{TaskID: "t1"}},
-		{Time: at(10), Task: "t1", Seq: 2, Event: event.MessageAdded{Message: chat.Say(chat.User, "hi")}},
+		{Time: at(10), Task: "t1", Seq: 2, Event: event.MessageAdded{Message: chat.TextMessage(chat.User, "hi")}},
 		{Time: at(110), Task: "t1", Seq: 3, Event: event.MessageAdded{
 			Message: chat.Message{Role: chat.Assistant, Parts: []chat.Part{call}}, Usage: &chat.Usage{In: 10, Out: 1, Cached: 4, Cost: 0.5}}},
 		{Time: at(120), Task: "t1", Event: event.ToolFinished{CallID: "c1", Tool: "write", Denied: true}},
-		{Time: at(500), Task: "t1", Seq: 4, Event: event.MessageAdded{Message: chat.Answer(chat.ToolResult{CallID: "c1"})}},
+		{Time: at(500), Task: "t1", Seq: 4, Event: event.MessageAdded{Message: chat.ToolMessage(chat.ToolResult{CallID: "c1"})}},
 		{Time: at(530), Task: "t1", Seq: 5, Event: event.MessageAdded{
-			Message: chat.Say(chat.Assistant, "ok"), Usage: &chat.Usage{In: 20, Out: 2, Cost: 0.25}}},
+			Message: chat.TextMessage(chat.Assistant, "ok"), Usage: &chat.Usage{In: 20, Out: 2, Cost: 0.25}}},
 	}
 	var out bytes.Buffer
 	r := streamjson.New(&out, streamjson.Options{Session: "s", ResultOnly: true, Now: func() time.Time { return at(600) }})
@@ -228,7 +228,7 @@ func TestParents(t *testing.T) {
 	born := func(task, parent string) { on(task, event.TaskCreated{TaskID: task, ParentID: parent}) }
 	say := func(task string) string {
 		out.Reset()
-		on(task, event.MessageAdded{Message: chat.Say(chat.Assistant, "x")})
+		on(task, event.MessageAdded{Message: chat.TextMessage(chat.Assistant, "x")})
 		_, parent, _ := strings.Cut(out.String(), `"parent_tool_use_id":`)
 		return strings.TrimSuffix(parent, "}\n")
 	}
@@ -255,10 +255,10 @@ func TestImagesAndLooseEnds(t *testing.T) {
 	var out bytes.Buffer
 	r := streamjson.New(&out, streamjson.Options{Model: "m"})
 	rendertest.Play(t, r, []event.Record{
-		{Event: event.MessageAdded{Message: chat.Say(chat.System, "be good")}},
+		{Event: event.MessageAdded{Message: chat.TextMessage(chat.System, "be good")}},
 		{Event: event.MessageAdded{Message: chat.Message{Role: chat.User, Parts: []chat.Part{chat.Image{MediaType: "image/png", Data: []byte{1}}}}}},
 		{Event: event.MessageAdded{Message: chat.Message{Role: chat.Assistant, Parts: []chat.Part{
-			chat.Reasoning{Details: json.RawMessage(`[1]`)}, chat.ToolCall{ID: "c"}}}, Interrupted: true, Stop: "end"}},
+			chat.Reasoning{Details: json.RawMessage(`[1]`)}, chat.ToolCall{ID: "c"}}}, Interrupted: true, StopReason: "end"}},
 	})
 	got := out.String()
 	for _, want := range []string{

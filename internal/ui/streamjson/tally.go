@@ -17,10 +17,10 @@ type Tally struct {
 	Usage   chat.Usage
 	Denials []Denial // denied calls, in order
 	Stop    *string  // stop reason of the main agent's last reply, in the stream's words
-	// API is the time spent on the model: for each reply the time since the message before it in its task,
+	// APITime is the time spent on the model: for each reply the time since the message before it in its task,
 	// for which the request waited. Waits between attempts count; tools do not. Concurrent replies of
 	// subtasks each count in full.
-	API time.Duration
+	APITime time.Duration
 	// Started and Ended are the times of the first and the last record of the work: a durable record, or the
 	// program becoming busy.
 	Started, Ended time.Time
@@ -42,7 +42,7 @@ type callKey struct{ task, id string }
 // Add adds one record.
 func (t *Tally) Add(r event.Record) {
 	state, _ := r.Event.(event.StateChanged)
-	if !t.Started.IsZero() || state.Busy || event.LogOf(r.Event) != event.Transient {
+	if !t.Started.IsZero() || state.Busy || event.LogOf(r.Event) != event.LogNone {
 		if t.Started.IsZero() {
 			t.Started = r.Time
 		}
@@ -50,19 +50,19 @@ func (t *Tally) Add(r event.Record) {
 			t.Ended = r.Time
 		}
 	}
-	if model, used, ok := event.Used(r.Event); ok {
+	if model, used, ok := event.UsageOf(r.Event); ok {
 		t.Usage = t.Usage.Add(used)
-		put(&t.byModel, model, t.byModel[model].Add(used))
+		putKey(&t.byModel, model, t.byModel[model].Add(used))
 	}
 	switch e := r.Event.(type) {
 	case event.TaskCreated:
 		if e.ParentID != "" {
-			put(&t.children, r.Task, true)
+			putKey(&t.children, r.Task, true)
 		}
 	case event.MessageAdded:
 		asked, waited := t.lastMessage[r.Task]
-		put(&t.lastMessage, r.Task, r.Time)
-		for res := range chat.Select[chat.ToolResult](e.Message) {
+		putKey(&t.lastMessage, r.Task, r.Time)
+		for res := range chat.PartsOf[chat.ToolResult](e.Message) {
 			delete(t.inputs, callKey{r.Task, res.CallID})
 		}
 		if e.Message.Role != chat.Assistant {
@@ -74,24 +74,24 @@ func (t *Tally) Add(r event.Record) {
 		}
 		t.Usage.Unpriced = t.Usage.Unpriced || e.Usage == nil && !e.Interrupted && e.Model != "" // unknown usage
 		if waited {
-			t.API += max(0, r.Time.Sub(asked))
+			t.APITime += max(0, r.Time.Sub(asked))
 		}
 		for _, c := range e.Message.Calls() {
-			put(&t.inputs, callKey{r.Task, c.ID}, c.Args)
+			putKey(&t.inputs, callKey{r.Task, c.ID}, c.Args)
 		}
 	case event.Spent:
-		t.Usage.Unpriced = t.Usage.Unpriced || e.For != event.ForSummary // an estimate
+		t.Usage.Unpriced = t.Usage.Unpriced || e.Reason != event.UsageForSummary // an estimate
 	case event.ToolCallRequested:
-		put(&t.inputs, callKey{r.Task, e.CallID}, e.Input)
+		putKey(&t.inputs, callKey{r.Task, e.CallID}, e.Input)
 	case event.ToolFinished:
 		if e.Denied {
-			t.Denials = append(t.Denials, Denial{e.Tool, e.CallID, object(t.inputs[callKey{r.Task, e.CallID}])})
+			t.Denials = append(t.Denials, Denial{e.Tool, e.CallID, objectOrEmpty(t.inputs[callKey{r.Task, e.CallID}])})
 		}
 	}
 }
 
-// put sets m[k], making the map if it is nil.
-func put[K comparable, V any](m *map[K]V, k K, v V) {
+// putKey sets m[k], making the map if it is nil.
+func putKey[K comparable, V any](m *map[K]V, k K, v V) {
 	if *m == nil {
 		*m = make(map[K]V)
 	}

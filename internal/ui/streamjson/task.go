@@ -13,37 +13,37 @@ type taskLine struct {
 	Session string  `json:"session_id"`
 	UUID    string  `json:"uuid"`
 	// at its start
-	About  string `json:"description,omitempty"`
-	Kind   string `json:"task_type,omitempty"`
-	Agent  string `json:"subagent_type,omitempty"`
-	Prompt string `json:"prompt,omitempty"`
+	Description string `json:"description,omitempty"`
+	Kind        string `json:"task_type,omitempty"`
+	Agent       string `json:"subagent_type,omitempty"`
+	Prompt      string `json:"prompt,omitempty"`
 	// at its end: completed, failed or stopped
 	Status  string  `json:"status,omitempty"`
 	Output  *string `json:"output_file,omitempty"` // always null
 	Summary *string `json:"summary,omitempty"`
 }
 
-// began reports the start of a subtask.
-func (r *Renderer) began(rec event.Record, e event.TaskCreated) error {
-	if r.o.Driven == nil || e.ParentID == "" {
+// sendTaskStart reports the start of a subtask.
+func (r *Renderer) sendTaskStart(rec event.Record, e event.TaskCreated) error {
+	if r.options.Driver == nil || e.ParentID == "" {
 		return nil
 	}
-	r.handed[rec.Task] = true
-	return r.put(taskLine{
-		Type: "system", Subtype: "task_started", Task: rec.Task, Call: r.origin.of(rec.Task), Session: r.o.Session, UUID: r.numbered(rec),
-		About: e.Title, Kind: "local_agent", Agent: e.AgentID, Prompt: e.Intent,
+	r.knownTasks[rec.Task] = true
+	return r.writeFitted(taskLine{
+		Type: "system", Subtype: "task_started", Task: rec.Task, Call: r.origins.callOf(rec.Task), Session: r.options.Session, UUID: r.recordUUID(rec),
+		Description: e.Title, Kind: "local_agent", Agent: e.AgentID, Prompt: e.Intent,
 	})
 }
 
-// ended reports the end of a subtask.
-func (r *Renderer) ended(rec event.Record, status, summary string) error {
-	if !r.handed[rec.Task] {
+// sendTaskEnd reports the end of a subtask.
+func (r *Renderer) sendTaskEnd(rec event.Record, status, summary string) error {
+	if !r.knownTasks[rec.Task] {
 		return nil
 	}
-	delete(r.handed, rec.Task)
+	delete(r.knownTasks, rec.Task)
 	none := ""
-	return r.put(taskLine{
-		Type: "system", Subtype: "task_notification", Task: rec.Task, Call: r.origin.of(rec.Task), Session: r.o.Session, UUID: r.numbered(rec),
+	return r.writeFitted(taskLine{
+		Type: "system", Subtype: "task_notification", Task: rec.Task, Call: r.origins.callOf(rec.Task), Session: r.options.Session, UUID: r.recordUUID(rec),
 		Status: status, Output: &none, Summary: &summary,
 	})
 }

@@ -11,8 +11,8 @@ import (
 // namespace separates our uuids from those that other programs derive from the same words.
 const namespace = "coder.stream-json."
 
-// uuidOf returns the name-based uuid (RFC 4122, version 5) of words.
-func uuidOf(words string) string {
+// nameUUID returns the name-based uuid (RFC 4122, version 5) of words.
+func nameUUID(words string) string {
 	u := sha1.Sum([]byte(namespace + words))
 	u[6] = u[6]&0x0f | 0x50 // version 5
 	u[8] = u[8]&0x3f | 0x80 // the RFC's variant
@@ -20,20 +20,20 @@ func uuidOf(words string) string {
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// numbered returns the uuid of the line for a durable record.
-func (r *Renderer) numbered(rec event.Record) string {
+// recordUUID returns the uuid of the line for a durable record.
+func (r *Renderer) recordUUID(rec event.Record) string {
 	if rec.Seq == 0 {
-		return r.unnumbered("message")
+		return r.lineUUID("message")
 	}
-	return UUID(r.o.Session, rec.Seq)
+	return UUID(r.options.Session, rec.Seq)
 }
 
 // UUID returns the uuid of the line for a durable record of a session.
-func UUID(session string, seq uint64) string { return uuidOf(fmt.Sprintf("%s/%d", session, seq)) }
+func UUID(session string, seq uint64) string { return nameUUID(fmt.Sprintf("%s/%d", session, seq)) }
 
-// unnumbered returns the uuid of a line without a durable record: derived from its kind, the newest
+// lineUUID returns the uuid of a line without a durable record: derived from its kind, the newest
 // record and the number of such lines since the stream began.
-func (r *Renderer) unnumbered(kind string) string {
-	r.count[kind]++
-	return uuidOf(fmt.Sprintf("%s/%d/%s/%d", r.o.Session, r.last, kind, r.count[kind]))
+func (r *Renderer) lineUUID(kind string) string {
+	r.lineCounts[kind]++
+	return nameUUID(fmt.Sprintf("%s/%d/%s/%d", r.options.Session, r.lastSeq, kind, r.lineCounts[kind]))
 }

@@ -27,12 +27,12 @@ func TestNothingTearsAParagraph(t *testing.T) {
 		{"in a thought", []event.Event{thought("it is "), nil, thought("so\n"), said("yes")}, "[THINKING]\nit is so\n\n> /cost\n\nit cost nothing\n\n[ANSWER]\nyes\n"},
 		{"twice", []event.Event{said("half a "), nil, nil, said("line")}, "[ANSWER]\nhalf a line\n\n> /cost\n\nit cost nothing\n\n> /cost\n\nit cost nothing\n"},
 		{"between paragraphs", []event.Event{said("one\n\n"), nil, said("two\n")}, "[ANSWER]\none\n\n> /cost\n\nit cost nothing\n\ntwo\n"},
-		{"a notice", []event.Event{said("half a "), event.Notice{Level: event.Warn, Text: "careful"}, said("line\n")}, "[ANSWER]\nhalf a line\n\ncareful\n"},
+		{"a notice", []event.Event{said("half a "), event.Notice{Level: event.LevelWarn, Text: "careful"}, said("line\n")}, "[ANSWER]\nhalf a line\n\ncareful\n"},
 		{"cut off", []event.Event{said("half a "), nil, event.Interrupted{}}, "[ANSWER]\nhalf a\n[interrupted]\n\n> /cost\n\nit cost nothing\n\nCancelled by ESC\n"},
 	} {
 		var text, aside string
-		r := term.New(term.Options{Width: func() int { return 20 }, Stream: func(more string, a term.Ahead) error {
-			text, aside = text+more, a.Aside
+		r := term.New(term.Options{Width: func() int { return 20 }, Stream: func(more string, a term.PendingOutput) error {
+			text, aside = text+more, a.Waiting
 			return nil
 		}})
 		for _, e := range tt.events {
@@ -40,14 +40,14 @@ func TestNothingTearsAParagraph(t *testing.T) {
 				emit(t, r, e)
 				continue
 			}
-			if err := r.Answer("> /cost", cost); err != nil {
+			if err := r.WriteAnswer("> /cost", cost); err != nil {
 				t.Fatal(err)
 			}
 			if !strings.HasSuffix(strings.TrimSpace(text+aside), "> /cost\n\nit cost nothing") {
 				t.Errorf("%s: what is asked is not seen: %q, %q", tt.name, text, aside)
 			}
 		}
-		if err := r.Break(); err != nil {
+		if err := r.EndReply(); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.HasPrefix(text, tt.want) || aside != "" {
@@ -59,12 +59,12 @@ func TestNothingTearsAParagraph(t *testing.T) {
 // What the program itself has to say meanwhile waits as well.
 func TestARemarkTearsNoParagraph(t *testing.T) {
 	var text string
-	r := term.New(term.Options{Width: func() int { return 40 }, Stream: func(more string, _ term.Ahead) error {
+	r := term.New(term.Options{Width: func() int { return 40 }, Stream: func(more string, _ term.PendingOutput) error {
 		text += more
 		return nil
 	}})
 	emit(t, r, event.TextDelta{Text: "half a "})
-	if err := r.Tell([]ink.Span{{Text: "a server has ended"}}); err != nil {
+	if err := r.PrintLines([]ink.Span{{Text: "a server has ended"}}); err != nil {
 		t.Fatal(err)
 	}
 	emit(t, r, event.TextDelta{Text: "line\n\nand more\n"})
@@ -76,16 +76,16 @@ func TestARemarkTearsNoParagraph(t *testing.T) {
 // A line that something long comes into goes on below it in a whole row, set in as before.
 func TestALineGoesOnBelowALongAnswer(t *testing.T) {
 	var text string
-	r := term.New(term.Options{Width: func() int { return 24 }, Room: func() int { return 1 }, Stream: func(more string, _ term.Ahead) error {
+	r := term.New(term.Options{Width: func() int { return 24 }, Room: func() int { return 1 }, Stream: func(more string, _ term.PendingOutput) error {
 		text += more
 		return nil
 	}})
 	emit(t, r, event.TextDelta{Text: "- an item with a few "})
-	if err := r.Answer("> /cost", event.LocalAdded{Input: "/cost", Output: "it cost\nnothing"}); err != nil {
+	if err := r.WriteAnswer("> /cost", event.LocalAdded{Input: "/cost", Output: "it cost\nnothing"}); err != nil {
 		t.Fatal(err)
 	}
 	emit(t, r, event.TextDelta{Text: "words that go on and on\n"})
-	if err := r.Break(); err != nil {
+	if err := r.EndReply(); err != nil {
 		t.Fatal(err)
 	}
 	if want := "[ANSWER]\n- an item with a few\n\n> /cost\n\nit cost\nnothing\n\n  words that go on and\n  on\n"; text != want {
@@ -113,23 +113,23 @@ func TestALongAnswerBreaksAParagraph(t *testing.T) {
 		"it does not end in a moment": {2, clock, 2 * time.Second, torn},
 	} {
 		var text, aside string
-		r := term.New(term.Options{Width: func() int { return 80 }, Room: func() int { return tt.room }, Now: tt.clock, Stream: func(more string, a term.Ahead) error {
-			text, aside = text+more, a.Aside
+		r := term.New(term.Options{Width: func() int { return 80 }, Room: func() int { return tt.room }, Now: tt.clock, Stream: func(more string, a term.PendingOutput) error {
+			text, aside = text+more, a.Waiting
 			return nil
 		}})
 		emit(t, r, event.TextDelta{Text: "half a "})
-		if err := r.Answer("> /cost", event.LocalAdded{Input: "/cost", Output: "it cost\nnothing"}); err != nil {
+		if err := r.WriteAnswer("> /cost", event.LocalAdded{Input: "/cost", Output: "it cost\nnothing"}); err != nil {
 			t.Fatal(err)
 		}
 		if seen := text + aside; !strings.HasSuffix(strings.TrimSpace(seen), "it cost\nnothing") {
 			t.Errorf("%s: what is asked is not seen: %q", name, seen)
 		}
 		now = now.Add(tt.passes)
-		if err := r.Settle(); err != nil {
+		if err := r.FlushOverdue(); err != nil {
 			t.Fatal(err)
 		}
 		emit(t, r, event.TextDelta{Text: "line and more\n"})
-		if err := r.Break(); err != nil {
+		if err := r.EndReply(); err != nil {
 			t.Fatal(err)
 		}
 		if text != tt.want {

@@ -9,141 +9,141 @@ import (
 	"coder/internal/ui/term/syntax"
 )
 
-// bounded shows the beginning and the end of a text, wrapped between words to width unless that is 0.
-func (r *Renderer) bounded(text string, width int) {
-	w := ink.Wrap{Put: r.page.put, Width: width}
+// writeBounded shows the beginning and the end of a text, wrapped between words to width unless that is 0.
+func (r *Renderer) writeBounded(text string, width int) {
+	w := ink.Wrap{Put: r.page.write, Width: width}
 	begins := true
-	box := outputBox{ascii: r.o.ASCII, put: func(l ink.Look, text string) {
+	box := outputBox{ascii: r.options.ASCII, target: func(l ink.Style, text string) {
 		for i, line := range strings.Split(text, "\n") {
 			if i > 0 {
 				w.End()
-				r.page.put(ink.Look{}, "\n")
+				r.page.write(ink.Style{}, "\n")
 				begins = true
 			}
 			if begins && line != "" {
-				w.Indent, begins = ink.Hanging(line), false
+				w.Indent, begins = ink.HangIndent(line), false
 			}
 			w.Write(l, line)
 		}
 	}}
 	defer w.End()
-	box.write(strings.TrimRight(cleaned(text), "\n"))
-	r.omit(box.end(r.leftOut))
+	box.write(strings.TrimRight(cleanText(text), "\n"))
+	r.keepOmitted(box.finish(r.omittedText))
 }
 
-// prose returns a stream that draws Markdown in this many columns.
-func (r *Renderer) prose(width int) *markdown.Stream {
+// newProse returns a stream that draws Markdown in this many columns.
+func (r *Renderer) newProse(width int) *markdown.Stream {
 	return &markdown.Stream{
-		Put: r.page.put, Width: func() int { return width }, Source: r.o.Palette.Level == None && !r.o.Spoken, ASCII: r.o.ASCII, Spoken: r.o.Spoken,
+		Put: r.page.write, Width: func() int { return width }, KeepMarks: r.options.Palette.Level == None && !r.options.ScreenReader, ASCII: r.options.ASCII, ScreenReader: r.options.ScreenReader,
 	}
 }
 
-// boundedProse is bounded for Markdown.
-func (r *Renderer) boundedProse(text string) {
-	md := r.prose(r.width())
-	box := outputBox{ascii: r.o.ASCII, put: func(_ ink.Look, text string) { md.Write(text) }}
-	box.write(strings.TrimRight(cleaned(text), "\n"))
-	r.omit(box.end(r.leftOut))
+// writeBoundedProse is bounded for Markdown.
+func (r *Renderer) writeBoundedProse(text string) {
+	md := r.newProse(r.width())
+	box := outputBox{ascii: r.options.ASCII, target: func(_ ink.Style, text string) { md.Write(text) }}
+	box.write(strings.TrimRight(cleanText(text), "\n"))
+	r.keepOmitted(box.finish(r.omittedText))
 	md.End()
 }
 
 // drawCode draws source, cleaned, line by line.
-func drawCode(c display.Code, put ink.Put) {
+func drawCode(c display.Code, put ink.SpanFunc) {
 	scan := syntax.For(c.Lang)
 	for line := range strings.Lines(c.Source) {
-		scan.Line(strings.TrimSuffix(line, "\n"), put)
-		put(ink.Look{}, "\n")
+		scan.DrawLine(strings.TrimSuffix(line, "\n"), put)
+		put(ink.Style{}, "\n")
 	}
 }
 
 // drawTable draws a table as g would, translating its words with say.
-func drawTable(t display.Table, say func(string) string, width int, g ink.Grid, put ink.Put) {
-	g.Head = cells(t.Head, say, g.ASCII)
+func drawTable(t display.Table, say func(string) string, width int, g ink.Grid, put ink.SpanFunc) {
+	g.Head = inkCells(t.Header, say, g.ASCII)
 	for _, row := range t.Rows {
-		g.Rows = append(g.Rows, cells(row, say, g.ASCII))
+		g.Rows = append(g.Rows, inkCells(row, say, g.ASCII))
 	}
 	g.Draw(width, put)
 }
 
-func cells(of []display.Cell, say func(string) string, ascii bool) (row []ink.Cell) {
+func inkCells(of []display.Cell, say func(string) string, ascii bool) (row []ink.Cell) {
 	for _, c := range of {
 		if c.Words {
 			c.Text = say(c.Text)
 		}
-		row = append(row, ink.Cell{{Text: dots(ascii, oneLine(c.Text, 0))}})
+		row = append(row, ink.Cell{{Text: ellipsis(ascii, oneLine(c.Text, 0))}})
 	}
 	return row
 }
 
-// Text renders coder's own blocks as lines of this many columns.
-func Text(blocks display.Blocks, columns int, o Options) string {
+// RenderText renders coder's own blocks as lines of this many columns.
+func RenderText(blocks display.Blocks, columns int, o Options) string {
 	r := New(o)
-	r.own(blocks, columns)
-	return r.page.take()
+	r.writeBlocks(blocks, columns)
+	return r.page.takeText()
 }
 
-// own shows coder's own blocks, wrapped to width unless that is 0; diffs are not wrapped.
-func (r *Renderer) own(blocks display.Blocks, width int) {
-	r.page.fresh()
-	line := func(l display.Line) { r.page.put(ink.Look{}, fold(l, width)+"\n") }
+// writeBlocks shows coder's own blocks, wrapped to width unless that is 0; diffs are not wrapped.
+func (r *Renderer) writeBlocks(blocks display.Blocks, width int) {
+	r.page.endLine()
+	line := func(l display.TableLine) { r.page.write(ink.Style{}, foldLine(l, width)+"\n") }
 	for _, b := range blocks {
 		switch b := b.(type) {
 		case display.Text:
-			for text := range strings.SplitSeq(strings.TrimRight(cleaned(r.o.Words.Said(string(b))), "\n"), "\n") {
+			for text := range strings.SplitSeq(strings.TrimRight(cleanText(r.options.Translator.TranslateText(string(b))), "\n"), "\n") {
 				rest := strings.TrimLeft(text, " ")
-				line(display.Line{Cells: []string{rest}, Columns: []int{len(text) - len(rest)}})
+				line(display.TableLine{Cells: []string{rest}, Columns: []int{len(text) - len(rest)}})
 			}
 		case display.Code:
-			if b.Lang == display.Markdown {
-				md := r.prose(width)
-				md.Write(cleaned(b.Source))
+			if b.Lang == display.LangMarkdown {
+				md := r.newProse(width)
+				md.Write(cleanText(b.Source))
 				md.End()
 			} else {
-				drawCode(display.Code{Lang: b.Lang, Source: cleaned(b.Source)}, r.page.put)
+				drawCode(display.Code{Lang: b.Lang, Source: cleanText(b.Source)}, r.page.write)
 			}
 		case display.Diff:
-			drawDiff(diffLines(cleaned(b.Unified)), r.o.ASCII, r.page.put)
+			drawDiff(diffLines(cleanText(b.Unified)), r.options.ASCII, r.page.write)
 		case display.Table:
-			clean := display.Table{Head: r.cleanCells(b.Head), First: min(b.First, widestFirst)}
+			clean := display.Table{Header: r.cleanCells(b.Header), FirstWidth: min(b.FirstWidth, maxFirstColumn)}
 			for _, row := range b.Rows {
 				clean.Rows = append(clean.Rows, r.cleanCells(row))
 			}
-			for _, l := range tableLines(clean, r.said, width, r.o.Spoken) {
+			for _, l := range tableLines(clean, r.translateText, width, r.options.ScreenReader) {
 				line(l)
 			}
 		case display.Checklist:
 			for _, c := range b {
-				mark := c.State.Mark()
+				mark := c.State.Symbol()
 				switch {
-				case r.o.Spoken:
-					mark = r.o.Words.Said(checkWords[mark])
-				case r.o.ASCII:
+				case r.options.ScreenReader:
+					mark = r.options.Translator.TranslateText(checkWords[mark])
+				case r.options.ASCII:
 					mark = checkASCII[mark]
 				}
 				if !strings.HasSuffix(mark, "：") { // the full-width colon includes a space
 					mark += " "
 				}
-				r.page.hung(width, checkInk[c.State.Mark()], mark+dots(r.o.ASCII, oneLine(c.Text, 0)), ink.Width(mark))
+				r.page.writeHanging(width, checkInk[c.State.Symbol()], mark+ellipsis(r.options.ASCII, oneLine(c.Text, 0)), ink.Width(mark))
 			}
 		case display.Shell:
-			r.page.put(ink.Look{}, cleaned("$ "+b.Command))
-			r.outcomeOf(b, true)
+			r.page.write(ink.Style{}, cleanText("$ "+b.Command))
+			r.writeOutcome(b, true)
 		}
-		r.page.fresh()
+		r.page.endLine()
 	}
 }
 
-// outcomeOf shows how the user's command ended, and its output unless that was shown as it came.
-func (r *Renderer) outcomeOf(b display.Shell, withOutput bool) {
+// writeOutcome shows how the user's command ended, and its output unless that was shown as it came.
+func (r *Renderer) writeOutcome(b display.Shell, withOutput bool) {
 	role, output, why := ink.Good, "", b.Error
-	if b.Exit != 0 {
+	if b.ExitCode != 0 {
 		role = ink.Bad
 	}
 	if withOutput {
-		output = cleaned(b.Output(r.o.Words.Said))
+		output = cleanText(b.Output(r.options.Translator.TranslateText))
 	}
 	if why != "" {
-		why = cleaned(r.o.Words.Said(why))
+		why = cleanText(r.options.Translator.TranslateText(why))
 	}
 	for _, part := range []struct {
 		role ink.Role
@@ -151,65 +151,65 @@ func (r *Renderer) outcomeOf(b display.Shell, withOutput bool) {
 	}{{role, b.Status()}, {ink.Plain, output}, {ink.Bad, why}} {
 		switch {
 		case part.text == "":
-		case part.text == why, b.Terminal && part.text == output: // our own words
-			r.page.fresh()
-			r.page.words(r.width(), part.role, part.text)
+		case part.text == why, b.UsedTerminal && part.text == output: // our own words
+			r.page.endLine()
+			r.page.writeWrapped(r.width(), part.role, part.text)
 		default:
-			r.page.fresh()
-			r.page.put(ink.Look{Role: part.role}, part.text)
+			r.page.endLine()
+			r.page.write(ink.Style{Role: part.role}, part.text)
 		}
 	}
-	r.page.fresh()
-	for _, end := range b.Ends {
+	r.page.endLine()
+	for _, end := range b.Tails {
 		if withOutput {
-			r.page.tell(ink.Dim, r.lastLines(end, b.Stdout != "" && b.Stderr != ""))
-			r.page.put(ink.Look{}, cleaned(end.Text))
-			r.page.fresh()
+			r.page.writeLines(ink.Dim, r.lastLinesLabel(end, b.Stdout != "" && b.Stderr != ""))
+			r.page.write(ink.Style{}, cleanText(end.Text))
+			r.page.endLine()
 		}
 	}
-	if b.Log != "" && b.Truncated {
-		r.page.words(r.width(), ink.Dim, r.t("full output: %s", cleaned(b.Log)))
+	if b.LogPath != "" && b.Truncated {
+		r.page.writeWrapped(r.width(), ink.Dim, r.t("full output: %s", cleanText(b.LogPath)))
 	}
 }
 
-// lastLines returns the label of the lines that follow, naming the stream if there are two.
-func (r *Renderer) lastLines(end display.End, two bool) string {
+// lastLinesLabel returns the label of the lines that follow, naming the stream if there are two.
+func (r *Renderer) lastLinesLabel(end display.OutputTail, two bool) string {
 	switch {
-	case two && end.From != "" && end.Of == 0:
-		return r.t("the last lines of %s:", end.From)
-	case two && end.From != "":
-		return r.t("the last of %d lines of %s:", end.Of, end.From)
-	case end.Of == 0:
+	case two && end.Stream != "" && end.TotalLines == 0:
+		return r.t("the last lines of %s:", end.Stream)
+	case two && end.Stream != "":
+		return r.t("the last of %d lines of %s:", end.TotalLines, end.Stream)
+	case end.TotalLines == 0:
 		return r.t("the last lines:")
 	}
-	return r.t("the last of %d lines:", end.Of)
+	return r.t("the last of %d lines:", end.TotalLines)
 }
 
-// widestFirst limits the width that a record may request for the first column.
-const widestFirst = 100
+// maxFirstColumn limits the width that a record may request for the first column.
+const maxFirstColumn = 100
 
 func (r *Renderer) cleanCells(row []display.Cell) (clean []display.Cell) {
 	for _, c := range row {
 		text := oneLine(c.Text, 0)
 		if !c.Words {
-			text = dots(r.o.ASCII, text)
+			text = ellipsis(r.options.ASCII, text)
 		}
 		clean = append(clean, display.Cell{Text: text, Words: c.Words})
 	}
 	return clean
 }
 
-// said translates coder's own sentence, in signs that the terminal shows.
-func (r *Renderer) said(text string) string {
-	text = r.o.Words.Said(text)
-	if r.o.ASCII {
-		text = ownSigns.Replace(text)
+// translateText translates coder's own sentence, in signs that the terminal shows.
+func (r *Renderer) translateText(text string) string {
+	text = r.options.Translator.TranslateText(text)
+	if r.options.ASCII {
+		text = asciiSigns.Replace(text)
 	}
 	return text
 }
 
-// ownSigns maps the signs in coder's sentences to ASCII.
-var ownSigns = strings.NewReplacer("…", "...", "≥", ">=")
+// asciiSigns maps the signs in coder's sentences to ASCII.
+var asciiSigns = strings.NewReplacer("…", "...", "≥", ">=")
 
 var (
 	checkASCII = map[string]string{"☑": "[x]", "◐": "[~]", "☐": "[ ]"}

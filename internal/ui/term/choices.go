@@ -12,15 +12,15 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// fill joins keys, each unbroken if it fits on a line; a key that does not fit is followed by a new
+// joinKeys joins keys, each unbroken if it fits on a line; a key that does not fit is followed by a new
 // line.
-func (d drawing) fill(keys []string) string {
-	apart := mark(d.ASCII, " · ", d.t("; "))
+func (d cardDrawing) joinKeys(keys []string) string {
+	apart := signFor(d.ASCII, " · ", d.t("; "))
 	end := strings.TrimRight(apart, " ")
 	width := d.width()
 	var done, line string
 	for i, key := range keys {
-		folded := ink.Hung(line, width, belowKey)
+		folded := ink.FoldLine(line, width, choiceIndent)
 		column, wide := ink.Width(folded[strings.LastIndexByte(folded, '\n')+1:]), ink.Width(key+end)
 		whole := !strings.Contains(folded, "\n")
 		switch {
@@ -38,8 +38,8 @@ func (d drawing) fill(keys []string) string {
 	return done + line
 }
 
-// belowKey is the indent of a wrapped choice: below its words.
-const belowKey = len("y = ")
+// choiceIndent is the indent of a wrapped choice: below its words.
+const choiceIndent = len("y = ")
 
 // Choice is a possible answer to an approval.
 type Choice struct {
@@ -49,49 +49,49 @@ type Choice struct {
 	Stop  bool // stops the turn, so that the user can say what to do instead
 }
 
-// Dangerous reports whether q asks about something dangerous: it needs approval every time, has no
+// IsDangerous reports whether q asks about something dangerous: it needs approval every time, has no
 // numbers or highlight, and requires y and Enter.
-func Dangerous(q uip.Request) bool {
-	if q.Kind == uip.Composite {
-		return slices.ContainsFunc(q.Parts, Dangerous)
+func IsDangerous(q uip.Request) bool {
+	if q.Kind == uip.KindComposite {
+		return slices.ContainsFunc(q.Parts, IsDangerous)
 	}
-	remembers := slices.ContainsFunc(q.Options, func(o uip.Option) bool { return slices.Contains(remembering, o.ID) })
-	return q.Purpose == uip.ConfirmRiskyAction && !remembers && slices.ContainsFunc(strings.Split(q.Display.Description, "; "), isRisk)
+	remembers := slices.ContainsFunc(q.Options, func(o uip.Option) bool { return slices.Contains(rememberOptions, o.ID) })
+	return q.Purpose == uip.PurposeConfirmRiskyAction && !remembers && slices.ContainsFunc(strings.Split(q.Display.Description, "; "), isRisk)
 }
 
-// Edits reports whether q asks only about file changes.
-func Edits(q uip.Request) bool {
-	if q.Kind == uip.Composite {
-		return !slices.ContainsFunc(q.Parts, func(part uip.Request) bool { return !Edits(part) })
+// IsEdit reports whether q asks only about file changes.
+func IsEdit(q uip.Request) bool {
+	if q.Kind == uip.KindComposite {
+		return !slices.ContainsFunc(q.Parts, func(part uip.Request) bool { return !IsEdit(part) })
 	}
 	_, diff := q.Display.Content.(display.Diff)
-	return diff && q.Purpose == uip.ConfirmRiskyAction
+	return diff && q.Purpose == uip.PurposeConfirmRiskyAction
 }
 
-var remembering = []string{uip.Session, uip.Always, uip.Below}
+var rememberOptions = []string{uip.OptionSession, uip.OptionAlways, uip.OptionAlwaysBelow}
 
 func isRisk(why string) bool { return strings.HasPrefix(why, "risk: ") }
 
 // Choices returns the answers to q, an approval, in display order. A dangerous call has none: see
-// [Dangerous].
+// [IsDangerous].
 func (c Cards) Choices(q uip.Request) []Choice {
-	if !approves(q) || Dangerous(q) {
+	if !isApproval(q) || IsDangerous(q) {
 		return nil
 	}
-	d := c.drawing()
-	several := q.Kind == uip.Composite
-	all := d.approvals(q, several)
-	if d.Trusts(q) {
+	d := c.newDrawing()
+	several := q.Kind == uip.KindComposite
+	all := d.approvalChoices(q, several)
+	if d.OffersTrust(q) {
 		all = append(all, Choice{Line: "t", Label: d.t("Yes, and trust this folder: checks run unasked")})
 	}
-	if d.Unasks(q) {
+	if d.OffersDirect(q) {
 		all = append(all, Choice{Line: "b", Label: d.t("Yes, and never ask about commands I type after !")})
 	}
 	no := Choice{Line: "n", Label: d.t("No")}
 	switch {
 	case several:
 		no.Label = d.t("No to all")
-	case heard(q):
+	case isCommentRead(q):
 		no.Label, no.Stop = d.t("No, and tell coder what to do instead"), true
 	}
 	all = append(all, no)
@@ -103,16 +103,18 @@ func (c Cards) Choices(q uip.Request) []Choice {
 	return all
 }
 
-func approves(q uip.Request) bool {
-	return q.Kind == uip.Confirm || q.Kind == uip.Composite && q.Purpose == uip.ConfirmRiskyAction
+func isApproval(q uip.Request) bool {
+	return q.Kind == uip.KindConfirm || q.Kind == uip.KindComposite && q.Purpose == uip.PurposeConfirmRiskyAction
 }
 
-// heard reports whether a model reads the user's comment on q: otherwise q is about the user's own
+// isCommentRead reports whether a model reads the user's comment on q: otherwise q is about the user's own
 // command, or a check.
-func heard(q uip.Request) bool { return q.Author != event.ActorUser && q.Author != event.ActorVerifier }
+func isCommentRead(q uip.Request) bool {
+	return q.Author != event.ActorUser && q.Author != event.ActorVerifier
+}
 
-// approvals returns the choices that approve.
-func (d drawing) approvals(q uip.Request, several bool) (all []Choice) {
+// approvalChoices returns the choices that approve.
+func (d cardDrawing) approvalChoices(q uip.Request, several bool) (all []Choice) {
 	yes := Choice{Line: "y", Label: d.t("Yes")}
 	if several {
 		yes.Label = d.t("Yes to all")
@@ -122,31 +124,31 @@ func (d drawing) approvals(q uip.Request, several bool) (all []Choice) {
 		return slices.ContainsFunc(q.Options, func(o uip.Option) bool { return o.ID == id })
 	}
 	switch {
-	case offers(uip.Below):
-		all = append(all, d.remembering(q, uip.Below))
-	case offers(uip.Session):
-		all = append(all, d.remembering(q, uip.Session))
+	case offers(uip.OptionAlwaysBelow):
+		all = append(all, d.rememberChoice(q, uip.OptionAlwaysBelow))
+	case offers(uip.OptionSession):
+		all = append(all, d.rememberChoice(q, uip.OptionSession))
 	}
-	if offers(uip.Always) {
-		all = append(all, d.remembering(q, uip.Always))
+	if offers(uip.OptionAlways) {
+		all = append(all, d.rememberChoice(q, uip.OptionAlways))
 	}
 	for _, o := range q.Options {
-		if !slices.Contains([]string{uip.Approve, uip.Some, uip.Session, uip.Always, uip.Below, uip.Reject}, o.ID) {
-			all = append(all, Choice{Line: o.ID, Label: revealedLine(d.Words.Said(o.Label), titleRunes)})
+		if !slices.Contains([]string{uip.OptionApprove, uip.OptionSome, uip.OptionSession, uip.OptionAlways, uip.OptionAlwaysBelow, uip.OptionReject}, o.ID) {
+			all = append(all, Choice{Line: o.ID, Label: revealLine(d.Translator.TranslateText(o.Label), titleRunes)})
 		}
 	}
 	return all
 }
 
-// remembering returns the choice for an option that is remembered.
-func (d drawing) remembering(q uip.Request, option string) Choice {
-	what := sanitize.Text(d.remembered(q, option))
+// rememberChoice returns the choice for an option that is remembered.
+func (d cardDrawing) rememberChoice(q uip.Request, option string) Choice {
+	what := sanitize.Text(d.grantText(q, option))
 	switch {
-	case option == uip.Always && (what == "" || what == d.remembered(q, uip.Session) && !offersBelow(q)):
+	case option == uip.OptionAlways && (what == "" || what == d.grantText(q, uip.OptionSession) && !hasOptionsBelow(q)):
 		return Choice{Line: "a", Label: d.t("Always in this project")}
-	case option == uip.Always:
+	case option == uip.OptionAlways:
 		return Choice{Line: "a", Label: d.t("Always in this project: %s", what)}
-	case option == uip.Below:
+	case option == uip.OptionAlwaysBelow:
 		return Choice{Line: "d", Label: d.t("Yes, and allow %s in this session", what)}
 	case what == "":
 		return Choice{Line: "s", Label: d.t("Yes, and allow it in this session")}
@@ -154,52 +156,52 @@ func (d drawing) remembering(q uip.Request, option string) Choice {
 	return Choice{Line: "s", Label: d.t("Yes, and allow %s in this session", what)}
 }
 
-func offersBelow(q uip.Request) bool {
-	return slices.ContainsFunc(q.Options, func(o uip.Option) bool { return o.ID == uip.Below })
+func hasOptionsBelow(q uip.Request) bool {
+	return slices.ContainsFunc(q.Options, func(o uip.Option) bool { return o.ID == uip.OptionAlwaysBelow })
 }
 
 // Options returns rows that show how to answer q, an approval: its choices, one of which may be
 // highlighted, and other possible input.
 func (c Cards) Options(q uip.Request, chosen int) []string {
-	d := c.drawing()
-	d.Hides(q)
-	d.options(q, chosen)
+	d := c.newDrawing()
+	d.HidesPart(q)
+	d.drawOptions(q, chosen)
 	if text := d.text(); text != "" {
 		return strings.Split(text, "\n")
 	}
 	return nil
 }
 
-// putOptions draws the options on the card, unless they are below it.
-func (d drawing) putOptions(q uip.Request) {
-	if d.Live || !approves(q) {
+// drawCardOptions draws the options on the card, unless they are below it.
+func (d cardDrawing) drawCardOptions(q uip.Request) {
+	if d.OptionsBelow || !isApproval(q) {
 		return
 	}
-	d.page.gap()
-	d.options(q, -1)
+	d.page.addBlankLine()
+	d.drawOptions(q, -1)
 }
 
-// options draws the options.
-func (d drawing) options(q uip.Request, chosen int) {
-	if !approves(q) {
+// drawOptions draws the options.
+func (d cardDrawing) drawOptions(q uip.Request, chosen int) {
+	if !isApproval(q) {
 		return
 	}
-	*d.hides = d.Hides(q)
-	if Dangerous(q) {
-		d.page.hung(d.width(), ink.Bad, "  "+d.t("Type y and Enter to allow it, n and Enter to refuse it."), setIn)
+	*d.hides = d.HidesPart(q)
+	if IsDangerous(q) {
+		d.page.writeHanging(d.width(), ink.Bad, "  "+d.t("Type y and Enter to allow it, n and Enter to refuse it."), hangIndent)
 	}
 	for i, choice := range d.Choices(q) {
 		lead, role := "  ", ink.Plain
 		if i == chosen {
-			lead, role = mark(d.ASCII, "❯", ">")+" ", ink.Good
+			lead, role = signFor(d.ASCII, "❯", ">")+" ", ink.Good
 		}
-		d.page.hung(d.width(), role, lead+choice.Key+" "+choice.Label, len("  1 "))
+		d.page.writeHanging(d.width(), role, lead+choice.Key+" "+choice.Label, len("  1 "))
 	}
 	var more []string
 	switch {
 	case len(q.Parts) == 2:
 		more = append(more, d.t("1 or 2: yes to this one only"))
-	case q.Kind == uip.Composite:
+	case q.Kind == uip.KindComposite:
 		more = append(more, d.t("1 3: yes to these only"))
 	}
 	if i := slices.IndexFunc(q.Parts, hasHunks); i >= 0 {
@@ -209,32 +211,32 @@ func (d drawing) options(q uip.Request, chosen int) {
 		more = append(more, d.t("h 1: yes to hunk 1 only"))
 	}
 	switch {
-	case *d.hides && d.Live:
+	case *d.hides && d.OptionsBelow:
 		more = append(more, d.t("Ctrl+O: all of it"))
 	case *d.hides:
 		more = append(more, d.t("v: all of it"))
 	}
 	more = append(more, d.t("?: why"))
-	d.page.hung(d.width(), ink.Dim, "  "+strings.Join(more, mark(d.ASCII, " · ", d.t("; "))), setIn)
+	d.page.writeHanging(d.width(), ink.Dim, "  "+strings.Join(more, signFor(d.ASCII, " · ", d.t("; "))), hangIndent)
 }
 
-func hasHunks(q uip.Request) bool { return q.Display.Metadata[uip.Hunks] != "" }
+func hasHunks(q uip.Request) bool { return q.Display.Metadata[uip.MetaHunks] != "" }
 
-// Why returns the explanation for a user who asks why approval is needed, and how else to answer.
-func (c Cards) Why(q uip.Request) string {
-	d := c.drawing()
-	d.Whole = true
+// ExplainApproval returns the explanation for a user who asks why approval is needed, and how else to answer.
+func (c Cards) ExplainApproval(q uip.Request) string {
+	d := c.newDrawing()
+	d.NoFold = true
 	for i, part := range q.Parts {
-		d.page.hung(d.width(), ink.Warn, strconv.Itoa(i+1)+" "+d.title(part), setIn)
-		d.reasons(part)
+		d.page.writeHanging(d.width(), ink.Warn, strconv.Itoa(i+1)+" "+d.title(part), hangIndent)
+		d.drawReasons(part)
 	}
 	if len(q.Parts) == 0 {
-		d.reasons(q)
+		d.drawReasons(q)
 	}
-	say := func(text string) { d.page.hung(d.width(), ink.Dim, "  "+text, setIn) }
+	say := func(text string) { d.page.writeHanging(d.width(), ink.Dim, "  "+text, hangIndent) }
 	for _, o := range q.Options {
-		if o.ID == uip.Session && offersBelow(q) {
-			say("s " + d.remembering(q, o.ID).Label)
+		if o.ID == uip.OptionSession && hasOptionsBelow(q) {
+			say("s " + d.rememberChoice(q, o.ID).Label)
 		}
 	}
 	letters := []string{"y"}
@@ -247,22 +249,22 @@ func (c Cards) Why(q uip.Request) string {
 		letters = append(letters, "n")
 	}
 	say(d.t("%s and Enter also answer; Esc stops the turn", strings.Join(letters, ", ")))
-	if heard(q) {
+	if isCommentRead(q) {
 		say(d.t("y and …, n …: say more to the model"))
 	}
 	return d.text()
 }
 
-// remembered returns what an answer would remember, in full and in the user's language: the user must
+// grantText returns what an answer would remember, in full and in the user's language: the user must
 // not agree to anything cut off. For a card that is the text of each call.
-func (d drawing) remembered(q uip.Request, option string) string {
+func (d cardDrawing) grantText(q uip.Request, option string) string {
 	var all []string
 	add := func(what string) {
-		parts := strings.Split(decidedLine(what, 0), "…") // our own word for anything
+		parts := strings.Split(exactLine(what, 0), "…") // our own word for anything
 		for i, part := range parts {
 			parts[i] = sanitize.RevealCommand(part)
 		}
-		if what = d.Words.Said(strings.Join(parts, mark(d.ASCII, "…", "..."))); what != "" && !slices.Contains(all, what) {
+		if what = d.Translator.TranslateText(strings.Join(parts, signFor(d.ASCII, "…", "..."))); what != "" && !slices.Contains(all, what) {
 			all = append(all, what)
 		}
 	}
@@ -272,11 +274,11 @@ func (d drawing) remembered(q uip.Request, option string) string {
 	}
 	for _, part := range parts {
 		what := part.Remembered(option)
-		if len(what) == 0 && option == uip.Below && len(q.Parts) > 0 {
-			what = part.Remembered(uip.Session) // without a folder the session is the limit
+		if len(what) == 0 && option == uip.OptionAlwaysBelow && len(q.Parts) > 0 {
+			what = part.Remembered(uip.OptionSession) // without a folder the session is the limit
 		}
 		for _, one := range what {
-			if showsLine(part, one) {
+			if showsGrant(part, one) {
 				one = "this exact command, as shown above"
 			}
 			add(one)
@@ -285,9 +287,9 @@ func (d drawing) remembered(q uip.Request, option string) string {
 	return strings.Join(all, d.t(", "))
 }
 
-// showsLine reports whether a grant is for the exact command on the card, and too long to repeat among
+// showsGrant reports whether a grant is for the exact command on the card, and too long to repeat among
 // the keys.
-func showsLine(q uip.Request, what string) bool {
+func showsGrant(q uip.Request, what string) bool {
 	line, exactly := strings.CutPrefix(what, "this exact command line: ")
 	code, ok := q.Display.Content.(display.Code)
 	return ok && exactly && strings.TrimSpace(line) == strings.TrimSpace(code.Source) && (strings.Contains(line, "\n") || ink.Width(line) > titleRunes)

@@ -68,8 +68,8 @@ const noFile = "/dev/null"
 
 // drawDiff puts lines of a diff, each with its number and in its colour. Where lines were replaced by as
 // many others, the words that differ are bold.
-func drawDiff(lines []diffLine, ascii bool, put ink.Put) {
-	d := diffDrawing{put: put, gap: mark(ascii, "⋮", ":")}
+func drawDiff(lines []diffLine, ascii bool, put ink.SpanFunc) {
+	d := diffDrawing{put: put, gap: signFor(ascii, "⋮", ":")}
 	for _, l := range lines {
 		d.columns = max(d.columns, len(strconv.Itoa(l.number)))
 	}
@@ -94,7 +94,7 @@ func drawDiff(lines []diffLine, ascii bool, put ink.Put) {
 
 // diffDrawing is a diff being drawn.
 type diffDrawing struct {
-	put        ink.Put
+	put        ink.SpanFunc
 	gap        string // between hunks
 	columns    int    // of the numbers
 	inFile     bool   // a line of the current file is above
@@ -109,8 +109,8 @@ func (d *diffDrawing) flush() {
 			from, to := len(l.text), len(l.text)
 			if pairs {
 				other := [][]diffLine{d.came, d.gone}[n][i]
-				f, t, alike := differs(l.text, other.text)
-				if _, _, back := differs(other.text, l.text); alike && back {
+				f, t, alike := differingPart(l.text, other.text)
+				if _, _, back := differingPart(other.text, l.text); alike && back {
 					from, to = f, t
 				}
 			}
@@ -126,63 +126,63 @@ func (d *diffDrawing) line(l diffLine, from, to int) {
 	switch {
 	case l.sign != 0:
 		number := strconv.Itoa(l.number)
-		d.put(ink.Look{Role: ink.Dim}, strings.Repeat(" ", setIn/2+d.columns-len(number))+number+" ")
-		look := ink.Look{Role: diffInk[l.sign]}
+		d.put(ink.Style{Role: ink.Dim}, strings.Repeat(" ", hangIndent/2+d.columns-len(number))+number+" ")
+		look := ink.Style{Role: diffInk[l.sign]}
 		d.put(look, l.text[:from])
-		d.put(ink.Look{Role: look.Role, Bold: true}, l.text[from:to])
+		d.put(ink.Style{Role: look.Role, Bold: true}, l.text[from:to])
 		d.put(look, l.text[to:]+"\n")
 	case !hunk:
-		d.put(ink.Look{Role: ink.Dim}, l.text+"\n")
+		d.put(ink.Style{Role: ink.Dim}, l.text+"\n")
 	case rest != "":
-		d.put(ink.Look{Role: ink.Dim}, strings.Repeat(" ", setIn/2+d.columns+1)+rest+"\n")
+		d.put(ink.Style{Role: ink.Dim}, strings.Repeat(" ", hangIndent/2+d.columns+1)+rest+"\n")
 	case d.inFile:
-		d.put(ink.Look{Role: ink.Dim}, strings.Repeat(" ", setIn/2+d.columns-1)+d.gap+"\n")
+		d.put(ink.Style{Role: ink.Dim}, strings.Repeat(" ", hangIndent/2+d.columns-1)+d.gap+"\n")
 	}
 	d.inFile = l.sign != 0
 }
 
-// markedBytes is the longest line of a diff in which words are marked.
-const markedBytes = 2000
+// maxMarkedLine is the longest line of a diff in which words are marked.
+const maxMarkedLine = 2000
 
-// differs is the part of a diff's line in which it differs from another, from word to word. The lines are
+// differingPart is the part of a diff's line in which it differs from another, from word to word. The lines are
 // not alike where they have little in common.
-func differs(line, other string) (from, to int, alike bool) {
-	if len(line) > markedBytes || len(other) > markedBytes {
+func differingPart(line, other string) (from, to int, alike bool) {
+	if len(line) > maxMarkedLine || len(other) > maxMarkedLine {
 		return 1, 1, false
 	}
 	a, b := line[1:], other[1:] // behind the sign
 	for from < len(a) && from < len(b) && a[from] == b[from] {
 		from++
 	}
-	for from > 0 && (!utf8.RuneStart(at(a, from)) || !utf8.RuneStart(at(b, from)) || inWord(a[:from]) && (begins(a[from:]) || begins(b[from:]))) {
+	for from > 0 && (!utf8.RuneStart(byteAt(a, from)) || !utf8.RuneStart(byteAt(b, from)) || endsInWord(a[:from]) && (beginsWord(a[from:]) || beginsWord(b[from:]))) {
 		from--
 	}
 	end := 0
 	for end < len(a)-from && end < len(b)-from && a[len(a)-1-end] == b[len(b)-1-end] {
 		end++
 	}
-	for end > 0 && (!utf8.RuneStart(a[len(a)-end]) || begins(a[len(a)-end:]) && (inWord(a[:len(a)-end]) || inWord(b[:len(b)-end]))) {
+	for end > 0 && (!utf8.RuneStart(a[len(a)-end]) || beginsWord(a[len(a)-end:]) && (endsInWord(a[:len(a)-end]) || endsInWord(b[:len(b)-end]))) {
 		end--
 	}
 	common := strings.TrimSpace(a[:from]) + strings.TrimSpace(a[len(a)-end:])
 	return 1 + from, 1 + len(a) - end, 3*len(common) >= len(strings.TrimSpace(a))
 }
 
-// at is the byte at a place, or one that begins a character at the end.
-func at(s string, i int) byte {
+// byteAt is the byte at a place, or one that begins a character at the end.
+func byteAt(s string, i int) byte {
 	if i < len(s) {
 		return s[i]
 	}
 	return ' '
 }
 
-// inWord reports whether a text ends inside a word, and begins whether it begins so.
-func inWord(s string) bool {
+// endsInWord reports whether a text ends inside a word, and begins whether it begins so.
+func endsInWord(s string) bool {
 	r, _ := utf8.DecodeLastRuneInString(s)
 	return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r)
 }
 
-func begins(s string) bool {
+func beginsWord(s string) bool {
 	r, _ := utf8.DecodeRuneInString(s)
 	return s != "" && (r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r))
 }

@@ -11,7 +11,7 @@ import (
 // marked is a diff with its bold parts in stars.
 func marked(unified string) string {
 	var b strings.Builder
-	drawDiff(diffLines(unified), false, func(l ink.Look, text string) {
+	drawDiff(diffLines(unified), false, func(l ink.Style, text string) {
 		if l.Role == ink.Dim { // a number
 			return
 		}
@@ -67,7 +67,7 @@ func FuzzDiffers(f *testing.F) {
 		if a == "" || b == "" || !utf8.ValidString(a) || !utf8.ValidString(b) || a[0] >= utf8.RuneSelf || b[0] >= utf8.RuneSelf {
 			return
 		}
-		if from, to, _ := differs(a, b); from < 1 || from > to || to > len(a) || !utf8.ValidString(a[from:to]) {
+		if from, to, _ := differingPart(a, b); from < 1 || from > to || to > len(a) || !utf8.ValidString(a[from:to]) {
 			t.Fatalf("%q, %q: %d to %d", a, b, from, to)
 		}
 	})
@@ -77,7 +77,7 @@ func TestLinesOfADiffHaveNumbers(t *testing.T) {
 	lines := diffLines("--- a/x.go\n+++ b/x.go\n@@ -8,3 +8,4 @@  [hunk 1]\n a\n-b\n+B\n+C\n c\n@@ -40,1 +41,1 @@\n-d\n+D\n\\ No newline at end of file\n")
 	draw := func(title string) string {
 		var b strings.Builder
-		drawDiff(below(title, lines), true, func(_ ink.Look, text string) { b.WriteString(text) })
+		drawDiff(below(title, lines), true, func(_ ink.Style, text string) { b.WriteString(text) })
 		return b.String()
 	}
 	body := "     [hunk 1]\n   8  a\n   9 -b\n   9 +B\n  10 +C\n  11  c\n   :\n  40 -d\n  41 +D\n\\ No newline at end of file\n"

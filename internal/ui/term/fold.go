@@ -11,14 +11,14 @@ import (
 // Layout of lines that are too long: the columns that the last cell of a row needs to wrap within
 // itself, and the indent of wrapped text.
 const (
-	minColumn = 24
-	setIn     = 4
+	minColumn  = 24
+	hangIndent = 4
 )
 
-// fold wraps one of coder's own lines between words. The last cell of a row wraps within its column.
+// foldLine wraps one of coder's own lines between words. The last cell of a row wraps within its column.
 // Without enough room there it gets its own line; if the other cells do not fit either, so does each
 // that does not.
-func fold(l display.Line, width int) string {
+func foldLine(l display.TableLine, width int) string {
 	whole := l.String(ink.Width)
 	if width <= 0 || ink.Width(whole) <= width {
 		return whole
@@ -31,21 +31,21 @@ func fold(l display.Line, width int) string {
 	s := lineBuilder{width: width}
 	last := len(l.Cells) - 1
 	at, text := l.Columns[last], l.Cells[last]
-	before := display.Line{Cells: l.Cells[:last], Columns: l.Columns}.String(ink.Width)
-	if last > 0 && width-at >= max(minColumn, longest(text)) {
-		s.put(before)
-		s.setIn(at - s.column)
-		s.words(text, at)
+	before := display.TableLine{Cells: l.Cells[:last], Columns: l.Columns}.String(ink.Width)
+	if last > 0 && width-at >= max(minColumn, longestPiece(text)) {
+		s.write(before)
+		s.indentBy(at - s.column)
+		s.writeWords(text, at)
 	} else if last > 1 && ink.Width(before) <= width {
-		s.put(before)
-		s.newline(l.Columns[0] + setIn)
-		s.words(text, l.Columns[0]+setIn)
+		s.write(before)
+		s.newline(l.Columns[0] + hangIndent)
+		s.writeWords(text, l.Columns[0]+hangIndent)
 	} else {
 		lead := l.Columns[0]
 		if width-lead < minColumn { // little room would remain beside it
-			lead = min(lead, setIn)
+			lead = min(lead, hangIndent)
 		}
-		s.cells(l.Cells, lead)
+		s.writeCells(l.Cells, lead)
 	}
 	return s.b.String()
 }
@@ -57,68 +57,68 @@ type lineBuilder struct {
 	column int // of the cursor
 }
 
-func (s *lineBuilder) put(text string) {
+func (s *lineBuilder) write(text string) {
 	s.b.WriteString(text)
 	s.column += ink.Width(text)
 }
 
-func (s *lineBuilder) setIn(n int) { s.put(strings.Repeat(" ", n)) }
+func (s *lineBuilder) indentBy(n int) { s.write(strings.Repeat(" ", n)) }
 
 func (s *lineBuilder) newline(indent int) {
 	s.b.WriteByte('\n')
 	s.column = 0
-	s.setIn(indent)
+	s.indentBy(indent)
 }
 
-// cells draws a row's cells side by side. If there are two, the second, which explains the first, may go
+// writeCells draws a row's cells side by side. If there are two, the second, which explains the first, may go
 // below it.
-func (s *lineBuilder) cells(all []string, lead int) {
-	s.setIn(lead)
+func (s *lineBuilder) writeCells(all []string, lead int) {
+	s.indentBy(lead)
 	if len(all) == 1 {
-		s.words(all[0], lead)
+		s.writeWords(all[0], lead)
 		return
 	}
-	indent := lead + setIn
+	indent := lead + hangIndent
 	for i, cell := range all {
 		switch {
 		case i == 0:
 		case len(all) == 2, s.column+2+ink.Width(cell) > s.width:
 			s.newline(indent)
 		default:
-			s.setIn(2)
+			s.indentBy(2)
 		}
-		s.words(cell, indent)
+		s.writeWords(cell, indent)
 	}
 }
 
-// words draws text, wrapped with this indent.
-func (s *lineBuilder) words(text string, indent int) {
-	for i, p := range unbroken(text) {
+// writeWords draws text, wrapped with this indent.
+func (s *lineBuilder) writeWords(text string, indent int) {
+	for i, p := range splitPieces(text) {
 		switch {
 		case i > 0 && s.column+p.gap+ink.Width(p.text) > s.width && s.column > indent:
 			s.newline(indent)
 		case i > 0:
-			s.setIn(p.gap)
+			s.indentBy(p.gap)
 		}
-		s.word(p.text, indent)
+		s.writeWord(p.text, indent)
 	}
 }
 
-// word draws an unbroken part of a text. One wider than a line is broken if it continues indented; at
+// writeWord draws an unbroken part of a text. One wider than a line is broken if it continues indented; at
 // the left edge the terminal wraps it, so that it can be copied whole.
-func (s *lineBuilder) word(text string, indent int) {
+func (s *lineBuilder) writeWord(text string, indent int) {
 	wide := ink.Width(text)
 	for indent > 0 && indent < s.width && s.column+wide > s.width {
-		n := ink.Fit(text, s.width-s.column)
+		n := ink.FitLen(text, s.width-s.column)
 		if n == len(text) {
 			break
 		}
 		wide -= ink.Width(text[:n])
-		s.put(text[:n])
+		s.write(text[:n])
 		s.newline(indent)
 		text = text[n:]
 	}
-	s.put(text)
+	s.write(text)
 }
 
 // piece is an unbroken part of a text, and the number of spaces before it.
@@ -127,11 +127,11 @@ type piece struct {
 	gap  int
 }
 
-// unbroken splits text at spaces and between Chinese characters.
-func unbroken(text string) (all []piece) {
+// splitPieces splits text at spaces and between Chinese characters.
+func splitPieces(text string) (all []piece) {
 	for word := range strings.FieldsSeq(text) {
 		for gap := 1; word != ""; gap = 0 {
-			n := ink.Break(word)
+			n := ink.BreakIndex(word)
 			all = append(all, piece{word[:n], gap})
 			word = word[n:]
 		}
@@ -139,9 +139,9 @@ func unbroken(text string) (all []piece) {
 	return all
 }
 
-// longest returns the width of the widest unbroken part of text.
-func longest(text string) (n int) {
-	for _, p := range unbroken(text) {
+// longestPiece returns the width of the widest unbroken part of text.
+func longestPiece(text string) (n int) {
+	for _, p := range splitPieces(text) {
 		n = max(n, ink.Width(p.text))
 	}
 	return n

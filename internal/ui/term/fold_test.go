@@ -10,7 +10,7 @@ import (
 )
 
 // row is a line whose cells have two blanks or more between them.
-func row(text string) (l display.Line) {
+func row(text string) (l display.TableLine) {
 	for at := 0; at < len(text); {
 		cell, _, _ := strings.Cut(text[at:], "  ")
 		if cell = strings.TrimSpace(cell); cell != "" {
@@ -57,7 +57,7 @@ func TestLongLinesAreBrokenForPeople(t *testing.T) {
 			"/undo [all]              撤回上一轮对文件的改动，\n                         以及（如果要求）命令的改\n                         动"},
 		{"a sign does not begin a line", "撤回上一轮对文件，以及", 16, "撤回上一轮对文\n件，以及"},
 	} {
-		if got := fold(row(tt.line), tt.width); got != tt.want {
+		if got := foldLine(row(tt.line), tt.width); got != tt.want {
 			t.Errorf("%s:\n%s\nwant\n%s", tt.name, got, tt.want)
 		}
 	}
@@ -72,7 +72,7 @@ func FuzzFold(f *testing.F) {
 		if !utf8.ValidString(line) || strings.ContainsAny(line, "\n\r") {
 			return
 		}
-		if got := fold(row(line), width); strings.Join(strings.Fields(got), "") != strings.Join(strings.Fields(line), "") {
+		if got := foldLine(row(line), width); strings.Join(strings.Fields(got), "") != strings.Join(strings.Fields(line), "") {
 			t.Fatalf("%q at %d becomes %q", line, width, got)
 		}
 	})

@@ -16,7 +16,7 @@ func shown(t *testing.T, p term.Palette, answer string) string {
 	t.Helper()
 	var out bytes.Buffer
 	r := term.New(term.Options{Out: &out, Palette: p, Width: func() int { return 40 }})
-	if err := r.Recall(event.MessageAdded{Message: chat.Say(chat.Assistant, answer)}, false); err != nil {
+	if err := r.ShowAnswer(event.MessageAdded{Message: chat.TextMessage(chat.Assistant, answer)}, false); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -68,7 +68,7 @@ func TestTerminalsKnownToHaveLinks(t *testing.T) {
 			name, value, _ := strings.Cut(v, "=")
 			vars[name] = value
 		}
-		if got := term.KnowsLinks(func(name string) string { return vars[name] }); got != want {
+		if got := term.SupportsLinks(func(name string) string { return vars[name] }); got != want {
 			t.Errorf("%s: %v", env, got)
 		}
 	}
@@ -80,14 +80,14 @@ func TestOwnColours(t *testing.T) {
 		colour string
 		want   string
 	}{
-		{term.True, "#1a7f37", "\x1b[38;2;26;127;55mx\x1b[0m"},
+		{term.TrueColour, "#1a7f37", "\x1b[38;2;26;127;55mx\x1b[0m"},
 		{term.Colour256, "#ff0000", "\x1b[38;5;196mx\x1b[0m"},
 		{term.Colour256, "130", "\x1b[38;5;130mx\x1b[0m"},
 		{term.Basic, "12", "\x1b[94mx\x1b[0m"},
 		{term.Basic, "#ff0000", "\x1b[32mx\x1b[0m"}, // it has no such colour
 		{term.None, "#ff0000", "x"},
 	} {
-		p, err := (term.Palette{Level: tt.level}).With(map[string]string{"good": tt.colour})
+		p, err := (term.Palette{Level: tt.level}).WithColours(map[string]string{"good": tt.colour})
 		if got := p.Paint(ink.Good, "x"); got != tt.want || err != nil {
 			t.Errorf("%v %s: %q, %v, want %q", tt.level, tt.colour, got, err, tt.want)
 		}
@@ -95,7 +95,7 @@ func TestOwnColours(t *testing.T) {
 			t.Errorf("another colour is %q", other)
 		}
 	}
-	p, err := (term.Palette{Level: term.True}).With(map[string]string{"good": "green", "nice": "1", "bad": "#12345", "warn": "256", "tool": "#00ff00"})
+	p, err := (term.Palette{Level: term.TrueColour}).WithColours(map[string]string{"good": "green", "nice": "1", "bad": "#12345", "warn": "256", "tool": "#00ff00"})
 	if err == nil || strings.Count(err.Error(), "ui.colors: ") != 4 {
 		t.Errorf("%v", err)
 	}

@@ -15,11 +15,11 @@ func TestWordsWiderThanANarrowLine(t *testing.T) {
 	width := 40
 	const path = "/home/anna/project/.coder/log/sess_1794846541_c3f19ad9/events.jsonl"
 	got := narrow(t, &width, func(r *term.Renderer) {
-		_ = r.Tell([]ink.Span{{Look: ink.Look{Role: ink.Good}, Text: "> "}, {Text: "please look at it, at " + path}})
+		_ = r.PrintLines([]ink.Span{{Style: ink.Style{Role: ink.Good}, Text: "> "}, {Text: "please look at it, at " + path}})
 		_ = r.Insert(r.Cards().Draw(approval("read "+path, "path: "+path, nil, false)))
 		emit(t, r, event.ToolStarted{CallID: "1", Tool: "read", Title: path}, event.ToolFinished{CallID: "1", Tool: "read", Title: path, Summary: "not found: " + path},
 			event.TodosChanged{Todos: []event.Todo{{Content: "look for the log in " + path, Status: "pending"}, {Content: "then mend what is wrong with it, and test it", Status: "pending"}}},
-			event.LocalAdded{Blocks: display.Blocks{display.Table{Rows: [][]display.Cell{display.Data("log", path)}}}},
+			event.LocalAdded{Blocks: display.Blocks{display.Table{Rows: [][]display.Cell{display.DataCells("log", path)}}}},
 			event.TextDelta{Text: "- see " + path + "\n"})
 	})
 	for line := range strings.Lines(got) {
@@ -93,13 +93,13 @@ func (plainWords) T(format string, args ...any) string {
 // On a terminal that shows only ASCII no sign of ours is anything else.
 func TestSignsOfOursAreASCII(t *testing.T) {
 	var b strings.Builder
-	r := term.New(term.Options{Out: &b, Width: func() int { return 60 }, ASCII: true, Words: plainWords{}})
+	r := term.New(term.Options{Out: &b, Width: func() int { return 60 }, ASCII: true, Translator: plainWords{}})
 	long := strings.Repeat("word ", 100)
 	emit(t, r, event.ToolCallRequested{CallID: "1", Effects: []event.Effect{{Kind: event.EffectExec}}}, event.ToolStarted{CallID: "1", Tool: "bash", Title: long},
 		event.ToolOutput{CallID: "1", Text: strings.Repeat("x", 3000) + "\n" + strings.Repeat("y\n", 40)}, event.ToolFinished{CallID: "1", Tool: "bash", Title: long, Summary: long},
-		event.ToolFinished{CallID: "2", Tool: "read", Title: "x", Show: display.Table{Head: display.Data("a"), Rows: [][]display.Cell{display.Data("cut…")}}},
+		event.ToolFinished{CallID: "2", Tool: "read", Title: "x", Content: display.Table{Header: display.DataCells("a"), Rows: [][]display.Cell{display.DataCells("cut…")}}},
 		event.TodosChanged{Todos: []event.Todo{{Content: "one…", Status: "pending"}, {Content: "two", Status: "completed"}}},
-		event.LocalAdded{Blocks: display.Blocks{display.Table{Head: display.Words("task", "spent"), Rows: [][]display.Cell{{{Text: "a title that was cut…"}, {Text: "≥$0.10, like touch …", Words: true}}}}}})
+		event.LocalAdded{Blocks: display.Blocks{display.Table{Header: display.TextCells("task", "spent"), Rows: [][]display.Cell{{{Text: "a title that was cut…"}, {Text: "≥$0.10, like touch …", Words: true}}}}}})
 	_ = r.Insert(r.Cards().Draw(approval(long, "risk: "+strings.Repeat(long, 3), nil, true)))
 	for _, c := range b.String() {
 		if c > 0x7f {

@@ -12,28 +12,28 @@ import (
 // of a line, and closes every style before the text is written, so that others may write in between.
 type page struct {
 	palette Palette
-	codes   map[ink.Look]string // sequences made so far
+	codes   map[ink.Style]string // sequences made so far
 
-	b      strings.Builder
-	look   ink.Look // the current style
-	mid    bool     // the cursor is not at the start of a line
-	rested bool     // the last newline was added before its writer added it
-	wrote  bool     // anything was ever written
-	blanks int      // blank lines at the end
+	text         strings.Builder
+	style        ink.Style // the current style
+	midLine      bool      // the cursor is not at the start of a line
+	newlineAdded bool      // the last newline was added before its writer added it
+	hasOutput    bool      // anything was ever written
+	blankLines   int       // blank lines at the end
 }
 
-// put adds text, which must be clean. A style never spans a newline.
-func (p *page) put(l ink.Look, text string) {
-	if p.rested && text != "" {
-		p.rested = false
+// write adds text, which must be clean. A style never spans a newline.
+func (p *page) write(l ink.Style, text string) {
+	if p.newlineAdded && text != "" {
+		p.newlineAdded = false
 		text = strings.TrimPrefix(text, "\n")
 	}
 	for text != "" {
 		line, rest, ends := strings.Cut(text, "\n")
 		if line != "" {
-			p.turn(l)
-			p.b.WriteString(line)
-			p.mid, p.wrote, p.blanks = true, true, 0
+			p.setStyle(l)
+			p.text.WriteString(line)
+			p.midLine, p.hasOutput, p.blankLines = true, true, 0
 		}
 		if ends {
 			p.newline()
@@ -43,131 +43,131 @@ func (p *page) put(l ink.Look, text string) {
 }
 
 func (p *page) newline() {
-	p.turn(ink.Look{})
-	p.b.WriteByte('\n')
-	if !p.mid {
-		p.blanks++
+	p.setStyle(ink.Style{})
+	p.text.WriteByte('\n')
+	if !p.midLine {
+		p.blankLines++
 	}
-	p.mid, p.rested = false, false
+	p.midLine, p.newlineAdded = false, false
 }
 
-// turn switches to style l.
-func (p *page) turn(l ink.Look) {
-	if p.look == l {
+// setStyle switches to style l.
+func (p *page) setStyle(l ink.Style) {
+	if p.style == l {
 		return
 	}
-	if p.code(p.look) != "" {
-		p.b.WriteString(reset)
+	if p.styleCode(p.style) != "" {
+		p.text.WriteString(resetCode)
 	}
-	if p.look.Link != l.Link && p.palette.Links {
-		p.b.WriteString("\x1b]8;;" + l.Link + "\x1b\\") // an empty address ends the link
+	if p.style.Link != l.Link && p.palette.Links {
+		p.text.WriteString("\x1b]8;;" + l.Link + "\x1b\\") // an empty address ends the link
 	}
-	p.b.WriteString(p.code(l))
-	p.look = l
+	p.text.WriteString(p.styleCode(l))
+	p.style = l
 }
 
-func (p *page) code(l ink.Look) string {
+func (p *page) styleCode(l ink.Style) string {
 	l.Link = ""
 	if c, ok := p.codes[l]; ok {
 		return c
 	}
 	if p.codes == nil {
-		p.codes = make(map[ink.Look]string)
+		p.codes = make(map[ink.Style]string)
 	}
-	c := p.palette.code(l)
+	c := p.palette.styleCode(l)
 	p.codes[l] = c
 	return c
 }
 
-// fresh ends the current line.
-func (p *page) fresh() {
-	if p.mid {
+// endLine ends the current line.
+func (p *page) endLine() {
+	if p.midLine {
 		p.newline()
 	}
 }
 
-// rest ends the line for a writer that is finished but would add the newline only with its next text, so
+// endLineEarly ends the line for a writer that is finished but would add the newline only with its next text, so
 // that content drawn below the page is visible.
-func (p *page) rest() {
-	if p.mid {
+func (p *page) endLineEarly() {
+	if p.midLine {
 		p.newline()
-		p.rested = true
+		p.newlineAdded = true
 	}
 }
 
-// gap leaves one blank line, unless nothing is above.
-func (p *page) gap() {
-	p.fresh()
-	if p.wrote && p.blanks == 0 {
+// addBlankLine leaves one blank line, unless nothing is above.
+func (p *page) addBlankLine() {
+	p.endLine()
+	if p.hasOutput && p.blankLines == 0 {
 		p.newline()
 	}
 }
 
-// say adds text on its own lines, with keys masked.
-func (p *page) say(r ink.Role, text string) { p.tell(r, sanitize.Mask(text)) }
+// writeMasked adds text on its own lines, with keys masked.
+func (p *page) writeMasked(r ink.Role, text string) { p.writeLines(r, sanitize.Mask(text)) }
 
-// tell adds text on its own lines.
-func (p *page) tell(r ink.Role, text string) {
-	p.fresh()
-	p.put(ink.Look{Role: r}, strings.TrimRight(sanitize.Text(text), "\n"))
-	p.fresh()
+// writeLines adds text on its own lines.
+func (p *page) writeLines(r ink.Role, text string) {
+	p.endLine()
+	p.write(ink.Style{Role: r}, strings.TrimRight(sanitize.Text(text), "\n"))
+	p.endLine()
 }
 
-// words adds text on its own lines, wrapped between words to the terminal's width.
-func (p *page) words(width int, r ink.Role, text string) {
-	p.fresh()
+// writeWrapped adds text on its own lines, wrapped between words to the terminal's width.
+func (p *page) writeWrapped(width int, r ink.Role, text string) {
+	p.endLine()
 	for line := range strings.SplitSeq(strings.TrimRight(sanitize.Text(text), "\n"), "\n") {
-		p.hung(width, r, line, ink.Hanging(line))
+		p.writeHanging(width, r, line, ink.HangIndent(line))
 	}
 }
 
-// hung adds a line, wrapped between words to the terminal's width, with this indent. A hard space keeps
+// writeHanging adds a line, wrapped between words to the terminal's width, with this indent. A hard space keeps
 // words together; it is written as a normal space.
-func (p *page) hung(width int, r ink.Role, line string, indent int) {
-	p.fresh()
-	w := ink.Wrap{Put: p.softened, Width: width, Indent: indent}
-	w.Write(ink.Look{Role: r}, line)
+func (p *page) writeHanging(width int, r ink.Role, line string, indent int) {
+	p.endLine()
+	w := ink.Wrap{Put: p.writeSoft, Width: width, Indent: indent}
+	w.Write(ink.Style{Role: r}, line)
 	w.End()
-	p.put(ink.Look{}, "\n")
+	p.write(ink.Style{}, "\n")
 }
 
-// softened adds text with normal spaces for hard ones.
-func (p *page) softened(l ink.Look, text string) {
-	p.put(l, strings.ReplaceAll(text, ink.HardBlank, " "))
+// writeSoft adds text with normal spaces for hard ones.
+func (p *page) writeSoft(l ink.Style, text string) {
+	p.write(l, strings.ReplaceAll(text, ink.NoBreakSpace, " "))
 }
 
-// lines returns the number of newlines collected.
-func (p *page) lines() int { return strings.Count(p.b.String(), "\n") }
+// lineCount returns the number of newlines collected.
+func (p *page) lineCount() int { return strings.Count(p.text.String(), "\n") }
 
-// take returns and clears the collected text.
-func (p *page) take() string {
-	p.turn(ink.Look{})
-	s := p.b.String()
-	p.b.Reset()
+// takeText returns and clears the collected text.
+func (p *page) takeText() string {
+	p.setStyle(ink.Style{})
+	s := p.text.String()
+	p.text.Reset()
 	return s
 }
 
-// pieces cleans a text that arrives in arbitrary pieces.
-type pieces struct{ held string }
+// pieceCleaner cleans a text that arrives in arbitrary pieces.
+type pieceCleaner struct{ pending string }
 
-// next returns the new part of the text that is certain: whole runes, and no carriage return that a
+// clean returns the new part of the text that is certain: whole runes, and no carriage return that a
 // newline may follow.
-func (p *pieces) next(piece string) string {
-	s := p.held + piece
-	n := len(s) - unfinished(s)
-	p.held = s[n:]
+func (p *pieceCleaner) clean(piece string) string {
+	s := p.pending + piece
+	n := len(s) - unfinishedLen(s)
+	p.pending = s[n:]
 	return sanitize.Text(s[:n])
 }
 
-// rest returns what was held back, when nothing follows.
-func (p *pieces) rest() string {
-	s := p.held
-	p.held = ""
+// flush returns what was held back, when nothing follows.
+func (p *pieceCleaner) flush() string {
+	s := p.pending
+	p.pending = ""
 	return sanitize.Text(s)
 }
 
-// unfinished returns the number of bytes at the end of s that depend on what follows.
-func unfinished(s string) int {
+// unfinishedLen returns the number of bytes at the end of s that depend on what follows.
+func unfinishedLen(s string) int {
 	if strings.HasSuffix(s, "\r") {
 		return 1
 	}

@@ -16,10 +16,10 @@ type Level uint8
 
 // Color levels.
 const (
-	None      Level = iota // no escape sequences at all
-	Basic                  // the sixteen colors of the terminal's theme
-	Colour256              // a fixed table of 256
-	True                   // 24-bit color
+	None       Level = iota // no escape sequences at all
+	Basic                   // the sixteen colors of the terminal's theme
+	Colour256               // a fixed table of 256
+	TrueColour              // 24-bit color
 )
 
 // Palette selects the colors. The zero Palette uses none.
@@ -27,34 +27,34 @@ const (
 // coder's own text uses the sixteen colors, which users have chosen for their screens, except with a
 // light theme on a terminal with more. Source code uses more where available.
 type Palette struct {
-	Level Level
-	Light bool                // dark text on a light background
-	Mono  bool                // only weight and slant
-	Fixed bool                // shades for a light background instead of the terminal's own
-	Links bool                // the terminal supports links
-	own   *[len(basic)]string // codes of the colors that the user chose
+	Level  Level
+	Light  bool                     // dark text on a light background
+	Mono   bool                     // only weight and slant
+	Fixed  bool                     // shades for a light background instead of the terminal's own
+	Links  bool                     // the terminal supports links
+	custom *[len(basicCodes)]string // codes of the colors that the user chose
 }
 
-// colourless lists terminals without colors.
-var colourless = []string{"dumb", "vt52", "vt100", "vt102", "vt220", "vt320"}
+// monoTerminals lists terminals without colors.
+var monoTerminals = []string{"dumb", "vt52", "vt100", "vt102", "vt220", "vt320"}
 
-// PaletteFor returns the palette for a terminal, according to the environment. NO_COLOR turns colors
+// DetectPalette returns the palette for a terminal, according to the environment. NO_COLOR turns colors
 // off, FORCE_COLOR and CLICOLOR_FORCE turn them on. Otherwise there are none with CLICOLOR=0,
 // FORCE_COLOR=0, a terminal without colors or no terminal.
-func PaletteFor(env func(string) string, tty bool) Palette {
+func DetectPalette(env func(string) string, tty bool) Palette {
 	on := func(name string) bool { return !slices.Contains([]string{"", "0", "false"}, env(name)) }
-	off := env("CLICOLOR") == "0" || env("FORCE_COLOR") == "0" || env("FORCE_COLOR") == "false" || slices.Contains(colourless, env("TERM")) || !tty
+	off := env("CLICOLOR") == "0" || env("FORCE_COLOR") == "0" || env("FORCE_COLOR") == "false" || slices.Contains(monoTerminals, env("TERM")) || !tty
 	if env("NO_COLOR") != "" || off && !on("FORCE_COLOR") && !on("CLICOLOR_FORCE") {
 		return Palette{}
 	}
 	p := Palette{Level: Basic}
 	switch colours, term := env("COLORTERM"), env("TERM"); {
 	case env("FORCE_COLOR") == "3":
-		p.Level = True
+		p.Level = TrueColour
 	case env("FORCE_COLOR") == "2":
 		p.Level = Colour256
 	case colours == "truecolor", colours == "24bit", strings.HasSuffix(term, "-direct"):
-		p.Level = True
+		p.Level = TrueColour
 	case strings.Contains(term, "256color"):
 		p.Level = Colour256
 	}
@@ -65,9 +65,9 @@ func PaletteFor(env func(string) string, tty bool) Palette {
 	return p
 }
 
-// KnowsLinks reports whether, according to the environment, the terminal is known to support links.
+// SupportsLinks reports whether, according to the environment, the terminal is known to support links.
 // Others might show the address as garbage.
-func KnowsLinks(env func(string) string) bool {
+func SupportsLinks(env func(string) string) bool {
 	name, program := env("TERM"), env("TERM_PROGRAM")
 	vte, _ := strconv.Atoi(env("VTE_VERSION")) // 0 if invalid
 	konsole, _ := strconv.Atoi(env("KONSOLE_VERSION"))
@@ -82,9 +82,9 @@ func KnowsLinks(env func(string) string) bool {
 	return vte >= 5000 || konsole >= 201200 || env("WT_SESSION") != "" || env("KITTY_WINDOW_ID") != "" || env("DOMTERM") != ""
 }
 
-// Themed returns the palette for a background: dark, light, or mono for no colors; for any other theme,
+// WithTheme returns the palette for a background: dark, light, or mono for no colors; for any other theme,
 // p.
-func (p Palette) Themed(theme string) Palette {
+func (p Palette) WithTheme(theme string) Palette {
 	switch theme {
 	case "dark":
 		p.Light, p.Fixed = false, false
@@ -96,35 +96,35 @@ func (p Palette) Themed(theme string) Palette {
 	return p
 }
 
-// roles maps the names in the settings to roles.
-var roles = map[string]ink.Role{
+// roleNames maps the names in the settings to roles.
+var roleNames = map[string]ink.Role{
 	"dim": ink.Dim, "tool": ink.Tool, "good": ink.Good, "bad": ink.Bad, "warn": ink.Warn, "done": ink.Done, "code": ink.Code, "link": ink.Link,
 	"keyword": ink.Keyword, "string": ink.String, "comment": ink.Comment, "number": ink.Number, "name": ink.Name,
 }
 
-// With returns the palette with the user's colors by role name: #rrggbb, or the number of one of 256. If
+// WithColours returns the palette with the user's colors by role name: #rrggbb, or the number of one of 256. If
 // the terminal has fewer colors, the existing ones stay. The error lists invalid ones; the others apply.
-func (p Palette) With(colours map[string]string) (Palette, error) {
+func (p Palette) WithColours(colours map[string]string) (Palette, error) {
 	var wrong []error
-	own := new([len(basic)]string)
+	own := new([len(basicCodes)]string)
 	for _, name := range slices.Sorted(maps.Keys(colours)) {
-		role, known := roles[name]
-		code, err := p.chosen(colours[name])
+		role, known := roleNames[name]
+		code, err := p.parseColour(colours[name])
 		switch {
 		case !known:
-			wrong = append(wrong, fmt.Errorf("ui.colors: unknown name %q; use one of %s", name, strings.Join(slices.Sorted(maps.Keys(roles)), ", ")))
+			wrong = append(wrong, fmt.Errorf("ui.colors: unknown name %q; use one of %s", name, strings.Join(slices.Sorted(maps.Keys(roleNames)), ", ")))
 		case err != nil:
 			wrong = append(wrong, fmt.Errorf("ui.colors: %s: %w", name, err))
 		default:
 			own[role] = code
 		}
 	}
-	p.own = own
+	p.custom = own
 	return p, errors.Join(wrong...)
 }
 
-// chosen returns the code of a color in a setting, empty if the terminal lacks it.
-func (p Palette) chosen(colour string) (string, error) {
+// parseColour returns the code of a color in a setting, empty if the terminal lacks it.
+func (p Palette) parseColour(colour string) (string, error) {
 	var r, g, b uint8
 	if n, err := strconv.Atoi(colour); err == nil && n >= 0 && n <= 255 {
 		switch {
@@ -141,7 +141,7 @@ func (p Palette) chosen(colour string) (string, error) {
 		return "", fmt.Errorf("%q is not a color: use #rrggbb, or a number from 0 to 255", colour)
 	}
 	switch {
-	case p.Level == True:
+	case p.Level == TrueColour:
 		return fmt.Sprintf("38;2;%d;%d;%d", r, g, b), nil
 	case p.Level == Colour256: // the nearest in the color cube
 		near := func(c uint8) int { return (int(c)*5 + 127) / 255 }
@@ -150,15 +150,15 @@ func (p Palette) chosen(colour string) (string, error) {
 	return "", nil
 }
 
-// basic lists the codes of the roles in sixteen colors.
-var basic = [...]string{
+// basicCodes lists the codes of the roles in sixteen colors.
+var basicCodes = [...]string{
 	ink.Plain: "", ink.Dim: "2", ink.Tool: "34", ink.Good: "32", ink.Bad: "31", ink.Warn: "33", ink.Done: "36",
 	ink.Code: "36", ink.Link: "2", ink.Keyword: "35", ink.String: "32", ink.Comment: "2", ink.Number: "36", ink.Name: "34",
 }
 
-// shades lists the colors of source code on richer terminals, for a dark and for a light background: the
+// codeShades lists the colors of source code on richer terminals, for a dark and for a light background: the
 // number in the table of 256, and red, green, blue.
-var shades = map[ink.Role][2]struct{ table, rgb string }{
+var codeShades = map[ink.Role][2]struct{ table, rgb string }{
 	ink.Code:    {{"80", "86;182;194"}, {"30", "1;132;148"}},
 	ink.Keyword: {{"176", "198;120;221"}, {"127", "166;38;164"}},
 	ink.String:  {{"114", "152;195;121"}, {"28", "45;125;50"}},
@@ -166,15 +166,15 @@ var shades = map[ink.Role][2]struct{ table, rgb string }{
 	ink.Name:    {{"75", "97;175;239"}, {"26", "47;95;208"}},
 }
 
-const reset = "\x1b[0m"
+const resetCode = "\x1b[0m"
 
-// code returns the escape sequence that starts l, or "".
-func (p Palette) code(l ink.Look) string {
-	if p.Level == None || l == (ink.Look{}) {
+// styleCode returns the escape sequence that starts l, or "".
+func (p Palette) styleCode(l ink.Style) string {
+	if p.Level == None || l == (ink.Style{}) {
 		return ""
 	}
 	var codes []string
-	if c := p.colour(l.Role); c != "" {
+	if c := p.roleCode(l.Role); c != "" {
 		codes = append(codes, c)
 	}
 	for _, a := range []struct {
@@ -191,23 +191,23 @@ func (p Palette) code(l ink.Look) string {
 	return "\x1b[" + strings.Join(codes, ";") + "m"
 }
 
-// monochrome lists the codes of the roles without colors.
-var monochrome = map[ink.Role]string{ink.Dim: "2", ink.Tool: "1", ink.Bad: "1", ink.Warn: "1", ink.Code: "1", ink.Link: "2", ink.Comment: "2", ink.Keyword: "1"}
+// monoCodes lists the codes of the roles without colors.
+var monoCodes = map[ink.Role]string{ink.Dim: "2", ink.Tool: "1", ink.Bad: "1", ink.Warn: "1", ink.Code: "1", ink.Link: "2", ink.Comment: "2", ink.Keyword: "1"}
 
-// onLight lists the colors of coder's own text on a light background.
-var onLight = map[ink.Role]struct{ table, rgb string }{
+// lightShades lists the colors of coder's own text on a light background.
+var lightShades = map[ink.Role]struct{ table, rgb string }{
 	ink.Good: {"28", "26;127;55"}, ink.Bad: {"160", "207;34;46"}, ink.Warn: {"130", "154;103;0"}, ink.Done: {"30", "5;116;130"}, ink.Tool: {"26", "9;105;218"},
 }
 
-func (p Palette) colour(r ink.Role) string {
+func (p Palette) roleCode(r ink.Role) string {
 	if p.Mono {
-		return monochrome[r]
+		return monoCodes[r]
 	}
-	if p.own != nil && p.own[r] != "" {
-		return p.own[r]
+	if p.custom != nil && p.custom[r] != "" {
+		return p.custom[r]
 	}
-	pair, rich := shades[r]
-	if own, ok := onLight[r]; ok && p.Fixed {
+	pair, rich := codeShades[r]
+	if own, ok := lightShades[r]; ok && p.Fixed {
 		pair[1], rich = own, true
 	}
 	shade := pair[0]
@@ -217,17 +217,17 @@ func (p Palette) colour(r ink.Role) string {
 	switch {
 	case rich && p.Level == Colour256:
 		return "38;5;" + shade.table
-	case rich && p.Level == True:
+	case rich && p.Level == TrueColour:
 		return "38;2;" + shade.rgb
 	}
-	return basic[r]
+	return basicCodes[r]
 }
 
 // Paint returns text in the style of a role, for callers that write their own lines.
 func (p Palette) Paint(r ink.Role, text string) string {
-	code := p.code(ink.Look{Role: r})
+	code := p.styleCode(ink.Style{Role: r})
 	if code == "" || text == "" {
 		return text
 	}
-	return code + text + reset
+	return code + text + resetCode
 }

@@ -19,8 +19,8 @@ func TestPaletteFor(t *testing.T) {
 		{"", false, term.Palette{}},
 		{"TERM=xterm", true, term.Palette{Level: term.Basic}},
 		{"TERM=xterm-256color", true, term.Palette{Level: term.Colour256}},
-		{"TERM=xterm-256color COLORTERM=truecolor", true, term.Palette{Level: term.True}},
-		{"TERM=xterm-direct", true, term.Palette{Level: term.True}},
+		{"TERM=xterm-256color COLORTERM=truecolor", true, term.Palette{Level: term.TrueColour}},
+		{"TERM=xterm-direct", true, term.Palette{Level: term.TrueColour}},
 		{"TERM=dumb", true, term.Palette{}},
 		{"TERM=vt100", true, term.Palette{}},
 		{"TERM=xterm NO_COLOR=1", true, term.Palette{}},
@@ -31,7 +31,7 @@ func TestPaletteFor(t *testing.T) {
 		{"TERM=xterm CLICOLOR=0 CLICOLOR_FORCE=1", true, term.Palette{Level: term.Basic}},
 		{"TERM=xterm FORCE_COLOR=1", false, term.Palette{Level: term.Basic}},
 		{"TERM=xterm FORCE_COLOR=2", false, term.Palette{Level: term.Colour256}},
-		{"TERM=dumb FORCE_COLOR=3", false, term.Palette{Level: term.True}},
+		{"TERM=dumb FORCE_COLOR=3", false, term.Palette{Level: term.TrueColour}},
 		{"TERM=xterm FORCE_COLOR=0", true, term.Palette{}},
 		{"TERM=xterm NO_COLOR=1 FORCE_COLOR=1", true, term.Palette{}},
 		{"COLORFGBG=0;15", true, term.Palette{Level: term.Basic, Light: true}},
@@ -48,7 +48,7 @@ func TestPaletteFor(t *testing.T) {
 			}
 			return ""
 		}
-		if got := term.PaletteFor(env, c.tty); got != c.want {
+		if got := term.DetectPalette(env, c.tty); got != c.want {
 			t.Errorf("%q tty=%v gives %+v, want %+v", c.env, c.tty, got, c.want)
 		}
 	}
@@ -57,7 +57,7 @@ func TestPaletteFor(t *testing.T) {
 // What the program says has the same sixteen colours on every terminal.
 func TestOwnWordsKeepTheirColours(t *testing.T) {
 	want := map[ink.Role]string{ink.Dim: "2", ink.Tool: "34", ink.Good: "32", ink.Bad: "31", ink.Warn: "33", ink.Done: "36"}
-	for _, level := range []term.Level{term.Basic, term.Colour256, term.True} {
+	for _, level := range []term.Level{term.Basic, term.Colour256, term.TrueColour} {
 		for _, light := range []bool{false, true} {
 			p := term.Palette{Level: level, Light: light}
 			for role, code := range want {
@@ -77,8 +77,8 @@ func TestRicherTerminalsHaveRicherCode(t *testing.T) {
 	for want, p := range map[string]term.Palette{
 		"\x1b[35mfunc\x1b[0m x":               {Level: term.Basic},
 		"\x1b[38;5;176mfunc\x1b[0m x":         {Level: term.Colour256},
-		"\x1b[38;2;198;120;221mfunc\x1b[0m x": {Level: term.True},
-		"\x1b[38;2;166;38;164mfunc\x1b[0m x":  {Level: term.True, Light: true},
+		"\x1b[38;2;198;120;221mfunc\x1b[0m x": {Level: term.TrueColour},
+		"\x1b[38;2;166;38;164mfunc\x1b[0m x":  {Level: term.TrueColour, Light: true},
 		"[ANSWER]\n```go\nfunc x\n```\n":      {},
 	} {
 		if got := play(t, p, told(event.TextDelta{Text: text}, said(text))); !strings.Contains(got, want) {
@@ -96,20 +96,20 @@ func TestThemes(t *testing.T) {
 		role  ink.Role
 		want  string
 	}{
-		{term.True, "dark", ink.Warn, "\x1b[33mx\x1b[0m"},
-		{term.True, "light", ink.Warn, "\x1b[38;2;154;103;0mx\x1b[0m"},
+		{term.TrueColour, "dark", ink.Warn, "\x1b[33mx\x1b[0m"},
+		{term.TrueColour, "light", ink.Warn, "\x1b[38;2;154;103;0mx\x1b[0m"},
 		{term.Colour256, "light", ink.Good, "\x1b[38;5;28mx\x1b[0m"},
 		{term.Basic, "light", ink.Warn, "\x1b[33mx\x1b[0m"},
-		{term.True, "mono", ink.Bad, "\x1b[1mx\x1b[0m"},
-		{term.True, "mono", ink.String, "x"},
-		{term.True, "mono", ink.Code, "\x1b[1mx\x1b[0m"},
+		{term.TrueColour, "mono", ink.Bad, "\x1b[1mx\x1b[0m"},
+		{term.TrueColour, "mono", ink.String, "x"},
+		{term.TrueColour, "mono", ink.Code, "\x1b[1mx\x1b[0m"},
 		{term.None, "light", ink.Bad, "x"},
 	} {
-		if got := (term.Palette{Level: test.level}).Themed(test.theme).Paint(test.role, "x"); got != test.want {
+		if got := (term.Palette{Level: test.level}).WithTheme(test.theme).Paint(test.role, "x"); got != test.want {
 			t.Errorf("%v %s %v: %q, want %q", test.level, test.theme, test.role, got, test.want)
 		}
 	}
-	if p := (term.Palette{Level: term.True, Light: true}).Themed("auto"); !p.Light {
+	if p := (term.Palette{Level: term.TrueColour, Light: true}).WithTheme("auto"); !p.Light {
 		t.Error("auto forgets what the terminal said")
 	}
 }

@@ -65,9 +65,9 @@ func TestWholeLinesAreEndedAtOnce(t *testing.T) {
 // line, once, with how it ended below it.
 func TestOutputOfACommandFlows(t *testing.T) {
 	var b bytes.Buffer
-	r := term.New(term.Options{Out: &b, AtOnce: true})
+	r := term.New(term.Options{Out: &b, ShowImmediately: true})
 	said := func(role chat.Role, text string, blocks ...display.Block) event.Event {
-		return event.MessageAdded{Message: chat.Say(role, text), Blocks: blocks}
+		return event.MessageAdded{Message: chat.TextMessage(role, text), Blocks: blocks}
 	}
 	for _, step := range []struct {
 		e    event.Event
@@ -80,12 +80,12 @@ func TestOutputOfACommandFlows(t *testing.T) {
 		{event.ToolOutput{CallID: "c", Text: "o\nAPI_KEY=abcdefgh"}, "two\n"},
 		{event.ToolOutput{CallID: "c", Text: "ijklmnop123"}, ""},
 		{event.ToolFinished{CallID: "c", Tool: "bash"}, "API_KEY=…[masked]\n"},
-		{said(chat.Assistant, "", display.Shell{Command: "make all", Ran: true, Exit: 2, Millis: 7, Stdout: "one\ntwo\n", Error: "late"}), "exit=2 duration=7ms\nlate\n"},
+		{said(chat.Assistant, "", display.Shell{Command: "make all", HasRun: true, ExitCode: 2, DurationMs: 7, Stdout: "one\ntwo\n", Error: "late"}), "exit=2 duration=7ms\nlate\n"},
 		{event.TaskCompleted{}, ""},
 		{said(chat.User, "!!true"), ""},
 		{event.ToolStarted{CallID: "d", Tool: "bash"}, "\n[COMMAND]\n$ true\n"},
 		{event.ToolFinished{CallID: "d", Tool: "bash"}, ""},
-		{said(chat.Assistant, "", display.Shell{Command: "true", Ran: true}), "exit=0 duration=0ms\n(no output)\n"},
+		{said(chat.Assistant, "", display.Shell{Command: "true", HasRun: true}), "exit=0 duration=0ms\n(no output)\n"},
 	} {
 		b.Reset()
 		emit(t, r, step.e)
@@ -98,9 +98,9 @@ func TestOutputOfACommandFlows(t *testing.T) {
 // A line that is drawn over and over is seen as it is now, until there is more.
 func TestALineThatIsDrawnOver(t *testing.T) {
 	for _, prompt := range []string{"!make all", "make it"} {
-		var now term.Doing
-		r := term.New(term.Options{Out: io.Discard, Live: func(d term.Doing) { now = d }})
-		emit(t, r, event.MessageAdded{Message: chat.Say(chat.User, prompt)})
+		var now term.Activity
+		r := term.New(term.Options{Out: io.Discard, OnActivity: func(d term.Activity) { now = d }})
+		emit(t, r, event.MessageAdded{Message: chat.TextMessage(chat.User, prompt)})
 		emit(t, r, event.ToolStarted{CallID: "c", Tool: "bash"})
 		for _, step := range []struct {
 			e    event.Event
@@ -112,8 +112,8 @@ func TestALineThatIsDrawnOver(t *testing.T) {
 		} {
 			emit(t, r, step.e)
 			tail := now.Calls[0].Tail
-			if now.Calls[0].Open != (step.want != "") {
-				t.Errorf("%s, %v: open is %t", prompt, step.e, now.Calls[0].Open)
+			if now.Calls[0].Incomplete != (step.want != "") {
+				t.Errorf("%s, %v: open is %t", prompt, step.e, now.Calls[0].Incomplete)
 			}
 			if step.want == "" && len(tail) > 0 && tail[len(tail)-1] == "done" {
 				continue
@@ -127,12 +127,12 @@ func TestALineThatIsDrawnOver(t *testing.T) {
 
 // A line that a call is printing is seen before it ends, and then stands in the stream.
 func TestALineThatHasNotEndedIsSeen(t *testing.T) {
-	var now term.Doing
-	r := term.New(term.Options{Out: io.Discard, Live: func(d term.Doing) { now = d }})
+	var now term.Activity
+	r := term.New(term.Options{Out: io.Discard, OnActivity: func(d term.Activity) { now = d }})
 	emit(t, r, event.ToolStarted{CallID: "c", Tool: "bash"})
 	for _, step := range []struct{ text, want string }{{"..", ".."}, {"..", "...."}, {"\n", ""}} {
 		emit(t, r, event.ToolOutput{CallID: "c", Text: step.text})
-		if got := strings.Join(now.Calls[0].Tail, "|"); got != step.want || now.Calls[0].Open != (step.want != "") {
+		if got := strings.Join(now.Calls[0].Tail, "|"); got != step.want || now.Calls[0].Incomplete != (step.want != "") {
 			t.Errorf("after %q: seen is %q, want %q", step.text, got, step.want)
 		}
 	}
@@ -142,8 +142,8 @@ func TestALineThatHasNotEndedIsSeen(t *testing.T) {
 // those it ended with.
 func TestOutputThatIsNotPassedOn(t *testing.T) {
 	var text string
-	var now term.Doing
-	r := term.New(term.Options{Live: func(d term.Doing) { now = d }, Stream: func(more string, _ term.Ahead) error {
+	var now term.Activity
+	r := term.New(term.Options{OnActivity: func(d term.Activity) { now = d }, Stream: func(more string, _ term.PendingOutput) error {
 		text += more
 		return nil
 	}})
@@ -186,13 +186,13 @@ func TestALongDiffIsShownInPart(t *testing.T) {
 	diff := "--- a/x\n+++ b/x\n@@ -0,0 +1,300 @@\n" + strings.Repeat("+line\n", 300)
 	for kind, want := range map[event.EffectKind]int{event.EffectRead: 79, event.EffectWrite: 303} {
 		text := ""
-		r := term.New(term.Options{Stream: func(more string, _ term.Ahead) error {
+		r := term.New(term.Options{Stream: func(more string, _ term.PendingOutput) error {
 			text += more
 			return nil
 		}})
 		emit(t, r, event.ToolCallRequested{CallID: "c", Tool: "t", Effects: []event.Effect{{Kind: kind, Target: "x"}}})
 		emit(t, r, event.ToolStarted{CallID: "c", Tool: "t"})
-		emit(t, r, event.ToolFinished{CallID: "c", Tool: "t", Show: display.Counted(diff)})
+		emit(t, r, event.ToolFinished{CallID: "c", Tool: "t", Content: display.NewDiff(diff)})
 		left := strings.Contains(text, "… 223 lines omitted\n")
 		if got := strings.Count(text, "line\n") + 2; left != (kind == event.EffectRead) || got < want-2 || got > want+2 {
 			t.Errorf("kind %v: %d lines shown (left out is said: %t), want about %d", kind, got, left, want)
@@ -202,14 +202,14 @@ func TestALongDiffIsShownInPart(t *testing.T) {
 
 // What a call prints after the lines that stay is seen while it runs, the newest of it.
 func TestTheNewestOutputIsSeen(t *testing.T) {
-	var now term.Doing
+	var now term.Activity
 	for i, want := range map[int]string{20: "", 21: "line 21", 30: "line 28|line 29|line 30"} {
-		r := term.New(term.Options{Out: io.Discard, Live: func(d term.Doing) { now = d }})
+		r := term.New(term.Options{Out: io.Discard, OnActivity: func(d term.Activity) { now = d }})
 		emit(t, r, event.ToolStarted{CallID: "c", Tool: "bash"})
 		for n := range i {
 			emit(t, r, event.ToolOutput{CallID: "c", Text: fmt.Sprintf("line %d\n", n+1)})
 		}
-		if got := strings.Join(now.Calls[0].Tail, "|"); got != want || now.Calls[0].Open {
+		if got := strings.Join(now.Calls[0].Tail, "|"); got != want || now.Calls[0].Incomplete {
 			t.Errorf("after %d lines: %q, want %q", i, got, want)
 		}
 	}
@@ -219,17 +219,17 @@ func TestTheNewestOutputIsSeen(t *testing.T) {
 func TestAnApprovedDiffIsNotShownAgain(t *testing.T) {
 	whole := "--- a/x\n+++ b/x\n@@ -0,0 +1,700 @@\n" + strings.Repeat("+line\n", 700)
 	for name, result := range map[string]display.Diff{
-		"whole": display.Counted(whole), "its beginning": {Unified: strings.Join(strings.SplitAfter(whole, "\n")[:403], ""), More: 300},
+		"whole": display.NewDiff(whole), "its beginning": {Unified: strings.Join(strings.SplitAfter(whole, "\n")[:403], ""), OmittedLines: 300},
 	} {
 		text := ""
-		r := term.New(term.Options{Stream: func(more string, _ term.Ahead) error {
+		r := term.New(term.Options{Stream: func(more string, _ term.PendingOutput) error {
 			text += more
 			return nil
 		}})
-		r.Saw(uip.Request{TaskID: "t", Display: uip.Display{Content: display.Counted(whole), Metadata: map[string]string{"toolCallId": "c"}}})
+		r.MarkSeen(uip.Request{TaskID: "t", Display: uip.Display{Content: display.NewDiff(whole), Metadata: map[string]string{"toolCallId": "c"}}})
 		emit(t, r, event.ToolCallRequested{CallID: "c", Tool: "write", Effects: []event.Effect{{Kind: event.EffectWrite, Target: "x"}}})
 		emit(t, r, event.ToolStarted{CallID: "c", Tool: "write"})
-		emit(t, r, event.ToolFinished{CallID: "c", Tool: "write", Summary: "created", Show: result})
+		emit(t, r, event.ToolFinished{CallID: "c", Tool: "write", Summary: "created", Content: result})
 		if strings.Contains(text, "+line") || !strings.Contains(text, "created") {
 			t.Errorf("%s: %.200s", name, text)
 		}

@@ -22,7 +22,7 @@ type scene struct {
 
 // told is events of the task "t", which a person asked for.
 func told(es ...event.Event) []event.Record {
-	first := event.MessageAdded{Message: chat.Say(chat.User, "do it")}
+	first := event.MessageAdded{Message: chat.TextMessage(chat.User, "do it")}
 	rs := []event.Record{{Task: "t", Event: event.TaskCreated{TaskID: "t", AgentID: "main"}}, {Task: "t", Event: first}}
 	for _, e := range es {
 		rs = append(rs, event.Record{Task: "t", Actor: "main", Event: e})
@@ -31,7 +31,7 @@ func told(es ...event.Event) []event.Record {
 }
 
 func said(text string) event.MessageAdded {
-	return event.MessageAdded{Message: chat.Say(chat.Assistant, text)}
+	return event.MessageAdded{Message: chat.TextMessage(chat.Assistant, text)}
 }
 
 const markdownText = "# Plan\n\nThis is **bold**, *slanted*, `code`, ~~gone~~ and [a link](https://example.org/x).\n\n" +
@@ -42,7 +42,7 @@ const diffText = "--- a/x.go\n+++ b/x.go\n@@ -1,4 +1,4 @@\n package x\n-// old \
 	"--- a/y\n+++ b/y\n@@ -1 +0,0 @@\n-gone\n\\ No newline at end of file\n"
 
 func finished(id, tool, title, summary string) event.ToolFinished {
-	return event.ToolFinished{CallID: id, Tool: tool, Title: title, Summary: summary, Took: 3 * time.Millisecond}
+	return event.ToolFinished{CallID: id, Tool: tool, Title: title, Summary: summary, Duration: 3 * time.Millisecond}
 }
 
 func scenes() []scene {
@@ -59,23 +59,23 @@ func scenes() []scene {
 		{name: "output", records: told(outputEvents()...)},
 		{name: "todos", records: told(todoEvents()...)},
 		{name: "remarks", records: told(
-			event.Notice{Level: event.Info, Text: "saved"}, event.Notice{Level: event.Warn, Text: "odd\x1b[2J\nthing"},
-			event.TextDelta{Text: "one **tw"}, event.Notice{Level: event.Error, Text: "broken"}, event.TextDelta{Text: "o** three"},
-			event.Retrying{Attempt: 2, Of: 5, Wait: 1500 * time.Millisecond, Why: "connection lost"},
-			event.Retrying{Attempt: 3, Of: 5},
-			event.ContextReplaced{Reason: event.Compacted, TokensBefore: 1000, TokensAfter: 100}, event.ContextRestored{},
+			event.Notice{Level: event.LevelInfo, Text: "saved"}, event.Notice{Level: event.LevelWarn, Text: "odd\x1b[2J\nthing"},
+			event.TextDelta{Text: "one **tw"}, event.Notice{Level: event.LevelError, Text: "broken"}, event.TextDelta{Text: "o** three"},
+			event.Retrying{Attempt: 2, MaxAttempts: 5, Wait: 1500 * time.Millisecond, Reason: "connection lost"},
+			event.Retrying{Attempt: 3, MaxAttempts: 5},
+			event.ContextReplaced{Reason: event.ReplaceCompacted, TokensBefore: 1000, TokensAfter: 100}, event.ContextRestored{},
 			event.TextDelta{Text: "half"}, event.TaskFailed{TaskID: "t", Reason: "ask gpt: no credit left"})},
 		{name: "interrupted", records: told(
-			event.TextDelta{Text: "Half an **ans"}, event.MessageAdded{Message: chat.Say(chat.Assistant, "Half an **ans"), Interrupted: true},
+			event.TextDelta{Text: "Half an **ans"}, event.MessageAdded{Message: chat.TextMessage(chat.Assistant, "Half an **ans"), Interrupted: true},
 			event.Interrupted{Text: "[Request interrupted by user]"}, event.TaskCanceled{TaskID: "t"})},
 		{name: "command", records: commandEvents()},
 		{name: "local", records: []event.Record{
 			{Event: event.LocalAdded{Input: "/todos", Blocks: display.Blocks{checklist}}},
-			{Event: event.LocalAdded{Input: "/diff full", Blocks: display.Blocks{display.Text("1 file"), display.Counted(diffText), display.Text("\nplain - text\n")}}},
+			{Event: event.LocalAdded{Input: "/diff full", Blocks: display.Blocks{display.Text("1 file"), display.NewDiff(diffText), display.Text("\nplain - text\n")}}},
 			{Event: event.LocalAdded{Input: "/help", Blocks: display.Blocks{
-				display.Table{First: 25, Rows: [][]display.Cell{
-					display.Words("/help", "list the commands"), display.Words("/mode [build|plan|default|auto-edit|yolo]", "show the mode, or switch to another"),
-					display.Words("/permissions [PRESET]", "show what is allowed, or take a preset: strict, balanced, build, plan"),
+				display.Table{FirstWidth: 25, Rows: [][]display.Cell{
+					display.TextCells("/help", "list the commands"), display.TextCells("/mode [build|plan|default|auto-edit|yolo]", "show the mode, or switch to another"),
+					display.TextCells("/permissions [PRESET]", "show what is allowed, or take a preset: strict, balanced, build, plan"),
 				}},
 				display.Text("Enter sends, Ctrl+D on an empty line leaves, Esc stops a running turn."),
 			}}},
@@ -83,7 +83,7 @@ func scenes() []scene {
 		}},
 		{name: "local-ascii", ascii: true, records: []event.Record{{Event: event.LocalAdded{Input: "/todos", Blocks: display.Blocks{checklist}}}}},
 		{name: "earlier", records: []event.Record{ // without blocks
-			{Task: "t", Event: event.MessageAdded{Message: chat.Say(chat.User, "!seq 50")}}, {Task: "t", Event: said("$ seq 50\nexit=0 duration=3ms\nstdout:\n" + strings.Repeat("x\n", 50))},
+			{Task: "t", Event: event.MessageAdded{Message: chat.TextMessage(chat.User, "!seq 50")}}, {Task: "t", Event: said("$ seq 50\nexit=0 duration=3ms\nstdout:\n" + strings.Repeat("x\n", 50))},
 			{Event: event.LocalAdded{Input: "/agents", Output: "   agent  permissions\n*  build  ask\x1b[2J"}},
 		}},
 		{name: "cards-approval", cards: approvals()},
@@ -98,16 +98,16 @@ func toolEvents() []event.Event {
 		event.ToolStarted{CallID: "2", Tool: "read", Title: "a"}, event.ToolStarted{CallID: "3", Tool: "grep", Title: "b\x1b[31m"},
 		finished("2", "read", "a", "1 line"), finished("3", "grep", "b\x1b[31m", ""),
 		event.ToolStarted{CallID: "4", Tool: "read", Title: "none"},
-		event.ToolFinished{CallID: "4", Tool: "read", Title: "none", Summary: "file not found", Failed: true, Took: time.Millisecond},
+		event.ToolFinished{CallID: "4", Tool: "read", Title: "none", Summary: "file not found", Failed: true, Duration: time.Millisecond},
 		event.ToolFinished{CallID: "5", Tool: "write", Title: "a.txt", Failed: true, Denied: true, Result: chat.ToolResult{Text: `{"ok":false,"error":"not in plan mode"}`}},
 		event.ToolStarted{CallID: "6", Tool: "edit", Title: "x.go"},
-		event.ToolFinished{CallID: "6", Tool: "edit", Title: "x.go", Summary: "+2 -2", Show: display.Diff{Unified: diffText, Added: 2, Deleted: 2}, Took: 61 * time.Second},
+		event.ToolFinished{CallID: "6", Tool: "edit", Title: "x.go", Summary: "+2 -2", Content: display.Diff{Unified: diffText, Added: 2, Deleted: 2}, Duration: 61 * time.Second},
 		event.ToolStarted{CallID: "7", Tool: "search_code", Title: "add"},
-		event.ToolFinished{CallID: "7", Tool: "search_code", Title: "add", Summary: "2 results", Show: display.Table{
-			Head: display.Data("place", "symbol"), Rows: [][]display.Cell{display.Data("internal/world/世界.go:12", "func add(a, b int) int"), display.Data("x.go:1", "add\tall")},
-		}, Took: 1200 * time.Millisecond},
+		event.ToolFinished{CallID: "7", Tool: "search_code", Title: "add", Summary: "2 results", Content: display.Table{
+			Header: display.DataCells("place", "symbol"), Rows: [][]display.Cell{display.DataCells("internal/world/世界.go:12", "func add(a, b int) int"), display.DataCells("x.go:1", "add\tall")},
+		}, Duration: 1200 * time.Millisecond},
 		event.ToolStarted{CallID: "8", Tool: "git_log", Title: "HEAD"},
-		event.ToolFinished{CallID: "8", Tool: "git_log", Title: "HEAD", Summary: "2 commits", Show: display.Text("abc one\ndef two\n")},
+		event.ToolFinished{CallID: "8", Tool: "git_log", Title: "HEAD", Summary: "2 commits", Content: display.Text("abc one\ndef two\n")},
 		event.TextDelta{Text: "So it is."}, said("So it is."),
 	}
 }
@@ -123,7 +123,7 @@ func outputEvents() []event.Event {
 	return []event.Event{
 		exec("1"), event.ToolStarted{CallID: "1", Tool: "bash", Title: "go test ./..."},
 		event.ToolOutput{CallID: "1", Text: "ok\n\n10%\x1b[31m\r"}, event.ToolOutput{CallID: "1", Text: "\nend"},
-		event.ToolFinished{CallID: "1", Tool: "bash", Title: "go test ./...", Summary: "exit 0", Show: display.Text("not twice"), Took: 2 * time.Second},
+		event.ToolFinished{CallID: "1", Tool: "bash", Title: "go test ./...", Summary: "exit 0", Content: display.Text("not twice"), Duration: 2 * time.Second},
 		exec("2"), event.ToolStarted{CallID: "2", Tool: "bash", Title: "seq 50"}, event.ToolOutput{CallID: "2", Text: long.String()},
 		finished("2", "bash", "seq 50", "exit 0"),
 		exec("3"), exec("4"), event.ToolStarted{CallID: "3", Tool: "bash", Title: "a"}, event.ToolStarted{CallID: "4", Tool: "bash", Title: "b"},
@@ -140,14 +140,14 @@ func todoEvents() []event.Event {
 		{Content: "test it", Status: event.TodoPending}, {Content: "odd", Status: "strange"},
 	}
 	end := finished("1", "todowrite", "4 items", "4 items")
-	end.Show = display.Table{Head: display.Data("status"), Rows: [][]display.Cell{display.Data("not again")}}
+	end.Content = display.Table{Header: display.DataCells("status"), Rows: [][]display.Cell{display.DataCells("not again")}}
 	return []event.Event{
 		event.ToolStarted{CallID: "1", Tool: "todowrite", Title: "4 items"}, event.TodosChanged{Todos: list}, end,
 		event.TodosChanged{},
 	}
 }
 
-var checklist = display.Checklist{{State: display.Completed, Text: "a"}, {State: display.InProgress, Text: "b"}, {State: display.Pending, Text: "c"}}
+var checklist = display.Checklist{{State: display.StateCompleted, Text: "a"}, {State: display.StateInProgress, Text: "b"}, {State: display.StatePending, Text: "c"}}
 
 func commandEvents() []event.Record {
 	var rs []event.Record
@@ -155,18 +155,18 @@ func commandEvents() []event.Record {
 		input string
 		block display.Block
 	}{
-		{"! seq 50", display.Shell{Command: "seq 50", Ran: true, Millis: 3, Stdout: strings.Repeat("x\n", 50), Stderr: strings.Repeat("e\n", 22)}.Cut(20)},
-		{"!sleep 9", display.Shell{Command: "sleep 9", Ran: true, Exit: 124, Millis: 5000, Stdout: strings.Repeat("x\n", 26), Error: "timed out after 5s"}.Cut(20)},
+		{"! seq 50", display.Shell{Command: "seq 50", HasRun: true, DurationMs: 3, Stdout: strings.Repeat("x\n", 50), Stderr: strings.Repeat("e\n", 22)}.Truncate(20)},
+		{"!sleep 9", display.Shell{Command: "sleep 9", HasRun: true, ExitCode: 124, DurationMs: 5000, Stdout: strings.Repeat("x\n", 26), Error: "timed out after 5s"}.Truncate(20)},
 		{"!rm x", display.Shell{Command: "rm x", Error: "denied: mode: rm would change something"}},
-		{"!false", display.Shell{Command: "false", Ran: true, Exit: 1, Millis: 1}},
+		{"!false", display.Shell{Command: "false", HasRun: true, ExitCode: 1, DurationMs: 1}},
 		{" !ls", display.Text("command mode denied: bash disabled by active agent plan")},
 	} {
 		task := fmt.Sprint("b", i)
 		for _, e := range []event.Event{
-			event.TaskCreated{TaskID: task}, event.MessageAdded{Message: chat.Say(chat.User, c.input)},
+			event.TaskCreated{TaskID: task}, event.MessageAdded{Message: chat.TextMessage(chat.User, c.input)},
 			event.ToolCallRequested{CallID: "c", Tool: "bash", Effects: []event.Effect{{Kind: event.EffectExec, Target: "x"}}},
 			event.ToolStarted{CallID: "c", Tool: "bash", Title: c.input}, event.ToolOutput{CallID: "c", Text: "live\n"},
-			event.ToolFinished{CallID: "c", Tool: "bash", Show: display.Text("live")}, event.MessageAdded{Message: chat.Say(chat.Assistant, "for the model"), Blocks: display.Blocks{c.block}}, event.TaskCompleted{TaskID: task},
+			event.ToolFinished{CallID: "c", Tool: "bash", Content: display.Text("live")}, event.MessageAdded{Message: chat.TextMessage(chat.Assistant, "for the model"), Blocks: display.Blocks{c.block}}, event.TaskCompleted{TaskID: task},
 		} {
 			rs = append(rs, event.Record{Task: task, Event: e})
 		}
@@ -176,15 +176,15 @@ func commandEvents() []event.Record {
 
 func approval(title, why string, content display.Block, always bool) uip.Request {
 	q := uip.Request{
-		ID: "q", Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction,
+		ID: "q", Kind: uip.KindConfirm, Purpose: uip.PurposeConfirmRiskyAction,
 		Display: uip.Display{Title: title, Description: why, Content: content, Metadata: map[string]string{"toolCallId": "c"}},
-		Options: []uip.Option{{ID: uip.Approve, Label: "Yes, this once"}},
+		Options: []uip.Option{{ID: uip.OptionApprove, Label: "Yes, this once"}},
 	}
 	if always {
 		q.Display.Metadata["remembers"] = "go test"
-		q.Options = append(q.Options, uip.Option{ID: uip.Always, Label: "Always"})
+		q.Options = append(q.Options, uip.Option{ID: uip.OptionAlways, Label: "Always"})
 	}
-	q.Options = append(q.Options, uip.Option{ID: uip.Reject, Label: "No", Default: true})
+	q.Options = append(q.Options, uip.Option{ID: uip.OptionReject, Label: "No", Default: true})
 	return q
 }
 
@@ -194,7 +194,7 @@ func approvals() []uip.Request {
 		approval("bash go test ./...", "rules: bash asks; risk: runs code", display.Code{Lang: "sh", Source: "cd x && go test ./... # \"all\""}, true),
 		approval("bash ls", "risk: deletes files", display.Code{Lang: "sh", Source: tricky}, false),
 		approval("edit x.go", "rules: edit asks", display.Diff{Unified: diffText}, false),
-		{ID: "all", Kind: uip.Composite, Purpose: uip.ConfirmRiskyAction, Display: uip.Display{Title: "2 calls need approval"}, Parts: []uip.Request{
+		{ID: "all", Kind: uip.KindComposite, Purpose: uip.PurposeConfirmRiskyAction, Display: uip.Display{Title: "2 calls need approval"}, Parts: []uip.Request{
 			approval("bash make", "rules: bash asks", display.Code{Lang: "sh", Source: "make"}, true),
 			approval("write a.txt", "rules: write asks", display.Diff{Unified: "--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+x\n"}, false),
 		}},
@@ -202,7 +202,7 @@ func approvals() []uip.Request {
 }
 
 func question(title string, options ...string) uip.Request {
-	q := uip.Request{Kind: uip.Select, Purpose: uip.ChooseStrategy, Display: uip.Display{Title: title, Metadata: map[string]string{}}}
+	q := uip.Request{Kind: uip.KindSelect, Purpose: uip.PurposeChooseStrategy, Display: uip.Display{Title: title, Metadata: map[string]string{}}}
 	for i, o := range options {
 		id := fmt.Sprint(i + 1)
 		q.Options = append(q.Options, uip.Option{ID: id, Label: o, Default: i == 0})
@@ -214,9 +214,9 @@ func question(title string, options ...string) uip.Request {
 func questions() []uip.Request {
 	return []uip.Request{
 		question("你希望如何处理这个模块？", "重构整个模块 — all of it", "只修改核心函数", "保持不变"),
-		{Kind: uip.Composite, Purpose: uip.RequestInfo, Parts: []uip.Request{question("First?", "a", "b"), {Kind: uip.Input, Display: uip.Display{Title: "Second?\x07"}}}},
-		{Kind: uip.Select, Purpose: uip.ChooseStrategy, Display: uip.Display{
+		{Kind: uip.KindComposite, Purpose: uip.PurposeRequestInfo, Parts: []uip.Request{question("First?", "a", "b"), {Kind: uip.KindInput, Display: uip.Display{Title: "Second?\x07"}}}},
+		{Kind: uip.KindSelect, Purpose: uip.PurposeChooseStrategy, Display: uip.Display{
 			Title: "How should the plan be carried out?", Description: "kept in p.md", Content: display.Text("# Plan\n\n1. **Do** it\n"),
-		}, Options: []uip.Option{{ID: "startEditing", Label: "Start editing", Style: uip.Primary, Default: true}, {ID: "keep", Label: "Keep planning"}}},
+		}, Options: []uip.Option{{ID: "startEditing", Label: "Start editing", Style: uip.StylePrimary, Default: true}, {ID: "keep", Label: "Keep planning"}}},
 	}
 }

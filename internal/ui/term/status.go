@@ -10,22 +10,22 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// Doing is the current activity, for the owner of the screen's bottom.
-type Doing struct {
-	What  string    // in a few words; "" means nothing is
-	Calls []Running // running calls, in the order they began
+// Activity is the current activity, for the owner of the screen's bottom.
+type Activity struct {
+	Text  string        // in a few words; "" means nothing is
+	Calls []RunningCall // running calls, in the order they began
 	Todos display.Checklist
 }
 
 // TodoRows returns the list that the turn works on, an item a row, in at most most rows: from the last completed item
 // before an open one.
-func (d Doing) TodoRows(width, most int, o Options) []string {
+func (d Activity) TodoRows(width, most int, o Options) []string {
 	if len(d.Todos) == 0 || most < 2 {
 		return nil
 	}
 	list := slices.Clone(d.Todos)
 	if len(list) > most {
-		open := slices.IndexFunc(list, func(c display.Check) bool { return c.State != display.Completed })
+		open := slices.IndexFunc(list, func(c display.Check) bool { return c.State != display.StateCompleted })
 		list = list[min(max(open-1, 0), len(list)-most+1):]
 	}
 	more := len(list) - most + 1
@@ -39,29 +39,29 @@ func (d Doing) TodoRows(width, most int, o Options) []string {
 	for i := range list {
 		text := oneLine(list[i].Text, titleRunes)
 		if ink.Width(text) > room {
-			text = text[:ink.Fit(text, room-1)] + "…"
+			text = text[:ink.FitLen(text, room-1)] + "…"
 		}
 		list[i].Text = text
 	}
-	rows := strings.Split(strings.TrimSuffix(Text(display.Blocks{list}, 0, o), "\n"), "\n")
+	rows := strings.Split(strings.TrimSuffix(RenderText(display.Blocks{list}, 0, o), "\n"), "\n")
 	if more > 1 {
-		rows = append(rows, o.Palette.Paint(ink.Dim, o.Words.T("%d more todos", more)))
+		rows = append(rows, o.Palette.Paint(ink.Dim, o.Translator.T("%d more todos", more)))
 	}
 	return rows
 }
 
-// Running is a running call.
-type Running struct {
-	Name  string
-	Count string // number of lines printed, if any
-	Since time.Time
-	Tail  []string // last lines of its output not in the stream
-	Open  bool     // the last line is incomplete
+// RunningCall is a running call.
+type RunningCall struct {
+	Name       string
+	Count      string // number of lines printed, if any
+	Since      time.Time
+	Tail       []string // last lines of its output not in the stream
+	Incomplete bool     // the last line is incomplete
 }
 
 // status is the current activity, reported on every change.
 type status struct {
-	show    func(Doing)
+	show    func(Activity)
 	text    string
 	calls   []*callView // running calls
 	todos   display.Checklist
@@ -78,71 +78,71 @@ func (s *status) pin(list display.Checklist) {
 	s.todos = list
 }
 
-func (s *status) end(c *callView) {
+func (s *status) endCall(c *callView) {
 	s.calls, s.changed = slices.DeleteFunc(s.calls, func(o *callView) bool { return o == c }), true
 }
 
-// tell reports the activity if it has changed.
-func (r *Renderer) tell() {
+// reportActivity reports the activity if it has changed.
+func (r *Renderer) reportActivity() {
 	s := &r.status
 	if s.show == nil || !s.changed {
 		return
 	}
 	s.changed = false
-	d := Doing{What: s.text, Todos: s.todos}
+	d := Activity{Text: s.text, Todos: s.todos}
 	for _, c := range s.calls {
 		name := c.plainName()
 		count := ""
 		if n := c.output.lines + c.output.skipped; n > 0 {
-			count = r.lines(n)
+			count = r.linesText(n)
 		}
 		tail, open := c.recent.tail()
-		if len(tail) == 0 && !c.task.live { // lines after the first ones, and an incomplete one, are not in the stream
-			tail = slices.Clone(c.output.tail[max(0, len(c.output.tail)-newestLines):])
-			if open = c.output.part != ""; open {
-				tail = append(tail, sanitize.Mask(c.output.part))
+		if len(tail) == 0 && !c.task.showsOutput { // lines after the first ones, and an incomplete one, are not in the stream
+			tail = slices.Clone(c.output.tail[max(0, len(c.output.tail)-maxNewestLines):])
+			if open = c.output.partialLine != ""; open {
+				tail = append(tail, sanitize.Mask(c.output.partialLine))
 			}
 		}
-		d.Calls = append(d.Calls, Running{Name: name, Count: count, Since: c.since, Tail: tail, Open: open})
+		d.Calls = append(d.Calls, RunningCall{Name: name, Count: count, Since: c.startTime, Tail: tail, Incomplete: open})
 	}
 	s.show(d)
 }
 
-// newestLines is how many of those lines are shown for a model's call.
-const newestLines = 3
+// maxNewestLines is how many of those lines are shown for a model's call.
+const maxNewestLines = 3
 
-// recentLines is how many lines of a running command's output are shown.
-const recentLines = 8
+// maxRecentLines is how many lines of a running command's output are shown.
+const maxRecentLines = 8
 
-// recent is the last lines of a text that arrives in pieces.
-type recent struct {
-	lines []string
-	part  string
-	drawn string // the line that is being overwritten
+// recentOutput is the last lines of a text that arrives in pieces.
+type recentOutput struct {
+	lines       []string
+	part        string
+	overwritten string // the line that is being overwritten
 }
 
 // tail returns the lines, including an incomplete last one.
-func (t *recent) tail() (lines []string, open bool) {
+func (t *recentOutput) tail() (lines []string, open bool) {
 	last := t.part
-	if t.drawn != "" {
-		last = t.drawn
+	if t.overwritten != "" {
+		last = t.overwritten
 	}
 	if last == "" {
 		return slices.Clone(t.lines), false
 	}
-	return append(slices.Clone(t.lines[max(0, len(t.lines)-recentLines+1):]), sanitize.Mask(last)), true
+	return append(slices.Clone(t.lines[max(0, len(t.lines)-maxRecentLines+1):]), sanitize.Mask(last)), true
 }
 
-func (t *recent) write(text string) {
-	t.drawn = ""
+func (t *recentOutput) write(text string) {
+	t.overwritten = ""
 	for text != "" {
 		line, rest, ends := strings.Cut(text, "\n")
-		if t.part += line; len(t.part) > lineBytes {
-			t.part = t.part[:lineBytes]
+		if t.part += line; len(t.part) > maxLineBytes {
+			t.part = t.part[:maxLineBytes]
 		}
 		if ends {
 			t.lines = append(t.lines, sanitize.Mask(t.part))
-			t.lines = t.lines[max(0, len(t.lines)-recentLines):]
+			t.lines = t.lines[max(0, len(t.lines)-maxRecentLines):]
 			t.part = ""
 		}
 		text = rest

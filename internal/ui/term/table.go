@@ -11,7 +11,7 @@ import (
 // tableLines lays out a table for this width. If its columns do not fit, the widest become narrower and
 // wrap; if that leaves too little room, or for a screen reader, each cell gets its own line after its
 // heading.
-func tableLines(t display.Table, say func(string) string, width int, spoken bool) []display.Line {
+func tableLines(t display.Table, say func(string) string, width int, spoken bool) []display.TableLine {
 	lines := t.Lines(say, ink.Width)
 	columns := 0
 	wide := false
@@ -19,49 +19,49 @@ func tableLines(t display.Table, say func(string) string, width int, spoken bool
 		columns = max(columns, len(l.Cells))
 		wide = wide || ink.Width(l.String(ink.Width)) > width
 	}
-	if width <= 0 || !wide || t.First > 0 || columns < 2 || columns == 2 && len(t.Head) == 0 {
+	if width <= 0 || !wide || t.FirstWidth > 0 || columns < 2 || columns == 2 && len(t.Header) == 0 {
 		return lines
 	}
-	hasHead := len(t.Head) > 0
+	hasHead := len(t.Header) > 0
 	if !spoken || !hasHead {
-		if widths, fits := squeezed(lines, hasHead, width); fits {
-			return inColumns(lines, widths)
+		if widths, fits := squeezeColumns(lines, hasHead, width); fits {
+			return columnLines(lines, widths)
 		}
 	}
 	if !hasHead {
 		return lines
 	}
-	return listed(lines[0].Cells, lines[1:])
+	return listLines(lines[0].Cells, lines[1:])
 }
 
-// narrowest is the least width of a squeezed column.
-const narrowest = 8
+// minSqueezed is the least width of a squeezed column.
+const minSqueezed = 8
 
-// name is the longest word that is not broken, such as a session id.
-const name = 28
+// maxUnbroken is the longest word that is not broken, such as a session id.
+const maxUnbroken = 28
 
 // columnGap is the distance between columns.
 const columnGap = 2
 
-// squeezed narrows the widest columns until all fit into width, and reports whether they do. Headings
+// squeezeColumns narrows the widest columns until all fit into width, and reports whether they do. Headings
 // wrap before the cells below; words are broken only as a last resort.
-func squeezed(lines []display.Line, head bool, width int) ([]int, bool) {
+func squeezeColumns(lines []display.TableLine, head bool, width int) ([]int, bool) {
 	var widths, words []int // widest cell and word of each column
 	for n, l := range lines {
 		for i, cell := range l.Cells {
 			if i == len(widths) {
 				widths, words = append(widths, 0), append(words, 0)
 			}
-			wide, word := ink.Width(cell), longest(cell)
+			wide, word := ink.Width(cell), longestPiece(cell)
 			if n == 0 && head {
-				wide = min(wide, max(word, narrowest))
+				wide = min(wide, max(word, minSqueezed))
 			}
 			widths[i], words[i] = max(widths[i], wide), max(words[i], word)
 		}
 	}
-	steps := []struct{ word, column int }{{width, 12}, {20, 12}, {narrowest, narrowest}}
+	steps := []struct{ word, column int }{{width, 12}, {20, 12}, {minSqueezed, minSqueezed}}
 	if head { // otherwise each cell gets a line, which breaks fewer words
-		steps = []struct{ word, column int }{{width, 12}, {name, 10}, {20, 12}}
+		steps = []struct{ word, column int }{{width, 12}, {maxUnbroken, 10}, {20, 12}}
 	}
 	for _, least := range steps {
 		bounds := make([]int, len(widths))
@@ -75,20 +75,20 @@ func squeezed(lines []display.Line, head bool, width int) ([]int, bool) {
 	return nil, false
 }
 
-// inColumns lays out rows in columns of these widths; continuation lines of the first cell are indented,
+// columnLines lays out rows in columns of these widths; continuation lines of the first cell are indented,
 // to distinguish them from rows.
-func inColumns(rows []display.Line, widths []int) (lines []display.Line) {
+func columnLines(rows []display.TableLine, widths []int) (lines []display.TableLine) {
 	for _, row := range rows {
-		var parts []display.Line
+		var parts []display.TableLine
 		at := 0
 		for i, cell := range row.Cells {
 			hang := 0
-			if i == 0 && widths[0] > narrowest {
+			if i == 0 && widths[0] > minSqueezed {
 				hang = columnGap
 			}
-			for n, text := range broken(cell, widths[i], hang) {
+			for n, text := range wrapText(cell, widths[i], hang) {
 				if n == len(parts) {
-					parts = append(parts, display.Line{})
+					parts = append(parts, display.TableLine{})
 				}
 				if text != "" {
 					parts[n].Cells, parts[n].Columns = append(parts[n].Cells, text), append(parts[n].Columns, at)
@@ -101,10 +101,10 @@ func inColumns(rows []display.Line, widths []int) (lines []display.Line) {
 	return lines
 }
 
-// broken wraps text to width, indenting the lines after the first by hang.
-func broken(text string, width, hang int) (lines []string) {
+// wrapText wraps text to width, indenting the lines after the first by hang.
+func wrapText(text string, width, hang int) (lines []string) {
 	line := ""
-	for _, p := range unbroken(text) {
+	for _, p := range splitPieces(text) {
 		gap := strings.Repeat(" ", p.gap)
 		switch {
 		case line == "" && len(lines) == 0:
@@ -114,19 +114,19 @@ func broken(text string, width, hang int) (lines []string) {
 		}
 		for line += gap + p.text; ink.Width(line) > width; {
 			lead := len(line) - len(strings.TrimLeft(line, " "))
-			n := lead + ink.Fit(line[lead:], width-lead)
+			n := lead + ink.FitLen(line[lead:], width-lead)
 			lines, line = append(lines, line[:n]), strings.Repeat(" ", hang)+line[n:]
 		}
 	}
 	return append(lines, line)
 }
 
-// listed lays out each row as a list of its cells, each after its heading; a cell without a heading
+// listLines lays out each row as a list of its cells, each after its heading; a cell without a heading
 // comes before the next one.
-func listed(head []string, rows []display.Line) (lines []display.Line) {
+func listLines(head []string, rows []display.TableLine) (lines []display.TableLine) {
 	for i, row := range rows {
 		if i > 0 {
-			lines = append(lines, display.Line{Cells: []string{""}, Columns: []int{0}})
+			lines = append(lines, display.TableLine{Cells: []string{""}, Columns: []int{0}})
 		}
 		before := ""
 		for i, cell := range row.Cells {
@@ -135,13 +135,13 @@ func listed(head []string, rows []display.Line) (lines []display.Line) {
 			case i >= len(head) || strings.TrimSpace(head[i]) == "":
 				before += strings.TrimSpace(cell) + " "
 			default:
-				name := before + head[i] + ink.Colon(head[i])
-				lines = append(lines, display.Line{Cells: []string{strings.TrimSpace(name), cell}, Columns: []int{0, ink.Width(name)}})
+				name := before + head[i] + ink.HeadingSeparator(head[i])
+				lines = append(lines, display.TableLine{Cells: []string{strings.TrimSpace(name), cell}, Columns: []int{0, ink.Width(name)}})
 				before = ""
 			}
 		}
 		if before != "" {
-			lines = append(lines, display.Line{Cells: []string{strings.TrimSpace(before)}, Columns: []int{0}})
+			lines = append(lines, display.TableLine{Cells: []string{strings.TrimSpace(before)}, Columns: []int{0}})
 		}
 	}
 	return lines

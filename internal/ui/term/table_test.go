@@ -11,25 +11,25 @@ import (
 func drawn(t display.Table, width int, spoken bool) string {
 	var b strings.Builder
 	for _, l := range tableLines(t, func(s string) string { return s }, width, spoken) {
-		b.WriteString(fold(l, width) + "\n")
+		b.WriteString(foldLine(l, width) + "\n")
 	}
 	return b.String()
 }
 
 func TestColumnsOfAWideTableStayColumns(t *testing.T) {
-	sources := display.Table{Head: display.Words("source", "what", "in the window", "total sent", "from the cache", "cost"), Rows: [][]display.Cell{
-		display.Data("internal/agent/orchestrator/turn.go", "a file that was read", "1200", "3600", "2400", "-"),
-		display.Data("AGENTS.md", "instructions of the project", "300", "900", "600", "-"),
+	sources := display.Table{Header: display.TextCells("source", "what", "in the window", "total sent", "from the cache", "cost"), Rows: [][]display.Cell{
+		display.DataCells("internal/agent/orchestrator/turn.go", "a file that was read", "1200", "3600", "2400", "-"),
+		display.DataCells("AGENTS.md", "instructions of the project", "300", "900", "600", "-"),
 	}}
-	config := display.Table{Head: display.Words("setting", "value", "from"), Rows: [][]display.Cell{
-		display.Data("ui.lang", `""`, "default"),
-		display.Data("permission.command_allowlist_of_the_project", `["go","test","./...","`+strings.Repeat("x", 90)+`"]`, "default"),
+	config := display.Table{Header: display.TextCells("setting", "value", "from"), Rows: [][]display.Cell{
+		display.DataCells("ui.lang", `""`, "default"),
+		display.DataCells("permission.command_allowlist_of_the_project", `["go","test","./...","`+strings.Repeat("x", 90)+`"]`, "default"),
 	}}
-	jobs := display.Table{Head: display.Words("job", "state", "runs for", "command", "output"), Rows: [][]display.Cell{
-		display.Data("1", "running", "3 s", "sleep 100 && echo all is done now", "/root/.coder/sessions/20260102-030405-abcdef/jobs/1.log"),
+	jobs := display.Table{Header: display.TextCells("job", "state", "runs for", "command", "output"), Rows: [][]display.Cell{
+		display.DataCells("1", "running", "3 s", "sleep 100 && echo all is done now", "/root/.coder/sessions/20260102-030405-abcdef/jobs/1.log"),
 	}}
-	sessions := display.Table{Head: display.Words("", "session", "last used", "turns", "title"), Rows: [][]display.Cell{
-		display.Data("", "sess_1794946062_0a19e68e", "2026-11-17 20:08", "4", "mend what is broken"),
+	sessions := display.Table{Header: display.TextCells("", "session", "last used", "turns", "title"), Rows: [][]display.Cell{
+		display.DataCells("", "sess_1794946062_0a19e68e", "2026-11-17 20:08", "4", "mend what is broken"),
 	}}
 	for _, tt := range []struct {
 		name   string
@@ -95,7 +95,7 @@ output: /root/.coder/sessions/20260102-030405-abcdef/jobs/1.log
 			}
 		}
 	}
-	if got, want := Text(display.Blocks{jobs}, 80, Options{}), drawn(jobs, 80, false); got != want {
+	if got, want := RenderText(display.Blocks{jobs}, 80, Options{}), drawn(jobs, 80, false); got != want {
 		t.Errorf("as text:\n%s\nwant\n%s", got, want)
 	}
 }

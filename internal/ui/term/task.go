@@ -12,14 +12,14 @@ import (
 // taskView is the state of a running task.
 type taskView struct {
 	id, agent, parent string
-	prompted          bool // the user's message has arrived
-	bang              bool // the message was a command
+	promptShown       bool // the user's message has arrived
+	isCommand         bool // the message was a command
 	command           string
-	live              bool // the command is running, and its output is shown as it comes
+	showsOutput       bool // the command is running, and its output is shown as it comes
 }
 
-// view returns the task with that id.
-func (r *Renderer) view(id string) *taskView {
+// findTask returns the task with that id.
+func (r *Renderer) findTask(id string) *taskView {
 	t := r.tasks[id]
 	if t == nil {
 		t = &taskView{id: id}
@@ -42,7 +42,7 @@ func (r *Renderer) nameAgent(t *taskView, e event.TaskCreated) {
 		}
 		from++
 	}
-	t.agent = display.Apart(e.AgentID, from, func(name string) bool {
+	t.agent = display.UniqueName(e.AgentID, from, func(name string) bool {
 		for _, other := range r.tasks {
 			if other != t && other.parent != "" && other.agent == name {
 				return true
@@ -52,8 +52,8 @@ func (r *Renderer) nameAgent(t *taskView, e event.TaskCreated) {
 	})
 }
 
-// forget drops what is only needed while task runs.
-func (r *Renderer) forget(task string) {
+// forgetTask drops what is only needed while task runs.
+func (r *Renderer) forgetTask(task string) {
 	if r.reply.task == task {
 		r.endReply()
 	}
@@ -63,26 +63,26 @@ func (r *Renderer) forget(task string) {
 	delete(r.tasks, task)
 	maps.DeleteFunc(r.calls, func(k callKey, c *callView) bool {
 		if k.task == task {
-			r.status.end(c)
+			r.status.endCall(c)
 		}
 		return k.task == task
 	})
 }
 
-// todos shows the current list: in the activity while items are open, or in the stream if nothing shows the activity. It
+// showTodos shows the current list: in the activity while items are open, or in the stream if nothing shows the activity. It
 // marks the running calls, since they need not show it.
-func (r *Renderer) todos(rec event.Record, e event.TodosChanged) {
+func (r *Renderer) showTodos(rec event.Record, e event.TodosChanged) {
 	for _, c := range r.calls {
-		c.todos = c.todos || c.task.id == rec.Task
+		c.todosShown = c.todosShown || c.task.id == rec.Task
 	}
-	if r.view(rec.Task).parent != "" {
+	if r.findTask(rec.Task).parent != "" {
 		return
 	}
 	var list display.Checklist
 	open := false
 	for _, t := range e.Todos {
 		c := display.Check{State: display.State(t.Status), Text: t.Content}
-		list, open = append(list, c), open || c.State != display.Completed
+		list, open = append(list, c), open || c.State != display.StateCompleted
 	}
 	if r.status.show != nil {
 		if !open {
@@ -91,11 +91,11 @@ func (r *Renderer) todos(rec event.Record, e event.TodosChanged) {
 		r.status.pin(list)
 		return
 	}
-	if r.last == nil || r.last.task.id != rec.Task { // otherwise it is below the call that changed it
-		r.enter(listing)
+	if r.lastCall == nil || r.lastCall.task.id != rec.Task { // otherwise it is below the call that changed it
+		r.enterSection(sectionListing)
 	}
 	if len(e.Todos) == 0 {
-		r.page.say(ink.Dim, r.t("no todos"))
+		r.page.writeMasked(ink.Dim, r.t("no todos"))
 	}
-	r.own(display.Blocks{list}, r.width())
+	r.writeBlocks(display.Blocks{list}, r.width())
 }

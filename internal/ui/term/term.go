@@ -27,19 +27,19 @@ type Options struct {
 	Out io.Writer
 	// Stream, if set, replaces Out. It also receives what is not in the stream yet and can be shown below it
 	// meanwhile.
-	Stream  func(text string, ahead Ahead) error
-	Width   func() int // terminal columns; nil or 0: unknown
-	Palette Palette
-	Words   Words // nil means English
-	// Live shows the current activity. It is called only on changes and must not call back.
-	Live  func(Doing)
-	Now   func() time.Time // for Live, and for short delays; nil if not needed
-	ASCII bool             // the terminal shows only ASCII marks
-	// Spoken is set if a screen reader reads the lines: a table that does not fit becomes a list.
-	Spoken bool
-	// AtOnce shows what the user asks for even inside a paragraph: nothing else could show it before the
+	Stream     func(text string, ahead PendingOutput) error
+	Width      func() int // terminal columns; nil or 0: unknown
+	Palette    Palette
+	Translator Translator // nil means English
+	// OnActivity shows the current activity. It is called only on changes and must not call back.
+	OnActivity func(Activity)
+	Now        func() time.Time // for Live, and for short delays; nil if not needed
+	ASCII      bool             // the terminal shows only ASCII marks
+	// ScreenReader is set if a screen reader reads the lines: a table that does not fit becomes a list.
+	ScreenReader bool
+	// ShowImmediately shows what the user asks for even inside a paragraph: nothing else could show it before the
 	// end.
-	AtOnce bool
+	ShowImmediately bool
 	// ThoughtLine has what the model thinks be one line, which says how long it thought.
 	ThoughtLine bool
 	// Room returns how many lines waiting for the end of a paragraph can be shown meanwhile; nil: any
@@ -51,37 +51,37 @@ type Options struct {
 
 // Renderer is an [event.Sink] for a terminal. Use [New].
 type Renderer struct {
-	o     Options
-	cards Cards
+	options Options
+	cards   Cards
 
-	mu      sync.Mutex // guards the fields below and the order of writing
-	page    *page
-	section section
-	later   []func()  // drawing functions that wait for the end of a paragraph
-	aside   string    // their output
-	tears   time.Time // deadline for it, even inside a line; zero: none
-	above   int       // lines added since a table began to arrive
-	omitted string    // the last text of which a part was not shown
-	newest  string    // output of the last of them
-	preview preview   // of the arriving table
-	reply   reply
-	tasks   map[string]*taskView // by id
-	calls   map[callKey]*callView
-	last    *callView // the call that the last line is about
-	status  status
-	err     error // the first error from Out; nothing is written after it
+	mu            sync.Mutex // guards the fields below and the order of writing
+	page          *page
+	section       section
+	deferred      []func()     // drawing functions that wait for the end of a paragraph
+	waitingText   string       // their output
+	breakDeadline time.Time    // deadline for it, even inside a line; zero: none
+	linesAbove    int          // lines added since a table began to arrive
+	omitted       string       // the last text of which a part was not shown
+	newest        string       // output of the last of them
+	preview       tablePreview // of the arriving table
+	reply         reply
+	tasks         map[string]*taskView // by id
+	calls         map[callKey]*callView
+	lastCall      *callView // the call that the last line is about
+	status        status
+	err           error // the first error from Out; nothing is written after it
 }
 
 // New returns a Renderer.
 func New(o Options) *Renderer {
-	if o.Words == nil {
-		o.Words = English{}
+	if o.Translator == nil {
+		o.Translator = English{}
 	}
 	r := &Renderer{
-		o: o, cards: Cards{Width: o.Width, Room: o.Room, Height: o.Height, Palette: o.Palette, Words: o.Words, ASCII: o.ASCII, Spoken: o.Spoken},
+		options: o, cards: Cards{Width: o.Width, VisibleLines: o.Room, Height: o.Height, Palette: o.Palette, Translator: o.Translator, ASCII: o.ASCII, ScreenReader: o.ScreenReader},
 		page:  &page{palette: o.Palette},
 		tasks: make(map[string]*taskView), calls: make(map[callKey]*callView),
-		status: status{show: o.Live},
+		status: status{show: o.OnActivity},
 	}
 	return r
 }
@@ -93,11 +93,11 @@ func (r *Renderer) Cards() Cards {
 	return r.cards
 }
 
-// Recolour changes the palette of later output.
-func (r *Renderer) Recolour(p Palette) {
+// SetPalette changes the palette of later output.
+func (r *Renderer) SetPalette(p Palette) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.o.Palette, r.cards.Palette, r.page.palette, r.page.codes = p, p, p, nil
+	r.options.Palette, r.cards.Palette, r.page.palette, r.page.codes = p, p, p, nil
 }
 
 // Emit writes the text for rec, in one Write.
@@ -105,61 +105,61 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 	return r.write(func() {
 		switch e := rec.Event.(type) {
 		case event.TaskCreated:
-			t := r.view(rec.Task)
+			t := r.findTask(rec.Task)
 			if r.nameAgent(t, e); t.parent == "" {
-				r.section = begun
+				r.section = sectionTurnStart
 			}
 		case event.TaskFailed:
-			if r.view(rec.Task).parent == "" {
-				r.breakOff()
-				r.remark(ink.Bad, r.t("error: %s", r.o.Words.Said(e.Reason)))
+			if r.findTask(rec.Task).parent == "" {
+				r.cutOffReply()
+				r.writeRemark(ink.Bad, r.t("error: %s", r.options.Translator.TranslateText(e.Reason)))
 			}
-			r.forget(rec.Task)
+			r.forgetTask(rec.Task)
 		case event.TaskCompleted, event.TaskCanceled:
-			r.forget(rec.Task)
+			r.forgetTask(rec.Task)
 		case event.StateChanged:
 			r.status.set("")
 			if e.Busy {
 				r.status.set(r.t("working"))
 			}
 		case event.TextDelta: // a subtask reports in its result; only its calls are shown
-			if r.view(rec.Task).parent == "" {
-				r.answer(rec.Task, e.Text)
+			if r.findTask(rec.Task).parent == "" {
+				r.addText(rec.Task, e.Text)
 			}
 		case event.ReasoningDelta:
-			if r.view(rec.Task).parent == "" {
-				r.think(rec.Task, e.Text)
+			if r.findTask(rec.Task).parent == "" {
+				r.addThought(rec.Task, e.Text)
 			}
 		case event.Retrying:
-			r.retrying(rec.Task, e)
+			r.showRetry(rec.Task, e)
 		case event.MessageAdded:
-			r.message(r.view(rec.Task), e)
+			r.showMessage(r.findTask(rec.Task), e)
 		case event.ToolCallRequested, event.ToolStarted, event.ToolOutput, event.ToolProgress, event.ToolFinished:
-			r.tool(rec)
+			r.showToolEvent(rec)
 		case event.TodosChanged:
-			r.todos(rec, e)
+			r.showTodos(rec, e)
 		case event.LocalAdded:
-			r.between(func() { r.local(e) })
+			r.drawBetween(func() { r.showLocal(e) })
 		case event.Interrupted:
-			r.breakOff()
-			r.remark(ink.Warn, r.t("Cancelled by ESC")+"\n"+r.t("Stopped model stream and tool execution; todo state remains unchanged unless a tool had already completed."))
+			r.cutOffReply()
+			r.writeRemark(ink.Warn, r.t("Cancelled by ESC")+"\n"+r.t("Stopped model stream and tool execution; todo state remains unchanged unless a tool had already completed."))
 			r.status.set("")
 		case event.Notice:
 			role := ink.Warn
-			if e.Level == event.Error {
+			if e.Level == event.LevelError {
 				role = ink.Bad
 			}
-			r.remark(role, r.o.Words.Said(e.Text))
+			r.writeRemark(role, r.options.Translator.TranslateText(e.Text))
 		case event.Waiting:
-			r.waiting(e)
+			r.showWait(e)
 		case event.InteractionRequested:
 			r.status.set("")
 		case event.ContextReplaced:
-			if e.Reason == event.Compacted && e.TokensBefore > 0 {
-				r.remark(ink.Warn, r.t("the conversation was compacted: %d tokens became %d", e.TokensBefore, e.TokensAfter))
+			if e.Reason == event.ReplaceCompacted && e.TokensBefore > 0 {
+				r.writeRemark(ink.Warn, r.t("the conversation was compacted: %d tokens became %d", e.TokensBefore, e.TokensAfter))
 			}
 		case event.ContextRestored:
-			r.remark(ink.Warn, r.t("the conversation was restored"))
+			r.writeRemark(ink.Warn, r.t("the conversation was restored"))
 		case event.TaskStarted, event.ModeChanged, event.InteractionResponded, event.ToolCallCompleted, event.SessionOpened, event.ContextUsed, event.ContextRewound, event.Spent, event.Unknown:
 		}
 	})
@@ -167,60 +167,60 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 
 // Insert writes the caller's text, such as a card, after a blank line. The text is written unchanged and
 // must be clean.
-func (r *Renderer) Insert(text string) error { return r.write(func() { r.insert(text) }) }
+func (r *Renderer) Insert(text string) error { return r.write(func() { r.writeInserted(text) }) }
 
-// Between is [Renderer.Insert], but ends an arriving paragraph first.
-func (r *Renderer) Between(text string) error {
-	return r.write(func() { r.between(func() { r.insert(text) }) })
+// InsertBetween is [Renderer.Insert], but ends an arriving paragraph first.
+func (r *Renderer) InsertBetween(text string) error {
+	return r.write(func() { r.drawBetween(func() { r.writeInserted(text) }) })
 }
 
-func (r *Renderer) insert(text string) {
-	r.enter(nothing)
-	r.section = inserted
-	r.page.put(ink.Look{}, text)
-	r.page.fresh()
+func (r *Renderer) writeInserted(text string) {
+	r.enterSection(sectionNone)
+	r.section = sectionInserted
+	r.page.write(ink.Style{}, text)
+	r.page.endLine()
 }
 
-// Answer writes the output of the user's command below its echo, which is written unchanged and must be
+// WriteAnswer writes the output of the user's command below its echo, which is written unchanged and must be
 // clean.
-func (r *Renderer) Answer(echo string, e event.LocalAdded) error {
+func (r *Renderer) WriteAnswer(echo string, e event.LocalAdded) error {
 	return r.write(func() {
-		r.between(func() {
+		r.drawBetween(func() {
 			if echo != "" {
-				r.insert(echo)
+				r.writeInserted(echo)
 			}
-			r.local(e)
+			r.showLocal(e)
 		})
 	})
 }
 
-// local shows the output of the user's command.
-func (r *Renderer) local(e event.LocalAdded) {
-	r.enter(nothing)
+// showLocal shows the output of the user's command.
+func (r *Renderer) showLocal(e event.LocalAdded) {
+	r.enterSection(sectionNone)
 	if e.Failed {
-		r.page.words(r.width(), ink.Bad, sanitize.Mask(r.o.Words.Said(e.Output)))
+		r.page.writeWrapped(r.width(), ink.Bad, sanitize.Mask(r.options.Translator.TranslateText(e.Output)))
 	} else if e.Output != "" || e.Blocks != nil {
-		r.own(e.Shown(), r.width())
+		r.writeBlocks(e.DisplayBlocks(), r.width())
 	}
-	r.section = inserted
+	r.section = sectionInserted
 }
 
-// Tell writes the caller's lines, each wrapped between words to the terminal's width, after a blank
+// PrintLines writes the caller's lines, each wrapped between words to the terminal's width, after a blank
 // line. The text must be clean.
-func (r *Renderer) Tell(lines ...[]ink.Span) error {
+func (r *Renderer) PrintLines(lines ...[]ink.Span) error {
 	return r.write(func() {
-		r.between(func() {
-			r.enter(nothing)
-			r.section = inserted
+		r.drawBetween(func() {
+			r.enterSection(sectionNone)
+			r.section = sectionInserted
 			for _, line := range lines {
-				r.line(line)
+				r.writeLine(line)
 			}
 		})
 	})
 }
 
-// line adds a line, wrapped between words without a hard space.
-func (r *Renderer) line(spans []ink.Span) {
+// writeLine adds a line, wrapped between words without a hard space.
+func (r *Renderer) writeLine(spans []ink.Span) {
 	var text strings.Builder
 	for _, s := range spans {
 		text.WriteString(s.Text)
@@ -229,36 +229,36 @@ func (r *Renderer) line(spans []ink.Span) {
 		r.page.newline()
 		return
 	}
-	w := ink.Wrap{Put: r.page.softened, Width: r.width(), Indent: ink.Hanging(text.String())}
+	w := ink.Wrap{Put: r.page.writeSoft, Width: r.width(), Indent: ink.HangIndent(text.String())}
 	for _, s := range spans {
-		w.Write(s.Look, s.Text)
+		w.Write(s.Style, s.Text)
 	}
 	w.End()
-	r.page.fresh()
+	r.page.endLine()
 }
 
-// Recall shows an earlier answer; bang means that the user's command gave it.
-func (r *Renderer) Recall(answer event.MessageAdded, bang bool) error {
+// ShowAnswer shows an earlier answer; bang means that the user's command gave it.
+func (r *Renderer) ShowAnswer(answer event.MessageAdded, bang bool) error {
 	return r.write(func() {
-		r.message(&taskView{prompted: true, bang: bang}, answer)
+		r.showMessage(&taskView{promptShown: true, isCommand: bang}, answer)
 		r.status.set("")
 	})
 }
 
-// RecallQuestion shows an earlier question and its answer.
-func (r *Renderer) RecallQuestion(q uip.Request, answer string) error {
+// ShowQuestion shows an earlier question and its answer.
+func (r *Renderer) ShowQuestion(q uip.Request, answer string) error {
 	return r.write(func() {
-		r.insert(r.cards.Draw(q))
-		r.page.fresh()
-		r.line([]ink.Span{{Text: "> " + answer}})
+		r.writeInserted(r.cards.Draw(q))
+		r.page.endLine()
+		r.writeLine([]ink.Span{{Text: "> " + answer}})
 	})
 }
 
-// Break ends the arriving reply and the current line.
-func (r *Renderer) Break() error {
+// EndReply ends the arriving reply and the current line.
+func (r *Renderer) EndReply() error {
 	return r.write(func() {
 		r.endReply()
-		r.page.fresh()
+		r.page.endLine()
 	})
 }
 
@@ -266,74 +266,76 @@ func (r *Renderer) write(draw func()) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	draw()
-	r.putIfBetween()
-	text := r.page.take()
-	if r.err == nil && (text != "" || r.o.Stream != nil) {
+	r.flushIfBetween()
+	text := r.page.takeText()
+	if r.err == nil && (text != "" || r.options.Stream != nil) {
 		var err error
-		if r.o.Stream != nil { // only a Stream needs the unfinished word
-			err = r.o.Stream(text, r.ahead())
+		if r.options.Stream != nil { // only a Stream needs the unfinished word
+			err = r.options.Stream(text, r.pendingOutput())
 		} else {
-			_, err = io.WriteString(r.o.Out, text)
+			_, err = io.WriteString(r.options.Out, text)
 		}
 		if err != nil {
 			r.err = fmt.Errorf("write to the terminal: %w", err)
 		}
 	}
-	r.tell()
+	r.reportActivity()
 	return r.err
 }
 
 // t translates our own sentence.
-func (r *Renderer) t(format string, args ...any) string { return r.o.Words.T(format, args...) }
+func (r *Renderer) t(format string, args ...any) string {
+	return r.options.Translator.T(format, args...)
+}
 
 // section is a kind of passage in the stream; a blank line separates different kinds.
 type section uint8
 
 const (
-	nothing section = iota
-	thinking
-	answer
-	toolLines
-	listing
-	remarks
-	inserted
-	begun // the start of a turn, below the user's input
+	sectionNone section = iota
+	sectionThinking
+	sectionAnswer
+	sectionTools
+	sectionListing
+	sectionRemarks
+	sectionInserted
+	sectionTurnStart // the start of a turn, below the user's input
 )
 
-// enter moves to the start of a line, after a blank one if the last passage was of another kind.
-func (r *Renderer) enter(s section) {
-	r.putLater() // no paragraph continues
+// enterSection moves to the start of a line, after a blank one if the last passage was of another kind.
+func (r *Renderer) enterSection(s section) {
+	r.drawDeferred() // no paragraph continues
 	if s == r.section {
-		r.page.fresh()
+		r.page.endLine()
 	} else {
-		r.page.gap()
+		r.page.addBlankLine()
 	}
-	r.section, r.last = s, nil
+	r.section, r.lastCall = s, nil
 }
 
-// remark adds a sentence on its own line, between the paragraphs of an arriving reply.
-func (r *Renderer) remark(role ink.Role, text string) {
-	r.between(func() {
-		r.enter(remarks)
-		r.page.words(r.width(), role, sanitize.Mask(text))
+// writeRemark adds a sentence on its own line, between the paragraphs of an arriving reply.
+func (r *Renderer) writeRemark(role ink.Role, text string) {
+	r.drawBetween(func() {
+		r.enterSection(sectionRemarks)
+		r.page.writeWrapped(r.width(), role, sanitize.Mask(text))
 	})
 }
 
 // width returns the terminal's width; 0 if unknown.
 func (r *Renderer) width() int {
-	if r.o.Width == nil {
+	if r.options.Width == nil {
 		return 0
 	}
-	return r.o.Width()
+	return r.options.Width()
 }
 
-// lasted formats d, with hard spaces between numbers and units.
-func lasted(d time.Duration) string {
-	return strings.ReplaceAll(display.Duration(d), " ", ink.HardBlank)
+// formatDuration formats d, with hard spaces between numbers and units.
+func formatDuration(d time.Duration) string {
+	return strings.ReplaceAll(display.FormatDuration(d), " ", ink.NoBreakSpace)
 }
 
-// mark returns a sign, or its replacement on a terminal that shows only ASCII.
-func mark(ascii bool, sign, plain string) string {
+// signFor returns a sign, or its replacement on a terminal that shows only ASCII.
+func signFor(ascii bool, sign, plain string) string {
 	if ascii {
 		return plain
 	}

@@ -21,7 +21,7 @@ import (
 	"coder/testkit/rendertest"
 )
 
-var basic = term.Palette{Level: term.Basic}
+var basicCodes = term.Palette{Level: term.Basic}
 
 var sgr = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 
@@ -85,8 +85,8 @@ func painted(text string) string {
 	return b.String()
 }
 
-// pieces cuts the texts that arrive in pieces into pieces of n bytes.
-func pieces(rs []event.Record, n int) []event.Record {
+// pieceCleaner cuts the texts that arrive in pieces into pieces of n bytes.
+func pieceCleaner(rs []event.Record, n int) []event.Record {
 	var cut []event.Record
 	for _, r := range rs {
 		text, with := growing(r.Event)
@@ -132,13 +132,13 @@ func joined(rs []event.Record) []event.Record {
 
 func TestAnyCutLooksTheSame(t *testing.T) {
 	for _, s := range scenes() {
-		for _, p := range []term.Palette{{}, basic} {
+		for _, p := range []term.Palette{{}, basicCodes} {
 			want := painted(play(t, p, s.records))
 			if got := painted(play(t, p, joined(s.records))); got != want {
 				t.Errorf("%s at once:\n got %q\nwant %q", s.name, got, want)
 			}
 			for _, n := range []int{1, 2, 3, 7, 64} {
-				if got := painted(play(t, p, pieces(s.records, n))); got != want {
+				if got := painted(play(t, p, pieceCleaner(s.records, n))); got != want {
 					t.Errorf("%s in pieces of %d:\n got %q\nwant %q", s.name, n, got, want)
 				}
 			}
@@ -147,9 +147,9 @@ func TestAnyCutLooksTheSame(t *testing.T) {
 }
 
 func TestCutAtEveryByte(t *testing.T) {
-	whole := painted(play(t, basic, told(event.TextDelta{Text: markdownText}, said(markdownText))))
+	whole := painted(play(t, basicCodes, told(event.TextDelta{Text: markdownText}, said(markdownText))))
 	for i := range markdownText {
-		got := painted(play(t, basic, told(event.TextDelta{Text: markdownText[:i]}, event.TextDelta{Text: markdownText[i:]}, said(markdownText))))
+		got := painted(play(t, basicCodes, told(event.TextDelta{Text: markdownText[:i]}, event.TextDelta{Text: markdownText[i:]}, said(markdownText))))
 		if got != whole {
 			t.Fatalf("cut at %d:\n got %q\nwant %q", i, got, whole)
 		}
@@ -167,13 +167,13 @@ func FuzzRender(f *testing.F) {
 		rs := told(
 			event.ReasoningDelta{Text: text}, event.TextDelta{Text: text}, said(text),
 			event.ToolStarted{CallID: text, Tool: text, Title: text}, event.ToolOutput{CallID: text, Text: text},
-			event.ToolFinished{CallID: text, Tool: text, Title: text, Summary: text, Show: display.Diff{Unified: text}, Failed: len(text)%2 == 0},
+			event.ToolFinished{CallID: text, Tool: text, Title: text, Summary: text, Content: display.Diff{Unified: text}, Failed: len(text)%2 == 0},
 			event.TodosChanged{Todos: []event.Todo{{Content: text}}}, event.LocalAdded{Output: text}, event.LocalAdded{Blocks: blocksOf(text)}, event.Notice{Text: text},
-			event.ToolFinished{CallID: "x", Tool: text, Show: display.Table{Head: display.Data(text), Rows: [][]display.Cell{display.Data(text, text)}}},
+			event.ToolFinished{CallID: "x", Tool: text, Content: display.Table{Header: display.DataCells(text), Rows: [][]display.Cell{display.DataCells(text, text)}}},
 			event.TaskFailed{Reason: text},
 		)
 		want := painted(play(t, p, rs))
-		if got := painted(play(t, p, pieces(rs, n))); got != want {
+		if got := painted(play(t, p, pieceCleaner(rs, n))); got != want {
 			t.Fatalf("%q in pieces of %d:\n got %q\nwant %q", text, n, got, want)
 		}
 		expectClean(t, text, p)
@@ -184,9 +184,9 @@ func FuzzRender(f *testing.F) {
 func blocksOf(text string) display.Blocks {
 	cells := []display.Cell{{Text: text}, {Text: text, Words: true}}
 	return display.Blocks{
-		display.Text(text), display.Diff{Unified: text}, display.Table{Head: cells, Rows: [][]display.Cell{cells, cells[:1], nil}},
-		display.Table{Head: cells, Rows: [][]display.Cell{cells, cells[:1], nil}, First: 1 << 40}, display.Checklist{{State: display.State(text), Text: text}},
-		display.Shell{Command: text, Ran: len(text)%2 == 0, Exit: -1, Stdout: text, Stderr: text, Error: text},
+		display.Text(text), display.Diff{Unified: text}, display.Table{Header: cells, Rows: [][]display.Cell{cells, cells[:1], nil}},
+		display.Table{Header: cells, Rows: [][]display.Cell{cells, cells[:1], nil}, FirstWidth: 1 << 40}, display.Checklist{{State: display.State(text), Text: text}},
+		display.Shell{Command: text, HasRun: len(text)%2 == 0, ExitCode: -1, Stdout: text, Stderr: text, Error: text},
 	}
 }
 
@@ -197,15 +197,15 @@ func expectClean(t *testing.T, text string, p term.Palette) {
 	for _, content := range []display.Block{display.Code{Lang: "sh", Source: text}, display.Text(text), display.Diff{Unified: text}} {
 		q := approval(text, text, content, true)
 		for _, whole := range []bool{false, true} {
-			_, _ = io.WriteString(w, term.Cards{Palette: p, Whole: whole}.Draw(q))
+			_, _ = io.WriteString(w, term.Cards{Palette: p, NoFold: whole}.Draw(q))
 		}
 	}
-	_, _ = io.WriteString(w, term.Cards{Palette: p}.Question(question(text, text, text), 1, 2))
+	_, _ = io.WriteString(w, term.Cards{Palette: p}.DrawQuestion(question(text, text, text), 1, 2))
 }
 
 func TestNothingIsHeldBackInAnAnswer(t *testing.T) {
 	w := &checked{t: t}
-	r := term.New(term.Options{Out: w, Palette: basic})
+	r := term.New(term.Options{Out: w, Palette: basicCodes})
 	rendertest.Play(t, r, told(event.TextDelta{Text: "Hello, wor"}))
 	if got := w.String(); got != "[ANSWER]\nHello, wor" {
 		t.Errorf("%q", got)
@@ -237,7 +237,7 @@ func TestNothingToSay(t *testing.T) {
 		told(event.ReasoningDelta{Text: " \n"}, said("")),
 		told(event.TextDelta{}, event.StateChanged{}, event.SessionOpened{}, event.ContextUsed{}, event.Unknown{}),
 	} {
-		if got := play(t, basic, rs); got != "" {
+		if got := play(t, basicCodes, rs); got != "" {
 			t.Errorf("%v gives %q", rs, got)
 		}
 	}
@@ -288,8 +288,8 @@ func TestAgentsAreNumberedAsTheirCalls(t *testing.T) {
 
 func TestLive(t *testing.T) {
 	var shown []string
-	live := func(d term.Doing) {
-		said := d.What
+	live := func(d term.Activity) {
+		said := d.Text
 		for _, c := range d.Calls {
 			if said = c.Name; c.Count != "" {
 				said += " · " + c.Count
@@ -297,15 +297,15 @@ func TestLive(t *testing.T) {
 		}
 		shown = append(shown, said)
 	}
-	r := term.New(term.Options{Out: io.Discard, Live: live, Now: func() time.Time { return time.Unix(0, 0) }})
+	r := term.New(term.Options{Out: io.Discard, OnActivity: live, Now: func() time.Time { return time.Unix(0, 0) }})
 	rendertest.Play(t, r, told(
 		event.StateChanged{Busy: true}, event.ReasoningDelta{Text: "a"}, event.ReasoningDelta{Text: "b"}, event.TextDelta{Text: "c"}, said("c"),
 		event.ToolStarted{CallID: "1", Tool: "bash", Title: "make\x07"}, event.ToolOutput{CallID: "1", Text: "x\n"}, event.ToolOutput{CallID: "1", Text: "x\n"}))
 	rendertest.Play(t, r, told(
 		event.ToolOutput{CallID: "1", Text: "x\n"}, event.ToolFinished{CallID: "1", Tool: "bash"}, event.InteractionRequested{},
-		event.Retrying{Attempt: 2, Of: 3, Wait: time.Second, Why: "busy"},
-		event.Waiting{Why: event.WaitReply, Waited: 1}, event.Waiting{Why: event.WaitReply, Waited: 2, Read: 20, Of: 70}, event.Waiting{Why: event.WaitLoading}, event.Waiting{Why: event.WaitSummary},
-		event.Waiting{Why: event.WaitLimit, Until: time.Date(2026, 11, 16, 15, 4, 5, 0, time.Local)}, event.StateChanged{})[2:])
+		event.Retrying{Attempt: 2, MaxAttempts: 3, Wait: time.Second, Reason: "busy"},
+		event.Waiting{Reason: event.WaitReply, Waited: 1}, event.Waiting{Reason: event.WaitReply, Waited: 2, ReadTokens: 20, TotalTokens: 70}, event.Waiting{Reason: event.WaitLoading}, event.Waiting{Reason: event.WaitSummary},
+		event.Waiting{Reason: event.WaitLimit, Until: time.Date(2026, 11, 16, 15, 4, 5, 0, time.Local)}, event.StateChanged{})[2:])
 	want := []string{"working", "thinking", "writing", "working", "bash make^G", "bash make^G · 1 line", "bash make^G · 2 lines", "bash make^G · 3 lines", "working", "", "busy; retrying in 1 s (attempt 2 of 3)",
 		"waiting for the model", "the model reads: 20 of 70 tokens", "the server is loading the model", "summarizing the conversation", "waiting until 2026-11-16 15:04:05, when the provider's limit resets", ""}
 	if !slices.Equal(shown, want) {
@@ -318,13 +318,13 @@ type upper struct{}
 func (upper) T(format string, args ...any) string {
 	return strings.ToUpper(fmt.Sprintf(format, args...))
 }
-func (upper) Said(text string) string { return "<" + text + ">" }
+func (upper) TranslateText(text string) string { return "<" + text + ">" }
 
 func TestWords(t *testing.T) {
 	var b bytes.Buffer
-	r := term.New(term.Options{Out: &b, Words: upper{}})
+	r := term.New(term.Options{Out: &b, Translator: upper{}})
 	rendertest.Play(t, r, told(
-		event.Notice{Text: "note"}, event.TaskFailed{Reason: "why"}, event.Retrying{Attempt: 1, Of: 2, Why: "busy"}, event.Interrupted{},
+		event.Notice{Text: "note"}, event.TaskFailed{Reason: "why"}, event.Retrying{Attempt: 1, MaxAttempts: 2, Reason: "busy"}, event.Interrupted{},
 		event.ToolFinished{CallID: "1", Tool: "x", Summary: "12 lines"}, event.ToolFinished{CallID: "2", Tool: "x"}))
 	for _, want := range []string{"<note>\n", "ERROR: <WHY>\n", "<BUSY>; RETRYING (ATTEMPT 1 OF 2)\n", "CANCELLED BY ESC\n", "✓ <12 lines>", "✓ DONE"} {
 		if !strings.Contains(b.String(), want) {
@@ -342,15 +342,15 @@ func TestWordsOfCommands(t *testing.T) {
 	}{
 		{display.Text("command mode denied"), "<command mode denied>"},
 		{display.Shell{Command: "a\nthinking", Error: "denied: no"}, "$ a\nthinking\n<denied: no>"},
-		{display.Shell{Command: "a", Ran: true, Exit: 1, Stdout: "no"}, "$ a\nexit=1 duration=0ms\nstdout:\nno"},
-		{display.Shell{Command: "a", Ran: true, Exit: 124, Stdout: "no", Error: "timed out after 1s"}, "$ a\nexit=124 duration=0ms\nstdout:\nno\n<timed out after 1s>"},
-		{display.Shell{Command: "a", Ran: true, Exit: 124, Stdout: "stderr:\nexit=0\ntimed out after 1s"}, "$ a\nexit=124 duration=0ms\nstdout:\nstderr:\nexit=0\ntimed out after 1s"},
-		{display.Shell{Command: "a", Ran: true, Stdout: "1\n2\n3"}.Cut(2), "$ a\nexit=0 duration=0ms\nstdout:\n1\n2\n...[output truncated for display]\nTHE LAST OF 3 LINES:\n3"},
+		{display.Shell{Command: "a", HasRun: true, ExitCode: 1, Stdout: "no"}, "$ a\nexit=1 duration=0ms\nstdout:\nno"},
+		{display.Shell{Command: "a", HasRun: true, ExitCode: 124, Stdout: "no", Error: "timed out after 1s"}, "$ a\nexit=124 duration=0ms\nstdout:\nno\n<timed out after 1s>"},
+		{display.Shell{Command: "a", HasRun: true, ExitCode: 124, Stdout: "stderr:\nexit=0\ntimed out after 1s"}, "$ a\nexit=124 duration=0ms\nstdout:\nstderr:\nexit=0\ntimed out after 1s"},
+		{display.Shell{Command: "a", HasRun: true, Stdout: "1\n2\n3"}.Truncate(2), "$ a\nexit=0 duration=0ms\nstdout:\n1\n2\n...[output truncated for display]\nTHE LAST OF 3 LINES:\n3"},
 	} {
 		var b bytes.Buffer
-		r := term.New(term.Options{Out: &b, Words: upper{}})
-		ask := event.MessageAdded{Message: chat.Say(chat.User, "!a")}
-		rendertest.Play(t, r, []event.Record{{Task: "t", Event: event.TaskCreated{TaskID: "t"}}, {Task: "t", Event: ask}, {Task: "t", Event: event.MessageAdded{Message: chat.Say(chat.Assistant, "x"), Blocks: display.Blocks{tt.block}}}})
+		r := term.New(term.Options{Out: &b, Translator: upper{}})
+		ask := event.MessageAdded{Message: chat.TextMessage(chat.User, "!a")}
+		rendertest.Play(t, r, []event.Record{{Task: "t", Event: event.TaskCreated{TaskID: "t"}}, {Task: "t", Event: ask}, {Task: "t", Event: event.MessageAdded{Message: chat.TextMessage(chat.Assistant, "x"), Blocks: display.Blocks{tt.block}}}})
 		if got := b.String(); got != "[COMMAND]\n"+tt.want+"\n" {
 			t.Errorf("%q is shown as %q", tt.block, got)
 		}
@@ -361,8 +361,8 @@ func TestWordsOfCommands(t *testing.T) {
 // are as wide as what stands in them then.
 func TestWordsOfTables(t *testing.T) {
 	var b bytes.Buffer
-	r := term.New(term.Options{Out: &b, Words: upper{}})
-	table := display.Table{Head: display.Words("name", "state"), Rows: [][]display.Cell{{{Text: "done"}, {Text: "done", Words: true}}, display.Data("a  b\x1b", "x")}}
+	r := term.New(term.Options{Out: &b, Translator: upper{}})
+	table := display.Table{Header: display.TextCells("name", "state"), Rows: [][]display.Cell{{{Text: "done"}, {Text: "done", Words: true}}, display.DataCells("a  b\x1b", "x")}}
 	rendertest.Play(t, r, []event.Record{{Event: event.LocalAdded{Input: "/x", Output: "?", Blocks: display.Blocks{table}}}})
 	if want := "<name>  <state>\ndone    <done>\na b^[   x\n"; b.String() != want {
 		t.Errorf("%q, want %q", b.String(), want)
@@ -389,7 +389,7 @@ func TestErrorsOfTheTerminalEndTheTurn(t *testing.T) {
 				break
 			}
 		}
-		if !errors.Is(err, errFull) || !errors.Is(r.Break(), errFull) {
+		if !errors.Is(err, errFull) || !errors.Is(r.EndReply(), errFull) {
 			t.Errorf("after %d writes: %v", after, err)
 		}
 	}
@@ -397,7 +397,7 @@ func TestErrorsOfTheTerminalEndTheTurn(t *testing.T) {
 
 func TestManyAtOnce(t *testing.T) {
 	w := &checked{t: t}
-	r := term.New(term.Options{Out: w, Palette: basic, Live: func(term.Doing) {}})
+	r := term.New(term.Options{Out: w, Palette: basicCodes, OnActivity: func(term.Activity) {}})
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() { rendertest.Play(t, r, rendertest.Story()) })
@@ -412,7 +412,7 @@ func TestInsertAndBreak(t *testing.T) {
 	rendertest.Play(t, r, told(event.TextDelta{Text: "a"}))
 	_ = r.Insert("card\nyes?")
 	rendertest.Play(t, r, told(event.TextDelta{Text: "b"})[2:])
-	_, _ = r.Break(), r.Break()
+	_, _ = r.EndReply(), r.EndReply()
 	if want := "[ANSWER]\na\n\ncard\nyes?\n\nb\n"; w.String() != want {
 		t.Errorf("got %q\nwant %q", w.String(), want)
 	}
@@ -439,7 +439,7 @@ func BenchmarkDeltas(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				rendertest.Play(b, term.New(term.Options{Out: io.Discard, Palette: basic}), rs)
+				rendertest.Play(b, term.New(term.Options{Out: io.Discard, Palette: basicCodes}), rs)
 			}
 		})
 	}

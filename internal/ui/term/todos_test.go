@@ -9,9 +9,9 @@ import (
 )
 
 func TestALongListShowsTheItemsAtWork(t *testing.T) {
-	done, now, open := display.Completed, display.InProgress, display.Pending
-	d := term.Doing{Todos: display.Checklist{{State: done, Text: "a"}, {State: done, Text: "b"}, {State: now, Text: "a long item"}, {State: open, Text: "d"}, {State: open, Text: "e"}}}
-	o := term.Options{Words: term.English{}}
+	done, now, open := display.StateCompleted, display.StateInProgress, display.StatePending
+	d := term.Activity{Todos: display.Checklist{{State: done, Text: "a"}, {State: done, Text: "b"}, {State: now, Text: "a long item"}, {State: open, Text: "d"}, {State: open, Text: "e"}}}
+	o := term.Options{Translator: term.English{}}
 	for most, want := range map[int][]string{
 		1: nil,
 		3: {"☑ b", "◐ a long…", "2 more todos"},

@@ -21,201 +21,201 @@ type callKey struct{ task, call string }
 
 // callView is the state of a tool call.
 type callView struct {
-	task        *taskView
-	tool, title string
-	ascii       bool   // the terminal shows only ASCII
-	exec        bool   // it runs a command
-	writes      bool   // it changes a file
-	own         bool   // it is coder's own check, not a model's call
-	ownTitle    bool   // coder wrote its title
-	begun       bool   // its first line was shown
-	asks        bool   // it asks the user a question, which names its subject
-	todos       bool   // the list that it changed was shown
-	approved    string // the change that the user was shown before it was made
-	output      outputBox
-	since       time.Time
-	recent      recent // output that is shown at the end
+	task         *taskView
+	tool, title  string
+	ascii        bool   // the terminal shows only ASCII
+	runsCommand  bool   // it runs a command
+	changesFile  bool   // it changes a file
+	isCheck      bool   // it is coder's own check, not a model's call
+	hasOwnTitle  bool   // coder wrote its title
+	startShown   bool   // its first line was shown
+	isQuestion   bool   // it asks the user a question, which names its subject
+	todosShown   bool   // the list that it changed was shown
+	approvedDiff string // the change that the user was shown before it was made
+	output       outputBox
+	startTime    time.Time
+	recent       recentOutput // output that is shown at the end
 }
 
-func (r *Renderer) call(task, id string) *callView {
+func (r *Renderer) findCall(task, id string) *callView {
 	k := callKey{task, id}
 	c := r.calls[k]
 	if c == nil {
-		c = &callView{task: r.view(task), ascii: r.o.ASCII}
+		c = &callView{task: r.findTask(task), ascii: r.options.ASCII}
 		r.calls[k] = c
 	}
 	return c
 }
 
-// tool shows an event of a call.
-func (r *Renderer) tool(rec event.Record) {
+// showToolEvent shows an event of a call.
+func (r *Renderer) showToolEvent(rec event.Record) {
 	switch e := rec.Event.(type) {
 	case event.ToolCallRequested:
-		c := r.call(rec.Task, e.CallID)
-		c.ownTitle = event.OwnTitle(e.Tool, e.Title, e.Effects)
+		c := r.findCall(rec.Task, e.CallID)
+		c.hasOwnTitle = event.IsOwnTitle(e.Tool, e.Title, e.Effects)
 		for _, effect := range e.Effects {
-			c.exec = c.exec || effect.Kind == event.EffectExec
-			c.writes = c.writes || effect.Kind == event.EffectWrite
-			c.asks = c.asks || effect.Kind == event.EffectNote && (effect.Target == "question" || effect.Target == "plan") && c.task.parent == ""
+			c.runsCommand = c.runsCommand || effect.Kind == event.EffectExec
+			c.changesFile = c.changesFile || effect.Kind == event.EffectWrite
+			c.isQuestion = c.isQuestion || effect.Kind == event.EffectNote && (effect.Target == "question" || effect.Target == "plan") && c.task.parent == ""
 		}
 	case event.ToolStarted:
-		c := r.call(rec.Task, e.CallID)
-		c.tool, c.title, c.own = e.Tool, e.Title, rec.Actor == event.ActorVerifier
-		c.ownTitle = c.ownTitle || event.OwnTitle(e.Tool, e.Title, nil)
-		r.begin(c)
+		c := r.findCall(rec.Task, e.CallID)
+		c.tool, c.title, c.isCheck = e.Tool, e.Title, rec.Actor == event.ActorVerifier
+		c.hasOwnTitle = c.hasOwnTitle || event.IsOwnTitle(e.Tool, e.Title, nil)
+		r.showStart(c)
 	case event.ToolOutput:
 		// Shown as it arrives if no other call is running, otherwise at the end
-		c := r.call(rec.Task, e.CallID)
+		c := r.findCall(rec.Task, e.CallID)
 		b := &c.output
-		if b.put == nil {
-			b.ascii = r.o.ASCII
-			b.put = func(l ink.Look, text string) { b.kept = append(b.kept, ink.Span{Look: l, Text: text}) }
-			if len(r.status.calls) <= 1 && c.task.parent == "" && !c.task.bang {
-				b.put = func(l ink.Look, text string) {
-					if r.last != c { // other output was written since its name
-						r.head(c)
+		if b.target == nil {
+			b.ascii = r.options.ASCII
+			b.target = func(l ink.Style, text string) { b.buffered = append(b.buffered, ink.Span{Style: l, Text: text}) }
+			if len(r.status.calls) <= 1 && c.task.parent == "" && !c.task.isCommand {
+				b.target = func(l ink.Style, text string) {
+					if r.lastCall != c { // other output was written since its name
+						r.writeCallName(c)
 						text = strings.TrimPrefix(text, "\n")
 					}
-					r.page.put(l, text)
+					r.page.write(l, text)
 				}
 			}
 		}
-		b.skip()
-		text := b.clean.next(e.Text)
-		if c.task.live {
-			r.flow(c, text)
+		b.skipLines()
+		text := b.cleaner.clean(e.Text)
+		if c.task.showsOutput {
+			r.addOutput(c, text)
 			return
 		}
 		b.write(text)
-		if b.owed && r.last == c {
-			r.page.rest()
+		if b.owesNewline && r.lastCall == c {
+			r.page.endLineEarly()
 		}
-		if c.recent.drawn = ""; c.task.bang {
+		if c.recent.overwritten = ""; c.task.isCommand {
 			c.recent.write(text)
 		}
 		r.status.changed = true
 	case event.ToolProgress:
-		c := r.call(rec.Task, e.CallID)
-		c.recent.drawn = sanitize.Text(e.Line)
+		c := r.findCall(rec.Task, e.CallID)
+		c.recent.overwritten = sanitize.Text(e.Line)
 		c.output.skipped = max(c.output.skipped, e.Lines)
 		r.status.changed = true
 	case event.ToolFinished:
-		c := r.call(rec.Task, e.CallID)
-		c.tool, c.title, c.own = e.Tool, e.Title, c.own || rec.Actor == event.ActorVerifier
-		r.finish(c, e)
+		c := r.findCall(rec.Task, e.CallID)
+		c.tool, c.title, c.isCheck = e.Tool, e.Title, c.isCheck || rec.Actor == event.ActorVerifier
+		r.showEnd(c, e)
 		delete(r.calls, callKey{rec.Task, e.CallID})
-		r.status.end(c)
+		r.status.endCall(c)
 		r.status.set(r.t("working"))
 	}
 }
 
-// begin shows that c has started.
-func (r *Renderer) begin(c *callView) {
-	c.begun = true
-	if r.o.Now != nil {
-		c.since = r.o.Now()
+// showStart shows that c has started.
+func (r *Renderer) showStart(c *callView) {
+	c.startShown = true
+	if r.options.Now != nil {
+		c.startTime = r.options.Now()
 	}
 	r.status.calls, r.status.changed = append(r.status.calls, c), true
-	if c.task.bang {
-		if r.o.AtOnce { // nothing else could show its output before the end
-			c.task.live = true
-			r.enter(nothing)
-			r.page.say(ink.Tool, "[COMMAND]")
-			r.page.say(ink.Plain, "$ "+c.task.command)
-			r.section = inserted
+	if c.task.isCommand {
+		if r.options.ShowImmediately { // nothing else could show its output before the end
+			c.task.showsOutput = true
+			r.enterSection(sectionNone)
+			r.page.writeMasked(ink.Tool, "[COMMAND]")
+			r.page.writeMasked(ink.Plain, "$ "+c.task.command)
+			r.section = sectionInserted
 		}
 		return
 	}
-	r.head(c)
+	r.writeCallName(c)
 }
 
-// flow adds the complete lines of c's output and keeps the rest: only in a complete line is it certain
+// addOutput adds the complete lines of c's output and keeps the rest: only in a complete line is it certain
 // whether it contains a key.
-func (r *Renderer) flow(c *callView, text string) {
-	lines := strings.SplitAfter(c.output.part+text, "\n")
-	c.output.part = lines[len(lines)-1]
+func (r *Renderer) addOutput(c *callView, text string) {
+	lines := strings.SplitAfter(c.output.partialLine+text, "\n")
+	c.output.partialLine = lines[len(lines)-1]
 	for _, line := range lines[:len(lines)-1] {
-		r.enter(inserted)
-		r.page.put(ink.Look{}, sanitize.Mask(strings.TrimSuffix(line, "\n"))+"\n")
+		r.enterSection(sectionInserted)
+		r.page.write(ink.Style{}, sanitize.Mask(strings.TrimSuffix(line, "\n"))+"\n")
 	}
 }
 
-// head writes c's name on its own line, for the output below.
-func (r *Renderer) head(c *callView) {
-	r.enter(toolLines)
+// writeCallName writes c's name on its own line, for the output below.
+func (r *Renderer) writeCallName(c *callView) {
+	r.enterSection(sectionTools)
 	// For a tool that runs commands the name is in the brackets, unless another agent uses it.
-	label, apart := "[tool] "+c.name(), "  "
-	if c.exec && c.task.parent == "" {
-		label, apart = "["+c.name()+"]", " "
+	label, apart := "[tool] "+c.displayName(), "  "
+	if c.runsCommand && c.task.parent == "" {
+		label, apart = "["+c.displayName()+"]", " "
 	}
-	title := c.shownTitle()
+	title := c.displayTitle()
 	switch {
-	case c.asks:
+	case c.isQuestion:
 		title = ""
-	case c.ownTitle:
-		title = r.o.Words.Said(title)
+	case c.hasOwnTitle:
+		title = r.options.Translator.TranslateText(title)
 	}
 	if title != "" {
 		title = apart + title
 	}
-	w := ink.Wrap{Put: r.page.put, Width: r.width(), Indent: setIn}
-	w.Fixed(ink.Look{Role: ink.Tool}, label)
-	w.Write(ink.Look{}, title)
-	if c.own {
-		w.Write(ink.Look{Role: ink.Dim}, mark(r.o.ASCII, " · ", ", ")+r.t("automatic check"))
+	w := ink.Wrap{Put: r.page.write, Width: r.width(), Indent: hangIndent}
+	w.WriteFixed(ink.Style{Role: ink.Tool}, label)
+	w.Write(ink.Style{}, title)
+	if c.isCheck {
+		w.Write(ink.Style{Role: ink.Dim}, signFor(r.options.ASCII, " · ", ", ")+r.t("automatic check"))
 	}
 	w.End()
-	r.page.fresh()
-	r.last = c
+	r.page.endLine()
+	r.lastCall = c
 }
 
 // plainName returns the call in a few words.
 func (c *callView) plainName() string {
-	return strings.TrimSpace(c.name() + " " + c.shownTitle())
+	return strings.TrimSpace(c.displayName() + " " + c.displayTitle())
 }
 
-// shownTitle returns the call's subject on one line, naming lookalike letters as its card does.
-func (c *callView) shownTitle() string {
+// displayTitle returns the call's subject on one line, naming lookalike letters as its card does.
+func (c *callView) displayTitle() string {
 	title, cut := strings.CutSuffix(oneLine(c.title, titleRunes), "…")
 	reveal := sanitize.Reveal
-	if c.exec {
+	if c.runsCommand {
 		reveal = sanitize.RevealCommand
 	}
 	if title = reveal(title); cut {
-		title += mark(c.ascii, "…", "...")
+		title += signFor(c.ascii, "…", "...")
 	}
 	return title
 }
 
-// name returns the tool's name, after the agent's if that is not the main one.
-func (c *callView) name() string {
-	name := dots(c.ascii, oneLine(c.tool, titleRunes))
+// displayName returns the tool's name, after the agent's if that is not the main one.
+func (c *callView) displayName() string {
+	name := ellipsis(c.ascii, oneLine(c.tool, titleRunes))
 	if c.task.parent != "" && c.task.agent != "" {
-		return dots(c.ascii, oneLine(c.task.agent, titleRunes)) + " > " + name
+		return ellipsis(c.ascii, oneLine(c.task.agent, titleRunes)) + " > " + name
 	}
 	return name
 }
 
-func (r *Renderer) lines(n int) string {
+func (r *Renderer) linesText(n int) string {
 	if n == 1 {
 		return r.t("1 line")
 	}
 	return r.t("%d lines", n)
 }
 
-func (r *Renderer) leftOut(lines int) string {
+func (r *Renderer) omittedText(lines int) string {
 	text := r.t("… %d lines omitted", lines)
 	if lines == 1 {
 		text = r.t("… 1 line omitted")
 	}
-	if r.o.Live != nil {
-		text += mark(r.o.ASCII, " · ", r.t("; ")) + r.t("Ctrl+O: all of it")
+	if r.options.OnActivity != nil {
+		text += signFor(r.options.ASCII, " · ", r.t("; ")) + r.t("Ctrl+O: all of it")
 	}
 	return text
 }
 
-// omit keeps a text of which a part was not shown.
-func (r *Renderer) omit(whole string) {
+// keepOmitted keeps a text of which a part was not shown.
+func (r *Renderer) keepOmitted(whole string) {
 	if whole != "" {
 		r.omitted = whole
 	}
@@ -228,147 +228,147 @@ func (r *Renderer) Omitted() string {
 	return r.omitted
 }
 
-// finish shows how c ended.
-func (r *Renderer) finish(c *callView, e event.ToolFinished) {
-	if c.task.bang {
-		if b := &c.output; c.task.live && !b.empty() {
-			r.flow(c, b.clean.rest()+"\n")
+// showEnd shows how c ended.
+func (r *Renderer) showEnd(c *callView, e event.ToolFinished) {
+	if c.task.isCommand {
+		if b := &c.output; c.task.showsOutput && !b.isEmpty() {
+			r.addOutput(c, b.cleaner.flush()+"\n")
 		}
 		return
 	}
-	if !c.begun {
-		c.asks = false // no question was asked
-		r.begin(c)
+	if !c.startShown {
+		c.isQuestion = false // no question was asked
+		r.showStart(c)
 	}
-	r.omit(c.output.end(r.leftOut))
-	named := r.last != c
+	r.keepOmitted(c.output.finish(r.omittedText))
+	named := r.lastCall != c
 	switch {
-	case len(c.output.kept) > 0: // its output is between its name and its end, as always
+	case len(c.output.buffered) > 0: // its output is between its name and its end, as always
 		if named {
-			r.head(c)
+			r.writeCallName(c)
 		}
-		for _, span := range c.output.kept {
-			r.page.put(span.Look, span.Text)
+		for _, span := range c.output.buffered {
+			r.page.write(span.Style, span.Text)
 		}
-		r.page.fresh()
-		c.output.kept, named = nil, false
+		r.page.endLine()
+		c.output.buffered, named = nil, false
 	case named:
-		r.enter(toolLines)
+		r.enterSection(sectionTools)
 	}
-	role, line, more := r.outcome(c, e, named)
-	r.page.words(r.width(), role, line)
+	role, line, more := r.outcomeText(c, e, named)
+	r.page.writeWrapped(r.width(), role, line)
 	if more != "" {
-		r.bounded("    "+strings.ReplaceAll(more, "\n", "\n    "), 0)
-		r.page.fresh()
+		r.writeBounded("    "+strings.ReplaceAll(more, "\n", "\n    "), 0)
+		r.page.endLine()
 	}
-	r.page.fresh()
-	if text, ok := e.Show.(display.Text); (!ok || c.output.empty() && string(text) != e.Summary) && !c.todos {
+	r.page.endLine()
+	if text, ok := e.Content.(display.Text); (!ok || c.output.isEmpty() && string(text) != e.Summary) && !c.todosShown {
 		// Tables are shown completely, diffs up to a readable length, text and code within the bounds of an
 		// outputBox
-		switch b := e.Show.(type) {
+		switch b := e.Content.(type) {
 		case display.Text:
 			width := r.width()
-			if c.exec { // a program's output, not prose
+			if c.runsCommand { // a program's output, not prose
 				width = 0
 			}
-			r.bounded(string(b), width)
+			r.writeBounded(string(b), width)
 		case display.Code:
-			if b.Lang == display.Markdown {
-				r.boundedProse(b.Source)
+			if b.Lang == display.LangMarkdown {
+				r.writeBoundedProse(b.Source)
 			} else {
-				r.bounded(b.Source, 0)
+				r.writeBounded(b.Source, 0)
 			}
 		case display.Diff:
-			if r.page.fresh(); !wasShown(c.approved, b) {
-				r.diff(below(c.title, diffLines(cleaned(b.Unified))), c.writes)
-				if b.More > 0 {
-					r.page.tell(ink.Dim, r.leftOut(b.More))
+			if r.page.endLine(); !isShown(c.approvedDiff, b) {
+				r.writeDiff(below(c.title, diffLines(cleanText(b.Unified))), c.changesFile)
+				if b.OmittedLines > 0 {
+					r.page.writeLines(ink.Dim, r.omittedText(b.OmittedLines))
 				}
 			}
 		case display.Table:
-			r.page.fresh()
-			drawTable(b, r.o.Words.Said, r.width(), ink.Grid{ASCII: r.o.ASCII, Spoken: r.o.Spoken}, r.page.put)
+			r.page.endLine()
+			drawTable(b, r.options.Translator.TranslateText, r.width(), ink.Grid{ASCII: r.options.ASCII, ScreenReader: r.options.ScreenReader}, r.page.write)
 		}
-		r.page.fresh()
+		r.page.endLine()
 	}
-	r.last = nil
+	r.lastCall = nil
 }
 
-// wasShown reports whether a diff is the approved one, or the beginning of it.
-func wasShown(approved string, d display.Diff) bool {
-	return d.Unified == approved || d.More > 0 && d.Unified != "" && strings.HasPrefix(approved, d.Unified)
+// isShown reports whether a diff is the approved one, or the beginning of it.
+func isShown(approved string, d display.Diff) bool {
+	return d.Unified == approved || d.OmittedLines > 0 && d.Unified != "" && strings.HasPrefix(approved, d.Unified)
 }
 
 // Lines shown of a diff that changes nothing: the rest can be requested again.
 const (
-	askedDiff = 80
-	diffEnd   = 20 // of them at the end
-	diffRest  = 40 // extra lines if that completes it: fewer are not worth asking again
+	maxAskedDiff = 80
+	diffTail     = 20 // of them at the end
+	diffSlack    = 40 // extra lines if that completes it: fewer are not worth asking again
 )
 
-// diff shows a diff: completely if the change was made, otherwise at most a readable length.
-func (r *Renderer) diff(lines []diffLine, made bool) {
-	if left := len(lines) - askedDiff; !made && left > diffRest {
+// writeDiff shows a diff: completely if the change was made, otherwise at most a readable length.
+func (r *Renderer) writeDiff(lines []diffLine, made bool) {
+	if left := len(lines) - maxAskedDiff; !made && left > diffSlack {
 		var whole strings.Builder
-		drawDiff(lines, r.o.ASCII, func(_ ink.Look, text string) { whole.WriteString(text) })
-		r.omit(whole.String())
-		note := diffLine{text: r.leftOut(left)}
-		lines = slices.Concat(lines[:askedDiff-diffEnd], []diffLine{note}, lines[len(lines)-diffEnd:])
+		drawDiff(lines, r.options.ASCII, func(_ ink.Style, text string) { whole.WriteString(text) })
+		r.keepOmitted(whole.String())
+		note := diffLine{text: r.omittedText(left)}
+		lines = slices.Concat(lines[:maxAskedDiff-diffTail], []diffLine{note}, lines[len(lines)-diffTail:])
 	}
-	drawDiff(lines, r.o.ASCII, r.page.put)
+	drawDiff(lines, r.options.ASCII, r.page.write)
 }
 
-// outcome returns the last line of a call, and the text below that line.
-func (r *Renderer) outcome(c *callView, e event.ToolFinished, named bool) (role ink.Role, line, more string) {
-	role, sign := ink.Good, mark(r.o.ASCII, "✓ ", r.t("ok: "))
+// outcomeText returns the last line of a call, and the text below that line.
+func (r *Renderer) outcomeText(c *callView, e event.ToolFinished, named bool) (role ink.Role, line, more string) {
+	role, sign := ink.Good, signFor(r.options.ASCII, "✓ ", r.t("ok: "))
 	if e.Failed || e.Denied {
-		role, sign = ink.Bad, mark(r.o.ASCII, "✗ ", r.t("failed: "))
+		role, sign = ink.Bad, signFor(r.options.ASCII, "✗ ", r.t("failed: "))
 	}
 	line = "  " + sign
 	switch {
-	case named && c.asks:
-		line += c.name() + r.t(": ")
+	case named && c.isQuestion:
+		line += c.displayName() + r.t(": ")
 	case named:
 		line += c.plainName() + r.t(": ")
 	}
-	said, more, _ := strings.Cut(strings.TrimSpace(r.result(e)), "\n")
+	said, more, _ := strings.Cut(strings.TrimSpace(r.resultText(e)), "\n")
 	if !named && e.Summary != "" && e.Summary == e.Title { // the line above is the same
 		said = r.t("done")
 	}
 	if named && c.title != "" {
 		said = strings.TrimPrefix(said, c.title+r.t(": ")) // the line above has just named it
 	}
-	line += dots(r.o.ASCII, oneLine(said, summaryRunes))
-	if !e.Denied && more == "" && e.Took >= 0 { // otherwise the sentence continues, or the time is unknown
-		line += mark(r.o.ASCII, " · ", r.t(", ")) + lasted(e.Took)
+	line += ellipsis(r.options.ASCII, oneLine(said, summaryRunes))
+	if !e.Denied && more == "" && e.Duration >= 0 { // otherwise the sentence continues, or the time is unknown
+		line += signFor(r.options.ASCII, " · ", r.t(", ")) + formatDuration(e.Duration)
 	}
 	return role, line, more
 }
 
-// result returns the essence of a call's result.
-func (r *Renderer) result(e event.ToolFinished) string {
+// resultText returns the essence of a call's result.
+func (r *Renderer) resultText(e event.ToolFinished) string {
 	said := e.Summary
 	if said == "" && (e.Failed || e.Denied) {
-		said = e.Result.Complaint()
+		said = e.Result.ErrorText()
 	}
 	if e.Denied {
 		said = strings.TrimPrefix(said, "denied: ")
 	}
 	switch {
 	case e.Denied && !strings.HasPrefix(said, "refused"):
-		return strings.TrimSuffix(r.t("refused: %s", display.SayOf(e.Title, said, r.t(": "), r.o.Words.Said)), ": ")
+		return strings.TrimSuffix(r.t("refused: %s", display.TranslateResult(e.Title, said, r.t(": "), r.options.Translator.TranslateText)), ": ")
 	case said == "" && e.Failed:
 		return r.t("failed")
 	case said == "":
 		return r.t("done")
 	}
-	return display.SayOf(e.Title, said, r.t(": "), r.o.Words.Said)
+	return display.TranslateResult(e.Title, said, r.t(": "), r.options.Translator.TranslateText)
 }
 
-// dots returns a line that may have been cut, with the terminal's sign for that.
-func dots(ascii bool, line string) string {
+// ellipsis returns a line that may have been cut, with the terminal's sign for that.
+func ellipsis(ascii bool, line string) string {
 	if head, cut := strings.CutSuffix(line, "…"); cut {
-		return head + mark(ascii, "…", "...")
+		return head + signFor(ascii, "…", "...")
 	}
 	return line
 }
@@ -376,4 +376,4 @@ func dots(ascii bool, line string) string {
 // oneLine returns text, cleaned, as one line of at most limit runes.
 func oneLine(text string, limit int) string { return sanitize.Line(sanitize.Mask(text), limit) }
 
-func cleaned(text string) string { return sanitize.Text(sanitize.Mask(text)) }
+func cleanText(text string) string { return sanitize.Text(sanitize.Mask(text)) }

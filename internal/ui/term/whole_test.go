@@ -38,7 +38,7 @@ func TestOutputStandsBelowItsName(t *testing.T) {
 		return event.ToolStarted{CallID: id, Tool: "bash", Title: "run " + id}
 	}
 	ended := func(id string) event.ToolFinished {
-		return event.ToolFinished{CallID: id, Tool: "bash", Title: "run " + id, Summary: "exit 0", Took: time.Second}
+		return event.ToolFinished{CallID: id, Tool: "bash", Title: "run " + id, Summary: "exit 0", Duration: time.Second}
 	}
 	width := 80
 	got := narrow(t, &width, func(r *term.Renderer) {
@@ -60,7 +60,7 @@ func TestWordsOfAllKindsAreKeptWhole(t *testing.T) {
 	const words = "this answer is somewhat longer than the terminal is wide and must be broken twice"
 	width := 30
 	for name, events := range map[string][]event.Event{
-		"task":    {event.ToolStarted{CallID: "c", Tool: "task", Title: "x"}, event.ToolFinished{CallID: "c", Tool: "task", Title: "x", Summary: "done", Show: display.Text(words)}},
+		"task":    {event.ToolStarted{CallID: "c", Tool: "task", Title: "x"}, event.ToolFinished{CallID: "c", Tool: "task", Title: "x", Summary: "done", Content: display.Text(words)}},
 		"outcome": {event.ToolStarted{CallID: "c", Tool: "edit", Title: "x"}, event.ToolFinished{CallID: "c", Tool: "edit", Title: "x", Failed: true, Summary: words}},
 		"command": {event.LocalAdded{Input: "/x", Output: words, Failed: true}},
 		"table":   {event.TextDelta{Text: "| name | this head is long | and so is this |\n|---|---|---|\n| a | " + words + " | " + words + " |\n\n"}},
@@ -103,7 +103,7 @@ func TestALineGoesOnAtAnotherWidth(t *testing.T) {
 				emit(t, r, delta("and another "))
 			}
 			emit(t, r, delta("end\n"), event.StateChanged{})
-			if err := r.Break(); err != nil {
+			if err := r.EndReply(); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -117,11 +117,11 @@ func TestALineGoesOnAtAnotherWidth(t *testing.T) {
 
 // One row that is too wide goes on below itself, and stays in the columns of the others.
 func TestATableKeepsItsColumnsBesideAWideRow(t *testing.T) {
-	table := display.Table{Head: display.Words("setting", "value", "from")}
+	table := display.Table{Header: display.TextCells("setting", "value", "from")}
 	for i := range 4 {
-		table.Rows = append(table.Rows, display.Data(fmt.Sprintf("some.key%d", i), "1", "default"))
+		table.Rows = append(table.Rows, display.DataCells(fmt.Sprintf("some.key%d", i), "1", "default"))
 	}
-	table.Rows = append(table.Rows, display.Data("wide", strings.Repeat("x", 70), "default"), display.Data("last", "2", "default"))
+	table.Rows = append(table.Rows, display.DataCells("wide", strings.Repeat("x", 70), "default"), display.DataCells("last", "2", "default"))
 	width := 60
 	got := narrow(t, &width, func(r *term.Renderer) {
 		emit(t, r, event.LocalAdded{Input: "/config", Blocks: display.Blocks{table}})
@@ -153,7 +153,7 @@ func TestWhatIsHeldBackIsSeen(t *testing.T) {
 		{text: "##"},
 	} {
 		var begun, table string
-		r := term.New(term.Options{Width: func() int { return 32 }, Stream: func(_ string, a term.Ahead) error { begun, table = a.Begun, a.Table; return nil }})
+		r := term.New(term.Options{Width: func() int { return 32 }, Stream: func(_ string, a term.PendingOutput) error { begun, table = a.Word, a.Table; return nil }})
 		for _, line := range strings.SplitAfter(tt.text, "\n") {
 			emit(t, r, event.TextDelta{Text: line})
 		}
@@ -176,7 +176,7 @@ func TestAWideTableIsAListWhereLinesArePrinted(t *testing.T) {
 	} {
 		got := narrow(t, &width, func(r *term.Renderer) {
 			emit(t, r, event.TextDelta{Text: "| name | what |\n|---|---|\n| a | " + tt.cell + " |\n| b | x |\n\n"})
-			if err := r.Break(); err != nil {
+			if err := r.EndReply(); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -190,16 +190,16 @@ func TestAWideTableIsAListWhereLinesArePrinted(t *testing.T) {
 func TestProseIsReadAndSourceIsNot(t *testing.T) {
 	colour := term.Options{Palette: term.Palette{Level: term.Basic}}
 	const text = "a **b** c d\n\n- e f g h i j k l m\n"
-	prose := term.Text(display.Blocks{display.Code{Lang: display.Markdown, Source: text}}, 14, colour)
+	prose := term.RenderText(display.Blocks{display.Code{Lang: display.LangMarkdown, Source: text}}, 14, colour)
 	if strings.Contains(prose, "**") || !strings.Contains(prose, "\n  ") {
 		t.Errorf("prose: %q", prose)
 	}
-	if source := term.Text(display.Blocks{display.Code{Source: text}}, 14, colour); source != text {
+	if source := term.RenderText(display.Blocks{display.Code{Source: text}}, 14, colour); source != text {
 		t.Errorf("source: %q", source)
 	}
 	var b strings.Builder
 	r := term.New(term.Options{Out: &b, Width: func() int { return 14 }, Palette: colour.Palette})
-	emit(t, r, event.ToolStarted{CallID: "c", Tool: "task"}, event.ToolFinished{CallID: "c", Tool: "task", Show: display.Code{Lang: display.Markdown, Source: text}})
+	emit(t, r, event.ToolStarted{CallID: "c", Tool: "task"}, event.ToolFinished{CallID: "c", Tool: "task", Content: display.Code{Lang: display.LangMarkdown, Source: text}})
 	if strings.Contains(b.String(), "**") || !strings.Contains(b.String(), "\n  ") {
 		t.Errorf("of a subtask: %q", b.String())
 	}

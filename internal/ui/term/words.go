@@ -2,12 +2,12 @@ package term
 
 import "fmt"
 
-// Words translates sentences into the user's language.
-type Words interface {
+// Translator translates sentences into the user's language.
+type Translator interface {
 	// T translates the renderer's own sentence; its English form is the key.
 	T(format string, args ...any) string
-	// Said translates a sentence made elsewhere, such as a notice or a reason.
-	Said(text string) string
+	// TranslateText translates a sentence made elsewhere, such as a notice or a reason.
+	TranslateText(text string) string
 }
 
 // English is the Words that translates nothing.
@@ -16,5 +16,5 @@ type English struct{}
 // T formats.
 func (English) T(format string, args ...any) string { return fmt.Sprintf(format, args...) }
 
-// Said returns text.
-func (English) Said(text string) string { return text }
+// TranslateText returns text.
+func (English) TranslateText(text string) string { return text }

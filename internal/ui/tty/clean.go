@@ -11,7 +11,7 @@ import (
 
 // Limits of what a cleaner holds.
 const (
-	maxHeld    = 8 << 10 // bytes of an unfinished sequence
+	maxPending = 8 << 10 // bytes of an unfinished sequence
 	maxColours = 1 << 10 // bytes of accumulated colors
 )
 
@@ -24,31 +24,31 @@ const (
 // cleaner passes the harmless part of printed text, and tracks the state in which it leaves the
 // terminal. The zero value is at the start of a line.
 type cleaner struct {
-	open bool   // inside a line
-	held string // start of an unfinished character or sequence
+	midLine bool   // inside a line
+	pending string // start of an unfinished character or sequence
 
 	colours, link string // at the end of the text
-	after         string // ends them, so that something else can be drawn
-	before        string // sets them again
+	resetCodes    string // ends them, so that something else can be drawn
+	restoreCodes  string // sets them again
 }
 
 // clean returns the part of text that may be written, continuing the previous texts. Newlines are
 // written for a terminal in raw mode.
 func (c *cleaner) clean(text string) string {
-	text, c.held = c.held+text, ""
+	text, c.pending = c.pending+text, ""
 	var b strings.Builder
 	for text != "" {
-		n := plainPrefix(text)
+		n := printablePrefixLen(text)
 		if n > 0 {
 			b.WriteString(text[:n])
-			c.open = true
+			c.midLine = true
 			text = text[n:]
 			continue
 		}
-		n = c.special(&b, text)
+		n = c.cleanSpecial(&b, text)
 		if n == 0 {
-			if len(text) <= maxHeld {
-				c.held = text
+			if len(text) <= maxPending {
+				c.pending = text
 			}
 			break
 		}
@@ -57,8 +57,8 @@ func (c *cleaner) clean(text string) string {
 	return b.String()
 }
 
-// plainPrefix returns the length of the printable ASCII at the start of text.
-func plainPrefix(text string) int {
+// printablePrefixLen returns the length of the printable ASCII at the start of text.
+func printablePrefixLen(text string) int {
 	for i := range len(text) {
 		if b := text[i]; b < ' ' || b >= 0x7f {
 			return i
@@ -67,21 +67,21 @@ func plainPrefix(text string) int {
 	return len(text)
 }
 
-// special handles the start of text, which is not printable ASCII, and returns its length; 0 if it is
+// cleanSpecial handles the start of text, which is not printable ASCII, and returns its length; 0 if it is
 // unfinished.
-func (c *cleaner) special(b *strings.Builder, text string) int {
+func (c *cleaner) cleanSpecial(b *strings.Builder, text string) int {
 	switch text[0] {
 	case '\n':
-		b.WriteString(c.after + lineEnd + c.before) // each line is complete in itself
-		c.open = false
+		b.WriteString(c.resetCodes + lineEnd + c.restoreCodes) // each line is complete in itself
+		c.midLine = false
 		return 1
 	case '\t':
 		b.WriteByte('\t')
-		c.open = true
+		c.midLine = true
 		return 1
 	case esc:
-		n := cells.Escape(text)
-		c.sequence(b, text[:n])
+		n := cells.EscapeLen(text)
+		c.cleanSequence(b, text[:n])
 		return n
 	}
 	if !utf8.FullRuneInString(text) {
@@ -90,13 +90,13 @@ func (c *cleaner) special(b *strings.Builder, text string) int {
 	r, n := utf8.DecodeRuneInString(text)
 	if r >= 0xa0 {
 		b.WriteRune(r)
-		c.open = true
+		c.midLine = true
 	}
 	return n
 }
 
-// sequence passes colors and links, and tracks them.
-func (c *cleaner) sequence(b *strings.Builder, seq string) {
+// cleanSequence passes colors and links, and tracks them.
+func (c *cleaner) cleanSequence(b *strings.Builder, seq string) {
 	switch {
 	case cells.IsColour(seq):
 		c.colours += seq
@@ -112,11 +112,11 @@ func (c *cleaner) sequence(b *strings.Builder, seq string) {
 		return
 	}
 	b.WriteString(seq)
-	c.before, c.after = c.colours+c.link, ""
+	c.restoreCodes, c.resetCodes = c.colours+c.link, ""
 	if c.colours != "" {
-		c.after += noColour
+		c.resetCodes += noColour
 	}
 	if c.link != "" {
-		c.after += noLink
+		c.resetCodes += noLink
 	}
 }

@@ -27,19 +27,19 @@ const (
 // character inside one aborts it, so that no garbage can lock the keyboard. The zero Decoder is ready to
 // use.
 type Decoder struct {
-	buf     []byte // start of an incomplete item
-	paste   []byte
-	pasting bool
-	cut     bool // the open paste is too long
+	buf       []byte // start of an incomplete item
+	paste     []byte
+	pasting   bool
+	truncated bool // the open paste is too long
 }
 
 // Feed decodes p, after the bytes left from before.
 func (d *Decoder) Feed(p []byte) (events []Event) {
 	in := append(d.buf, p...)
 	for len(in) > 0 {
-		take := d.take
+		take := d.decodeItem
 		if d.pasting {
-			take = d.takePasted
+			take = d.decodePaste
 		}
 		n, event := take(in)
 		if n == 0 {
@@ -52,13 +52,13 @@ func (d *Decoder) Feed(p []byte) (events []Event) {
 	return events
 }
 
-// Waiting reports whether the input ends with something that may be complete, such as a lone escape
+// HasPending reports whether the input ends with something that may be complete, such as a lone escape
 // character. After a while without more input, [Decoder.Flush] treats it as complete.
-func (d *Decoder) Waiting() bool {
+func (d *Decoder) HasPending() bool {
 	if d.pasting {
 		return len(d.paste) > 0 && d.paste[len(d.paste)-1] == ctrlC
 	}
-	_, ok := d.asIs()
+	_, ok := d.decodeAsKeys()
 	return ok
 }
 
@@ -67,44 +67,44 @@ func (d *Decoder) Waiting() bool {
 // paste was lost.
 func (d *Decoder) Flush() []Event {
 	if d.pasting {
-		if !d.Waiting() {
+		if !d.HasPending() {
 			return nil
 		}
 		d.paste = d.paste[:len(d.paste)-1]
-		return append(d.endPaste(), Key(lineedit.WithCtrl('c')))
+		return append(d.endPaste(), Key(lineedit.CtrlKey('c')))
 	}
-	events, ok := d.asIs()
+	events, ok := d.decodeAsKeys()
 	if ok {
 		d.buf = d.buf[:0]
 	}
 	return events
 }
 
-// asIs reads the remaining bytes as keys, if possible.
-func (d *Decoder) asIs() ([]Event, bool) {
+// decodeAsKeys reads the remaining bytes as keys, if possible.
+func (d *Decoder) decodeAsKeys() ([]Event, bool) {
 	buf := d.buf
 	switch {
 	case len(buf) == 0:
 		return nil, false
 	case buf[0] != esc:
-		return []Event{Key(lineedit.Typed(utf8.RuneError))}, true
+		return []Event{Key(lineedit.RuneKey(utf8.RuneError))}, true
 	case len(buf) == 1:
-		return []Event{named(lineedit.Escape)}, true
+		return []Event{namedKey(lineedit.Escape)}, true
 	case buf[1] == esc && len(buf) == 2:
-		return []Event{named(lineedit.Escape), named(lineedit.Escape)}, true
+		return []Event{namedKey(lineedit.Escape), namedKey(lineedit.Escape)}, true
 	case buf[1] == esc && len(buf) == 3:
-		return []Event{named(lineedit.Escape), Key(lineedit.WithAlt(rune(buf[2])))}, true
+		return []Event{namedKey(lineedit.Escape), Key(lineedit.AltKey(rune(buf[2])))}, true
 	case buf[1] >= utf8.RuneSelf:
-		return []Event{Key(lineedit.WithAlt(utf8.RuneError))}, true
+		return []Event{Key(lineedit.AltKey(utf8.RuneError))}, true
 	case len(buf) == 2:
-		return []Event{Key(lineedit.WithAlt(rune(buf[1])))}, true
+		return []Event{Key(lineedit.AltKey(rune(buf[1])))}, true
 	}
 	return nil, false
 }
 
-// take decodes the first item of in, which is not empty, and returns its length and meaning; length 0 if
+// decodeItem decodes the first item of in, which is not empty, and returns its length and meaning; length 0 if
 // more bytes are needed.
-func (d *Decoder) take(in []byte) (int, []Event) {
+func (d *Decoder) decodeItem(in []byte) (int, []Event) {
 	switch b := in[0]; {
 	case b == esc:
 		// A sequence, or a key with Alt
@@ -118,30 +118,30 @@ func (d *Decoder) take(in []byte) (int, []Event) {
 				return 0, nil
 			}
 			if in[2] != '[' && in[2] != 'O' {
-				return 1, []Event{named(lineedit.Escape)}
+				return 1, []Event{namedKey(lineedit.Escape)}
 			}
-			n := sequence(in[1:])
+			n := sequenceLen(in[1:])
 			if n == 0 {
 				return 0, nil
 			}
-			events := d.meaning(in[1 : n+1])
+			events := d.decodeSequence(in[1 : n+1])
 			if len(events) == 1 {
 				if _, ok := events[0].(Key); ok {
-					return n + 1, withAlt(events)
+					return n + 1, addAlt(events)
 				}
 			}
-			return n + 1, append([]Event{named(lineedit.Escape)}, events...)
+			return n + 1, append([]Event{namedKey(lineedit.Escape)}, events...)
 		case '[', 'O', 'P', ']', 'X', '^', '_':
-			n := sequence(in)
-			return n, d.meaning(in[:n])
+			n := sequenceLen(in)
+			return n, d.decodeSequence(in[:n])
 		}
-		n, events := d.take(in[1:])
+		n, events := d.decodeItem(in[1:])
 		if n == 0 {
 			return 0, nil
 		}
-		return n + 1, withAlt(events)
+		return n + 1, addAlt(events)
 	case b < 0x20 || b == 0x7f:
-		return 1, []Event{control(b)}
+		return 1, []Event{controlKey(b)}
 	case !utf8.FullRune(in):
 		return 0, nil
 	}
@@ -149,10 +149,10 @@ func (d *Decoder) take(in []byte) (int, []Event) {
 	if r >= 0x80 && r < 0xa0 {
 		return n, nil
 	}
-	return n, []Event{Key(lineedit.Typed(r))}
+	return n, []Event{Key(lineedit.RuneKey(r))}
 }
 
-func withAlt(events []Event) []Event {
+func addAlt(events []Event) []Event {
 	for i, e := range events {
 		if k, ok := e.(Key); ok {
 			k.Mod |= lineedit.Alt
@@ -162,16 +162,16 @@ func withAlt(events []Event) []Event {
 	return events
 }
 
-// sequence returns the length of the escape sequence at the start of in, 0 if more is needed to tell.
-func sequence(in []byte) int {
+// sequenceLen returns the length of the escape sequence at the start of in, 0 if more is needed to tell.
+func sequenceLen(in []byte) int {
 	n := 0
 	switch in[1] {
 	case '[':
-		n = controlSequence(in)
+		n = controlSequenceLen(in)
 	case 'O':
-		n = singleShift(in)
+		n = singleShiftLen(in)
 	default:
-		n = controlString(in)
+		n = controlStringLen(in)
 	}
 	if n == 0 && len(in) > maxSequence {
 		return maxSequence
@@ -179,15 +179,15 @@ func sequence(in []byte) int {
 	return n
 }
 
-// controlSequence measures ESC [ parameters final, and the few nonstandard forms of some terminals: ESC
+// controlSequenceLen measures ESC [ parameters final, and the few nonstandard forms of some terminals: ESC
 // [ [ A, ESC [ M with three bytes of a mouse, and ESC [ 3 $.
-func controlSequence(in []byte) int {
+func controlSequenceLen(in []byte) int {
 	for i := 2; i < len(in); i++ {
 		switch b := in[i]; {
 		case i == 2 && b == '[':
-			return fixed(in, 4)
+			return fixedLen(in, 4)
 		case i == 2 && b == 'M':
-			return fixed(in, 6)
+			return fixedLen(in, 6)
 		case b == '$' && len(bytes.Trim(in[2:i], "0123456789")) == 0 && i > 2:
 			return i + 1
 		case b < 0x20 || b >= 0x7f:
@@ -199,8 +199,8 @@ func controlSequence(in []byte) int {
 	return 0
 }
 
-// singleShift measures ESC O final; a few terminals put modifiers before final.
-func singleShift(in []byte) int {
+// singleShiftLen measures ESC O final; a few terminals put modifiers before final.
+func singleShiftLen(in []byte) int {
 	for i := 2; i < len(in); i++ {
 		switch b := in[i]; {
 		case b < 0x20 || b >= 0x7f:
@@ -213,8 +213,8 @@ func singleShift(in []byte) int {
 	return 0
 }
 
-// fixed measures a sequence of n bytes, unless a control character aborts it.
-func fixed(in []byte, n int) int {
+// fixedLen measures a sequence of n bytes, unless a control character aborts it.
+func fixedLen(in []byte, n int) int {
 	for i := 3; i < n && i < len(in); i++ {
 		if in[i] < 0x20 {
 			return i
@@ -226,8 +226,8 @@ func fixed(in []byte, n int) int {
 	return n
 }
 
-// controlString measures a string up to BEL or ESC \.
-func controlString(in []byte) int {
+// controlStringLen measures a string up to BEL or ESC \.
+func controlStringLen(in []byte) int {
 	for i := 2; i < len(in); i++ {
 		switch b := in[i]; {
 		case b == '\a':
@@ -243,10 +243,10 @@ func controlString(in []byte) int {
 	return 0
 }
 
-// takePasted adds to the open paste, up to its end. A possible start of the end is left for later.
-func (d *Decoder) takePasted(in []byte) (int, []Event) {
+// decodePaste adds to the open paste, up to its end. A possible start of the end is left for later.
+func (d *Decoder) decodePaste(in []byte) (int, []Event) {
 	if i := bytes.Index(in, []byte(pasteEnd)); i >= 0 {
-		d.addPasted(in[:i])
+		d.addPaste(in[:i])
 		return i + len(pasteEnd), d.endPaste()
 	}
 	n := len(in)
@@ -256,19 +256,19 @@ func (d *Decoder) takePasted(in []byte) (int, []Event) {
 			break
 		}
 	}
-	d.addPasted(in[:n])
+	d.addPaste(in[:n])
 	return n, nil
 }
 
-func (d *Decoder) addPasted(b []byte) {
+func (d *Decoder) addPaste(b []byte) {
 	if room := maxPaste - len(d.paste); len(b) > room {
-		b, d.cut = b[:room], true
+		b, d.truncated = b[:room], true
 	}
 	d.paste = append(d.paste, b...)
 }
 
 func (d *Decoder) endPaste() []Event {
-	p := Paste{Text: strings.ToValidUTF8(string(d.paste), string(utf8.RuneError)), Cut: d.cut}
-	d.paste, d.pasting, d.cut = nil, false, false
+	p := Paste{Text: strings.ToValidUTF8(string(d.paste), string(utf8.RuneError)), Truncated: d.truncated}
+	d.paste, d.pasting, d.truncated = nil, false, false
 	return []Event{p}
 }

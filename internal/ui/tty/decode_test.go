@@ -22,7 +22,7 @@ func said(events []Event) string {
 		case Paste:
 			words = append(words, fmt.Sprintf("paste(%q)", e.Text))
 		case Focus:
-			words = append(words, fmt.Sprintf("focus(%v)", e.In))
+			words = append(words, fmt.Sprintf("focus(%v)", e.Gained))
 		case Background:
 			words = append(words, map[bool]string{true: "background(light)", false: "background(dark)"}[e.Light])
 		default:
@@ -120,7 +120,7 @@ func TestDecode(t *testing.T) {
 		if got != tt.want {
 			t.Errorf("%q:\n got %s\nwant %s", tt.in, got, tt.want)
 		}
-		if d.Waiting() {
+		if d.HasPending() {
 			t.Errorf("%q: still waiting after Flush", tt.in)
 		}
 	}
@@ -166,13 +166,13 @@ func decodeAt(in string, i int) []Event {
 
 func TestASequenceThatComesInTimeIsOne(t *testing.T) {
 	var d Decoder
-	if got := d.Feed([]byte("\x1b")); len(got) != 0 || !d.Waiting() {
-		t.Fatalf("lone escape: %s, waiting %v", said(got), d.Waiting())
+	if got := d.Feed([]byte("\x1b")); len(got) != 0 || !d.HasPending() {
+		t.Fatalf("lone escape: %s, waiting %v", said(got), d.HasPending())
 	}
 	if got := said(d.Feed([]byte("[A"))); got != "up" {
 		t.Errorf("the rest: %s", got)
 	}
-	if d.Waiting() {
+	if d.HasPending() {
 		t.Error("waiting for more")
 	}
 }
@@ -180,7 +180,7 @@ func TestASequenceThatComesInTimeIsOne(t *testing.T) {
 func TestHalfASequenceIsWaitedForHoweverLong(t *testing.T) {
 	var d Decoder
 	d.Feed([]byte("\x1b[1;"))
-	if d.Waiting() || len(d.Flush()) != 0 {
+	if d.HasPending() || len(d.Flush()) != 0 {
 		t.Error("half a sequence became something")
 	}
 	if got := said(d.Feed([]byte("5Ax"))); got != "ctrl+up x" {
@@ -191,11 +191,11 @@ func TestHalfASequenceIsWaitedForHoweverLong(t *testing.T) {
 func TestAPasteIsWaitedForButNotForEver(t *testing.T) {
 	var d Decoder
 	d.Feed([]byte("\x1b[200~some"))
-	if d.Waiting() || len(d.Flush()) != 0 {
+	if d.HasPending() || len(d.Flush()) != 0 {
 		t.Error("half a paste became something")
 	}
 	d.Feed([]byte(" text\x03"))
-	if !d.Waiting() {
+	if !d.HasPending() {
 		t.Fatal("Ctrl+C in a paste that does not go on is not a key")
 	}
 	if got := said(d.Flush()); got != `paste("some text") ctrl+c` {
@@ -214,8 +214,8 @@ func TestALongPasteIsBounded(t *testing.T) {
 		d.Feed(piece)
 	}
 	p, ok := d.Feed([]byte(pasteEnd))[0].(Paste)
-	if !ok || len(p.Text) != maxPaste || !p.Cut {
-		t.Errorf("paste of %d bytes, cut %v", len(p.Text), p.Cut)
+	if !ok || len(p.Text) != maxPaste || !p.Truncated {
+		t.Errorf("paste of %d bytes, cut %v", len(p.Text), p.Truncated)
 	}
 }
 

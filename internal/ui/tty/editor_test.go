@@ -19,7 +19,7 @@ func TestTheNextCharacterStandsWhereTheCursorWas(t *testing.T) {
 	pieces := []string{"a", "bc ", "你", "e\u0301", "👩‍👩‍👧", "한", "ש", "<", "🇩🇪 "}
 	keys := []lineedit.Key{
 		{Name: lineedit.Left}, {Name: lineedit.Right}, {Name: lineedit.Home}, {Name: lineedit.Up},
-		{Name: lineedit.Down}, {Name: lineedit.Backspace}, lineedit.WithCtrl('j'), lineedit.WithCtrl('w'),
+		{Name: lineedit.Down}, {Name: lineedit.Backspace}, lineedit.CtrlKey('j'), lineedit.CtrlKey('w'),
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWatched(t.Fatalf, rapid.IntRange(3, 24).Draw(t, "cols"), rapid.IntRange(12, 40).Draw(t, "rows"))
@@ -36,19 +36,19 @@ func TestTheNextCharacterStandsWhereTheCursorWas(t *testing.T) {
 			case 0:
 				s.Print(rapid.SampledFrom(printed).Draw(t, "print"))
 			case 1:
-				e.Key(rapid.SampledFrom(keys).Draw(t, "key"))
+				e.HandleKey(rapid.SampledFrom(keys).Draw(t, "key"))
 			case 2:
 				e.Paste("one\rtwo")
 			default:
 				for _, r := range rapid.SampledFrom(pieces).Draw(t, "typed") {
-					e.Key(lineedit.Typed(r))
+					e.HandleKey(lineedit.RuneKey(r))
 				}
 			}
 		}
 		s.EndLine()
 		show()
 		line, col := w.line(), w.emu.CursorPosition().X
-		e.Key(lineedit.Typed('X'))
+		e.HandleKey(lineedit.RuneKey('X'))
 		if rows, _, _ := e.View(w.emu.Width()); len(rows) >= w.emu.Height() {
 			return // parts of it are out of sight, or go out of sight now
 		}
@@ -80,7 +80,7 @@ func TestTheRowTypedIntoStaysInSight(t *testing.T) {
 	e := lineedit.Editor{Prompt: []lineedit.Span{{Text: "> "}}}
 	for n := range 3 * cols * rows {
 		r := rune('a' + n%26)
-		e.Key(lineedit.Typed(r))
+		e.HandleKey(lineedit.RuneKey(r))
 		view, row, col := e.View(cols)
 		if err := s.SetLive(view, row, col); err != nil {
 			t.Fatal(err)
@@ -108,9 +108,9 @@ func BenchmarkKeyAfterALongPaste(b *testing.B) {
 			s := NewScreen(&d, func() (int, int) { return 80, 24 }, ScreenOptions{})
 			e.Paste(strings.Repeat("a line\r", size))
 			for b.Loop() {
-				e.Key(lineedit.Typed('x'))
+				e.HandleKey(lineedit.RuneKey('x'))
 				s.SetLive(e.View(80))
-				e.Key(lineedit.Key{Name: lineedit.Backspace})
+				e.HandleKey(lineedit.Key{Name: lineedit.Backspace})
 			}
 		})
 	}

@@ -12,15 +12,15 @@ type Key lineedit.Key
 
 // Paste is pasted text, in one piece, unchanged.
 type Paste struct {
-	Text string
-	Cut  bool // it exceeded the limit; the rest is lost
+	Text      string
+	Truncated bool // it exceeded the limit; the rest is lost
 }
 
 // Resize means that the terminal's size has changed; see [Terminal.Size].
 type Resize struct{}
 
 // Focus means that the terminal's window got or lost the focus.
-type Focus struct{ In bool }
+type Focus struct{ Gained bool }
 
 // Background is the reply to a query for the background color.
 type Background struct{ Light bool }

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Hide stops a terminal in its usual mode from echoing typed text. show restores the echo.
-func Hide(in *os.File) (show func() error, err error) {
+// DisableEcho stops a terminal in its usual mode from echoing typed text. show restores the echo.
+func DisableEcho(in *os.File) (show func() error, err error) {
 	fd := int(in.Fd())
-	found, err := unix.IoctlGetTermios(fd, getModes)
+	found, err := unix.IoctlGetTermios(fd, ioctlGetModes)
 	if err != nil {
 		return nil, errors.Join(ErrNotTerminal, err)
 	}
@@ -21,8 +21,8 @@ func Hide(in *os.File) (show func() error, err error) {
 	hidden.Lflag &^= unix.ECHO
 	hidden.Lflag |= unix.ICANON | unix.ISIG
 	hidden.Iflag |= unix.ICRNL
-	if err := unix.IoctlSetTermios(fd, setModes, &hidden); err != nil {
+	if err := unix.IoctlSetTermios(fd, ioctlSetModes, &hidden); err != nil {
 		return nil, fmt.Errorf("hide what is typed: %w", err)
 	}
-	return func() error { return unix.IoctlSetTermios(fd, setModes, found) }, nil
+	return func() error { return unix.IoctlSetTermios(fd, ioctlSetModes, found) }, nil
 }

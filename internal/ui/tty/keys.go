@@ -13,18 +13,18 @@ import (
 
 // The sequences of the keys, by last byte or number. Unlisted ones are dropped.
 var (
-	finals = map[byte]lineedit.Name{
+	finalKeys = map[byte]lineedit.Name{
 		'A': lineedit.Up, 'B': lineedit.Down, 'C': lineedit.Right, 'D': lineedit.Left,
 		'H': lineedit.Home, 'F': lineedit.End, 'M': lineedit.Enter,
 	}
-	arrows = map[byte]lineedit.Name{ // with Shift after ESC [, with Ctrl after ESC O
+	arrowKeys = map[byte]lineedit.Name{ // with Shift after ESC [, with Ctrl after ESC O
 		'a': lineedit.Up, 'b': lineedit.Down, 'c': lineedit.Right, 'd': lineedit.Left,
 	}
-	numbers = map[int]lineedit.Name{
+	numberKeys = map[int]lineedit.Name{
 		1: lineedit.Home, 2: lineedit.Insert, 3: lineedit.Delete, 4: lineedit.End,
 		5: lineedit.PageUp, 6: lineedit.PageDown, 7: lineedit.Home, 8: lineedit.End,
 	}
-	codes = map[int]lineedit.Name{ // of the keyboard protocol that ends in u
+	codeKeys = map[int]lineedit.Name{ // of the keyboard protocol that ends in u
 		8: lineedit.Backspace, 9: lineedit.Tab, 13: lineedit.Enter, 27: lineedit.Escape, 127: lineedit.Backspace,
 		57414: lineedit.Enter, 57417: lineedit.Left, 57418: lineedit.Right, 57419: lineedit.Up,
 		57420: lineedit.Down, 57421: lineedit.PageUp, 57422: lineedit.PageDown, 57423: lineedit.Home,
@@ -39,48 +39,48 @@ const (
 	shifted             = "*+,-./0123456789"
 )
 
-func named(n lineedit.Name) Key { return Key{Name: n} }
+func namedKey(n lineedit.Name) Key { return Key{Name: n} }
 
-// control returns the key for a control character.
-func control(b byte) Key {
+// controlKey returns the key for a control character.
+func controlKey(b byte) Key {
 	switch {
 	case b == '\r':
-		return named(lineedit.Enter)
+		return namedKey(lineedit.Enter)
 	case b == '\t':
-		return named(lineedit.Tab)
+		return namedKey(lineedit.Tab)
 	case b == 0x7f:
-		return named(lineedit.Backspace)
+		return namedKey(lineedit.Backspace)
 	case b == 0:
-		return Key(lineedit.WithCtrl(' '))
+		return Key(lineedit.CtrlKey(' '))
 	case b <= 26:
-		return Key(lineedit.WithCtrl(rune(b) + 'a' - 1))
+		return Key(lineedit.CtrlKey(rune(b) + 'a' - 1))
 	}
-	return Key(lineedit.WithCtrl(rune(b) + '@'))
+	return Key(lineedit.CtrlKey(rune(b) + '@'))
 }
 
-// meaning returns the events of a complete escape sequence; none, for most.
-func (d *Decoder) meaning(seq []byte) []Event {
+// decodeSequence returns the events of a complete escape sequence; none, for most.
+func (d *Decoder) decodeSequence(seq []byte) []Event {
 	if colour, ok := strings.CutPrefix(string(seq), "\x1b]11;"); ok {
-		return background(strings.TrimSuffix(strings.TrimSuffix(colour, "\a"), "\x1b\\"))
+		return parseBackground(strings.TrimSuffix(strings.TrimSuffix(colour, "\a"), "\x1b\\"))
 	}
 	if len(seq) < 3 || seq[len(seq)-1] < 0x20 {
 		if len(seq) != 2 {
 			return nil
 		}
-		return []Event{Key(lineedit.WithAlt(rune(seq[1])))} // a control character aborted it
+		return []Event{Key(lineedit.AltKey(rune(seq[1])))} // a control character aborted it
 	}
 	body, final := string(seq[2:len(seq)-1]), seq[len(seq)-1]
 	switch {
 	case seq[1] == 'O':
-		p := parameters(body)
-		if name, ok := finals[final]; ok {
-			return press(lineedit.Key{Name: name}, p.mods(len(p)-1))
+		p := parseParams(body)
+		if name, ok := finalKeys[final]; ok {
+			return keyEvents(lineedit.Key{Name: name}, p.modifiers(len(p)-1))
 		}
-		if name, ok := arrows[final]; ok {
-			return press(lineedit.Key{Name: name, Mod: lineedit.Ctrl}, p.mods(len(p)-1))
+		if name, ok := arrowKeys[final]; ok {
+			return keyEvents(lineedit.Key{Name: name, Mod: lineedit.Ctrl}, p.modifiers(len(p)-1))
 		}
 		if i := int(final) - shiftedFirst; i >= 0 && i < len(shifted) {
-			return press(lineedit.Typed(rune(shifted[i])), p.mods(len(p)-1))
+			return keyEvents(lineedit.RuneKey(rune(shifted[i])), p.modifiers(len(p)-1))
 		}
 		return nil
 	case seq[1] != '[' || strings.Trim(body, "0123456789;:") != "":
@@ -89,41 +89,41 @@ func (d *Decoder) meaning(seq []byte) []Event {
 		d.pasting = true
 		return nil
 	case body == "" && (final == 'I' || final == 'O'):
-		return []Event{Focus{In: final == 'I'}}
+		return []Event{Focus{Gained: final == 'I'}}
 	}
-	p := parameters(body)
-	mods := p.mods(1)
+	p := parseParams(body)
+	mods := p.modifiers(1)
 	switch final {
 	case 'Z':
-		return press(lineedit.Key{Name: lineedit.Tab, Mod: lineedit.Shift}, mods)
+		return keyEvents(lineedit.Key{Name: lineedit.Tab, Mod: lineedit.Shift}, mods)
 	case 'u':
-		return pressCode(p.at(0, 0), p.at(0, 1), mods)
+		return codeEvents(p.value(0, 0), p.value(0, 1), mods)
 	case '~', '$', '^', '@':
-		if final == '~' && p.at(0, 0) == 27 {
-			return pressCode(p.at(2, 0), 0, mods)
+		if final == '~' && p.value(0, 0) == 27 {
+			return codeEvents(p.value(2, 0), 0, mods)
 		}
-		if name, ok := numbers[p.at(0, 0)]; ok {
-			return press(lineedit.Key{Name: name, Mod: rxvtMods[final]}, mods)
+		if name, ok := numberKeys[p.value(0, 0)]; ok {
+			return keyEvents(lineedit.Key{Name: name, Mod: rxvtMods[final]}, mods)
 		}
 		return nil
 	}
-	if name, ok := arrows[final]; ok {
-		return press(lineedit.Key{Name: name, Mod: lineedit.Shift}, mods)
+	if name, ok := arrowKeys[final]; ok {
+		return keyEvents(lineedit.Key{Name: name, Mod: lineedit.Shift}, mods)
 	}
-	if name, ok := finals[final]; ok && final != 'M' {
-		return press(lineedit.Key{Name: name}, mods)
+	if name, ok := finalKeys[final]; ok && final != 'M' {
+		return keyEvents(lineedit.Key{Name: name}, mods)
 	}
 	return nil
 }
 
-// held is the modifiers held with a key, and whether the key is for us: keys for the window system, and
+// modifiers is the modifiers held with a key, and whether the key is for us: keys for the window system, and
 // key releases, are not.
-type held struct {
+type modifiers struct {
 	mod    lineedit.Mod
 	ignore bool
 }
 
-func press(k lineedit.Key, h held) []Event {
+func keyEvents(k lineedit.Key, h modifiers) []Event {
 	if h.ignore {
 		return nil
 	}
@@ -131,25 +131,25 @@ func press(k lineedit.Key, h held) []Event {
 	return []Event{Key(k)}
 }
 
-// pressCode returns the key with the character code, which becomes shifted if that is known and Shift is
+// codeEvents returns the key with the character code, which becomes shifted if that is known and Shift is
 // held.
-func pressCode(code, shifted int, h held) []Event {
-	if name, ok := codes[code]; ok {
-		return press(lineedit.Key{Name: name}, h)
+func codeEvents(code, shifted int, h modifiers) []Event {
+	if name, ok := codeKeys[code]; ok {
+		return keyEvents(lineedit.Key{Name: name}, h)
 	}
 	if i := code - keypadFirst; i >= 0 && i < len(keypad) {
-		return press(lineedit.Typed(rune(keypad[i])), h)
+		return keyEvents(lineedit.RuneKey(rune(keypad[i])), h)
 	}
 	r := rune(code)
 	if !utf8.ValidRune(r) || !unicode.IsGraphic(r) {
 		return nil
 	}
-	k := usual(plain(r, rune(shifted), h.mod))
-	return press(k, held{ignore: h.ignore})
+	k := canonicalKey(applyShift(r, rune(shifted), h.mod))
+	return keyEvents(k, modifiers{ignore: h.ignore})
 }
 
-// plain applies Shift to the character.
-func plain(r, shifted rune, mod lineedit.Mod) lineedit.Key {
+// applyShift applies Shift to the character.
+func applyShift(r, shifted rune, mod lineedit.Mod) lineedit.Key {
 	if mod&lineedit.Ctrl != 0 && unicode.IsLetter(r) {
 		return lineedit.Key{Rune: unicode.ToLower(r), Mod: mod}
 	}
@@ -162,14 +162,14 @@ func plain(r, shifted rune, mod lineedit.Mod) lineedit.Key {
 	return lineedit.Key{Rune: r, Mod: mod &^ lineedit.Shift}
 }
 
-// usual returns the key that has always equaled Ctrl with a character.
-func usual(k lineedit.Key) lineedit.Key {
+// canonicalKey returns the key that has always equaled Ctrl with a character.
+func canonicalKey(k lineedit.Key) lineedit.Key {
 	switch k {
-	case lineedit.WithCtrl('m'):
+	case lineedit.CtrlKey('m'):
 		return lineedit.Key{Name: lineedit.Enter}
-	case lineedit.WithCtrl('i'):
+	case lineedit.CtrlKey('i'):
 		return lineedit.Key{Name: lineedit.Tab}
-	case lineedit.WithCtrl('['):
+	case lineedit.CtrlKey('['):
 		return lineedit.Key{Name: lineedit.Escape}
 	}
 	return k
@@ -178,10 +178,10 @@ func usual(k lineedit.Key) lineedit.Key {
 // params are the numbers of a sequence: separated by semicolons, with parts separated by colons.
 type params []string
 
-func parameters(body string) params { return strings.Split(body, ";") }
+func parseParams(body string) params { return strings.Split(body, ";") }
 
-// at returns part j of number i; 0 if absent.
-func (p params) at(i, j int) int {
+// value returns part j of number i; 0 if absent.
+func (p params) value(i, j int) int {
 	if i < 0 || i >= len(p) {
 		return 0
 	}
@@ -196,17 +196,17 @@ func (p params) at(i, j int) int {
 	return n
 }
 
-// mods reads number i as the modifiers plus one, with the kind of key event.
-func (p params) mods(i int) held {
+// modifiers reads number i as the modifiers plus one, with the kind of key event.
+func (p params) modifiers(i int) modifiers {
 	const beyond, released = 8 | 16 | 32, 3
-	bits := max(0, p.at(i, 0)-1)
+	bits := max(0, p.value(i, 0)-1)
 	mod := lineedit.Mod(bits) & (lineedit.Shift | lineedit.Alt | lineedit.Ctrl) // the same bits
-	return held{mod: mod, ignore: bits&beyond != 0 || p.at(i, 1) == released}
+	return modifiers{mod: mod, ignore: bits&beyond != 0 || p.value(i, 1) == released}
 }
 
-// background parses the background color as terminals report it: rgb:R/G/B, each of one to four
+// parseBackground parses the background color as terminals report it: rgb:R/G/B, each of one to four
 // hexadecimal digits.
-func background(colour string) []Event {
+func parseBackground(colour string) []Event {
 	kind, values, _ := strings.Cut(colour, ":")
 	parts := strings.Split(values, "/")
 	if kind != "rgb" && kind != "rgba" || len(parts) < 3 {

@@ -18,9 +18,9 @@ import (
 // Sequences that mark or undo what a program may leave behind: the alternate screen, a hidden cursor,
 // colors, mouse and paste reports, other key modes.
 const (
-	otherScreen = "\x1b[?1049h"
-	firstScreen = "\x1b[?1049l"
-	usualModes  = "\x1b[0m\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[?1l\x1b>"
+	altScreen    = "\x1b[?1049h"
+	mainScreen   = "\x1b[?1049l"
+	defaultModes = "\x1b[0m\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l\x1b[?1l\x1b>"
 )
 
 // Lend lends the terminal to a program during use: keys go to the program and its output is shown, as it
@@ -53,24 +53,24 @@ func (t *Terminal) Lend(use func(terminal *os.File) error) error {
 			}
 		}
 	})
-	helpers.Go(func() { t.typeInto(ours) })
-	shown := borrowed{to: t}
+	helpers.Go(func() { t.forwardKeys(ours) })
+	shown := programOutput{terminal: t}
 	var shows sync.WaitGroup
-	shows.Go(func() { shown.copy(ours) })
+	shows.Go(func() { shown.copyFrom(ours) })
 
 	err = use(theirs)
 	theirs.Close()
 	shows.Wait() // all of its output has arrived
 	close(done)
 	signal.Stop(resized)
-	_, _ = t.wakeW.Write([]byte{0}) // ends typeInto
+	_, _ = t.wakeW.Write([]byte{0}) // ends forwardKeys
 	helpers.Wait()
-	return errors.Join(err, term.Restore(t.inFD, found), t.say(shown.after()))
+	return errors.Join(err, term.Restore(t.inFD, found), t.writeString(shown.restoreText()))
 }
 
-// Keep saves the mode of a terminal before a program uses it, and returns a function that restores it: a
+// SaveMode saves the mode of a terminal before a program uses it, and returns a function that restores it: a
 // killed program leaves its own.
-func Keep(terminal *os.File) (putRight func()) {
+func SaveMode(terminal *os.File) (putRight func()) {
 	found, err := term.GetState(int(terminal.Fd()))
 	if err != nil { // not a terminal
 		return func() {}
@@ -78,11 +78,11 @@ func Keep(terminal *os.File) (putRight func()) {
 	return func() { _ = term.Restore(int(terminal.Fd()), found) } // a lost terminal has no mode
 }
 
-// typeInto forwards keys until the reader is woken.
-func (t *Terminal) typeInto(to *os.File) {
+// forwardKeys forwards keys until the reader is woken.
+func (t *Terminal) forwardKeys(to *os.File) {
 	buf := make([]byte, readSize)
 	for {
-		woken, input, err := t.poll(forever)
+		woken, input, err := t.poll(waitForever)
 		if woken {
 			_, _ = t.wakeR.Read(make([]byte, 1))
 		}
@@ -105,27 +105,27 @@ func (t *Terminal) typeInto(to *os.File) {
 	}
 }
 
-// borrowed shows a program's output and tracks the state in which it leaves the terminal.
-type borrowed struct {
-	to    *Terminal
-	tail  []byte // the end of the output
-	other bool   // on the alternate screen
-	used  bool   // anything was shown on the main screen
+// programOutput shows a program's output and tracks the state in which it leaves the terminal.
+type programOutput struct {
+	terminal    *Terminal
+	tail        []byte // the end of the output
+	onAltScreen bool   // on the alternate screen
+	wroteMain   bool   // anything was shown on the main screen
 }
 
-func (w *borrowed) copy(from *os.File) {
+func (w *programOutput) copyFrom(from *os.File) {
 	buf := make([]byte, readSize)
 	for {
 		n, err := from.Read(buf)
 		if n > 0 {
 			text := append(w.tail, buf[:n]...)
-			on, off := bytes.LastIndex(text, []byte(otherScreen)), bytes.LastIndex(text, []byte(firstScreen))
+			on, off := bytes.LastIndex(text, []byte(altScreen)), bytes.LastIndex(text, []byte(mainScreen))
 			if on != off {
-				w.other = on > off
+				w.onAltScreen = on > off
 			}
-			w.used = w.used || on < 0 && off < 0 && !w.other
-			w.tail = append(w.tail[:0:0], text[max(0, len(text)-len(otherScreen)):]...)
-			_, _ = w.to.out.Write(buf[:n]) // a lost terminal ends the program by itself
+			w.wroteMain = w.wroteMain || on < 0 && off < 0 && !w.onAltScreen
+			w.tail = append(w.tail[:0:0], text[max(0, len(text)-len(altScreen)):]...)
+			_, _ = w.terminal.out.Write(buf[:n]) // a lost terminal ends the program by itself
 		}
 		if err != nil {
 			return // the other end is closed
@@ -133,14 +133,14 @@ func (w *borrowed) copy(from *os.File) {
 	}
 }
 
-// after returns the text that restores the terminal: the main screen, the usual modes, and the start of
+// restoreText returns the text that restores the terminal: the main screen, the usual modes, and the start of
 // a line.
-func (w *borrowed) after() string {
-	text := usualModes
-	if w.other {
-		text = firstScreen + text
+func (w *programOutput) restoreText() string {
+	text := defaultModes
+	if w.onAltScreen {
+		text = mainScreen + text
 	}
-	if w.used && !bytes.HasSuffix(w.tail, []byte("\n")) {
+	if w.wroteMain && !bytes.HasSuffix(w.tail, []byte("\n")) {
 		text += "\r\n"
 	}
 	return text

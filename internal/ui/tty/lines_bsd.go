@@ -4,4 +4,4 @@ package tty
 
 import "golang.org/x/sys/unix"
 
-const getModes, setModes = unix.TIOCGETA, unix.TIOCSETA
+const ioctlGetModes, ioctlSetModes = unix.TIOCGETA, unix.TIOCSETA

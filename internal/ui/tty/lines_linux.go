@@ -2,4 +2,4 @@ package tty
 
 import "golang.org/x/sys/unix"
 
-const getModes, setModes = unix.TCGETS, unix.TCSETS
+const ioctlGetModes, ioctlSetModes = unix.TCGETS, unix.TCSETS

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	readSize = 32 << 10
-	forever  = -1
+	readSize    = 32 << 10
+	waitForever = -1
 )
 
 // watch wakes the reader once if ctx ends or a signal arrives before done.
@@ -28,40 +28,40 @@ func (t *Terminal) watch(ctx context.Context, done <-chan struct{}) {
 	case <-ctx.Done():
 	case s := <-t.signals:
 		if s == unix.SIGCONT {
-			t.note(Resumed{})
+			t.queueEvent(Resumed{})
 		} else {
-			t.note(Resize{})
+			t.queueEvent(Resize{})
 		}
 	}
 	_, _ = t.wakeW.Write([]byte{0}) // one byte per Read: the pipe is never full
 }
 
-// note queues e for the next Read. If there is no room, the same event is queued already.
-func (t *Terminal) note(e Event) {
+// queueEvent queues e for the next Read. If there is no room, the same event is queued already.
+func (t *Terminal) queueEvent(e Event) {
 	select {
-	case t.happened <- e:
+	case t.events <- e:
 	default:
 	}
 }
 
-// next returns the next events, or none if the input had no meaning.
-func (t *Terminal) next(ctx context.Context) ([]Event, error) {
+// readEvents returns the next events, or none if the input had no meaning.
+func (t *Terminal) readEvents(ctx context.Context) ([]Event, error) {
 	select {
-	case e := <-t.happened:
-		if _, ok := e.(Resumed); ok && t.found.Load() != nil {
+	case e := <-t.events:
+		if _, ok := e.(Resumed); ok && t.savedState.Load() != nil {
 			// Another program may have left the terminal in another mode.
-			if err := t.enter(); err != nil {
+			if err := t.enterRaw(); err != nil {
 				return nil, fmt.Errorf("set raw mode again: %w", err)
 			}
-			if err := t.say(t.on); err != nil {
+			if err := t.writeString(t.enableSeq); err != nil {
 				return nil, err
 			}
 		}
 		return []Event{e}, nil
 	default:
 	}
-	wait := time.Duration(forever)
-	if t.decoder.Waiting() {
+	wait := time.Duration(waitForever)
+	if t.decoder.HasPending() {
 		wait = t.delay
 	}
 	woken, input, err := t.poll(wait)
@@ -72,17 +72,17 @@ func (t *Terminal) next(ctx context.Context) ([]Event, error) {
 		_, _ = t.wakeR.Read(make([]byte, 1))
 		return nil, ctx.Err()
 	case input:
-		return t.take()
+		return t.readInput()
 	}
 	events := t.decoder.Flush()
-	if len(events) > 0 && events[len(events)-1] == named(lineedit.Escape) {
-		t.escaped = time.Now()
+	if len(events) > 0 && events[len(events)-1] == namedKey(lineedit.Escape) {
+		t.escapedAt = time.Now()
 	}
 	return events, nil
 }
 
-// take reads the available input.
-func (t *Terminal) take() ([]Event, error) {
+// readInput reads the available input.
+func (t *Terminal) readInput() ([]Event, error) {
 	buf := make([]byte, readSize)
 	n, err := unix.Read(t.inFD, buf)
 	switch {
@@ -93,23 +93,23 @@ func (t *Terminal) take() ([]Event, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read from the terminal: %w", err)
 	}
-	events := t.decoder.Feed(t.withoutTail(buf[:n]))
+	events := t.decoder.Feed(t.dropTail(buf[:n]))
 	if slices.ContainsFunc(events, func(e Event) bool { _, ok := e.(Background); return ok }) {
-		t.asked = time.Time{}
+		t.askedAt = time.Time{}
 	}
 	return events, nil
 }
 
-// lateTail is how long after an Esc the rest of an escape sequence may still arrive over a slow line. It
+// lateTailDelay is how long after an Esc the rest of an escape sequence may still arrive over a slow line. It
 // is too late to be the key, but it is not text either.
-const lateTail = time.Second
+const lateTailDelay = time.Second
 
-// withoutTail drops the rest of an escape sequence whose beginning was treated as an Esc.
-func (t *Terminal) withoutTail(p []byte) []byte {
-	if t.escaped.IsZero() || time.Since(t.escaped) > lateTail {
+// dropTail drops the rest of an escape sequence whose beginning was treated as an Esc.
+func (t *Terminal) dropTail(p []byte) []byte {
+	if t.escapedAt.IsZero() || time.Since(t.escapedAt) > lateTailDelay {
 		return p
 	}
-	t.escaped = time.Time{}
+	t.escapedAt = time.Time{}
 	return p[tailLength(p):]
 }
 
@@ -141,7 +141,7 @@ func (t *Terminal) poll(wait time.Duration) (woken, input bool, err error) {
 	}
 	start := time.Now()
 	for {
-		left := forever
+		left := waitForever
 		if wait >= 0 {
 			left = int(max(0, wait-time.Since(start)).Milliseconds())
 		}

@@ -131,10 +131,10 @@ func (r *reflowing) Write(p []byte) (int, error) {
 		case '\n':
 			r.down()
 		case esc:
-			n = cells.Escape(s)
+			n = cells.EscapeLen(s)
 			r.obey(s[:n])
 		default:
-			cluster, w := cells.Next(s)
+			cluster, w := cells.NextCluster(s)
 			n = len(cluster)
 			r.put(cluster, w)
 		}
@@ -188,7 +188,7 @@ func trimmed(lines []string) []string {
 func wrap(text string, cols int) (rows []string) {
 	row, used := "", 0
 	for text != "" {
-		cluster, w := cells.Next(text)
+		cluster, w := cells.NextCluster(text)
 		text = text[len(cluster):]
 		if used+w > cols {
 			rows, row, used = append(rows, row), "", 0
@@ -238,7 +238,7 @@ func checkReflowed(t *rapid.T, r *reflowing, lines, block []string) {
 	}
 	var cut []string
 	for _, row := range block {
-		row, _ = cells.Cut(row, r.cols)
+		row, _ = cells.Truncate(row, r.cols)
 		cut = append(cut, row)
 	}
 	if want := trimmed(append(slices.Clone(lines), cut...)); !r.next && !slices.Equal(got, want) {

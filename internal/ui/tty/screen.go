@@ -29,21 +29,21 @@ const (
 //
 // A Screen is safe for concurrent use. Every call is at most one write.
 type Screen struct {
-	w    io.Writer
-	size func() (cols, rows int)
-	opts ScreenOptions
+	w            io.Writer
+	terminalSize func() (cols, rows int)
+	options      ScreenOptions
 
-	mu     sync.Mutex // guards the fields below
-	text   cleaner    // the printed text
-	line   string     // the unfinished printed line
-	begun  string     // preview behind it until more is printed
-	below  []string   // preview rows below it
-	tail   tail       // line and preview, in rows
-	live   block      // the live block wanted
-	shown  block      // the live block shown, as far as it fits
-	drawn  bool       // shown is on the terminal
-	hidden bool       // by Hide
-	out    strings.Builder
+	mu          sync.Mutex  // guards the fields below
+	cleaner     cleaner     // the printed text
+	line        string      // the unfinished printed line
+	preview     string      // preview behind it until more is printed
+	previewRows []string    // preview rows below it
+	tail        growingLine // line and preview, in rows
+	live        liveBlock   // the live block wanted
+	shown       liveBlock   // the live block shown, as far as it fits
+	isDrawn     bool        // shown is on the terminal
+	isHidden    bool        // by Hide
+	out         strings.Builder
 }
 
 // ScreenOptions describes behavior of the terminal that cannot be detected from here.
@@ -53,18 +53,18 @@ type ScreenOptions struct {
 	NoReflow bool
 }
 
-// block is rows with a cursor.
-type block struct {
-	rows     []string
-	row, col int
-	cols     int  // the terminal width it was drawn for
-	cut      bool // its first rows did not fit
+// liveBlock is rows with a cursor.
+type liveBlock struct {
+	rows      []string
+	row, col  int
+	cols      int  // the terminal width it was drawn for
+	truncated bool // its first rows did not fit
 }
 
 // NewScreen returns the writer to w, a terminal whose size is read at every write. The cursor must be at
 // the start of a line.
 func NewScreen(w io.Writer, size func() (cols, rows int), o ScreenOptions) *Screen {
-	return &Screen{w: w, size: size, opts: o}
+	return &Screen{w: w, terminalSize: size, options: o}
 }
 
 // Print adds text to the scrollback. The text may end anywhere, even inside a character; the next text
@@ -90,18 +90,18 @@ func (s *Screen) Stream(text, begun string) error {
 func (s *Screen) StreamLive(text, begun string, rows []string, cursorRow, cursorCol int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.live = block{rows: slices.Clone(rows), row: cursorRow, col: cursorCol}
+	s.live = liveBlock{rows: slices.Clone(rows), row: cursorRow, col: cursorCol}
 	s.stream(text, begun)
 	return s.flush()
 }
 
 func (s *Screen) stream(text, begun string) {
 	here, below, ends := strings.Cut(begun, "\n")
-	s.begun, _ = cells.Cut(here, maxLine)
-	below, _ = cells.Cut(below, maxLine)
-	cols, _ := s.bounds()
-	if s.below = nil; ends {
-		s.below = new(tail).layOut(below, "", cols)
+	s.preview, _ = cells.Truncate(here, maxLine)
+	below, _ = cells.Truncate(below, maxLine)
+	cols, _ := s.currentSize()
+	if s.previewRows = nil; ends {
+		s.previewRows = new(growingLine).layOut(below, "", cols)
 	}
 	s.print(text)
 	s.draw()
@@ -128,7 +128,7 @@ func (s *Screen) EndLine() error {
 func (s *Screen) SetLive(rows []string, cursorRow, cursorCol int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.live = block{rows: slices.Clone(rows), row: cursorRow, col: cursorCol}
+	s.live = liveBlock{rows: slices.Clone(rows), row: cursorRow, col: cursorCol}
 	s.draw()
 	return s.flush()
 }
@@ -137,7 +137,7 @@ func (s *Screen) SetLive(rows []string, cursorRow, cursorCol int) error {
 func (s *Screen) Commit(rows []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.live = block{}
+	s.live = liveBlock{}
 	s.endLine()
 	s.draw()
 	for _, row := range rows {
@@ -152,7 +152,7 @@ func (s *Screen) Hide() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.erase()
-	s.hidden = true
+	s.isHidden = true
 	return s.flush()
 }
 
@@ -161,7 +161,7 @@ func (s *Screen) Hide() error {
 func (s *Screen) Show() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hidden, s.drawn, s.shown = false, false, block{}
+	s.isHidden, s.isDrawn, s.shown = false, false, liveBlock{}
 	s.draw()
 	return s.flush()
 }
@@ -172,9 +172,9 @@ func (s *Screen) Clear() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.erase()
-	_, rows := s.bounds()
+	_, rows := s.currentSize()
 	s.out.WriteString(strings.Repeat(lineEnd, rows))
-	s.climb(rows - 1)
+	s.moveUp(rows - 1)
 	s.draw()
 	return s.flush()
 }
@@ -183,7 +183,7 @@ func (s *Screen) Clear() error {
 const maxLine = 16 << 10
 
 func (s *Screen) print(text string) {
-	text = s.text.clean(text)
+	text = s.cleaner.clean(text)
 	if text == "" {
 		return
 	}
@@ -193,26 +193,26 @@ func (s *Screen) print(text string) {
 		ended = 0
 	}
 	if len(text)-ended > maxLine {
-		text += s.text.after + lineEnd + s.text.before
-		s.text.open = false
-		ended = len(text) - len(s.text.before)
+		text += s.cleaner.resetCodes + lineEnd + s.cleaner.restoreCodes
+		s.cleaner.midLine = false
+		ended = len(text) - len(s.cleaner.restoreCodes)
 	}
 	s.line = text[ended:]
 	// Whole lines go into the scrollback. A single one overwrites the first row of the block, which already
 	// shows most of it.
 	lines := text[:ended]
-	cols, _ := s.bounds()
+	cols, _ := s.currentSize()
 	line := strings.TrimSuffix(lines, lineEnd)
 	switch {
 	case lines == "":
-	case s.drawn && s.shown.cols == cols && !s.shown.cut && !strings.ContainsAny(line, "\n\t") && cells.Width(line) <= cols:
-		s.repaint(0, line, cols)
+	case s.isDrawn && s.shown.cols == cols && !s.shown.truncated && !strings.ContainsAny(line, "\n\t") && cells.Width(line) <= cols:
+		s.repaintRow(0, line, cols)
 		if s.shown.row > 0 {
-			s.move(0, 0)
+			s.moveTo(0, 0)
 		}
 		s.out.WriteString(lineEnd)
 		s.shown.rows, s.shown.row, s.shown.col = s.shown.rows[1:], 0, 0
-		s.drawn = len(s.shown.rows) > 0
+		s.isDrawn = len(s.shown.rows) > 0
 	default:
 		s.erase()
 		s.out.WriteString(lines)
@@ -221,7 +221,7 @@ func (s *Screen) print(text string) {
 }
 
 func (s *Screen) endLine() {
-	if s.text.open {
+	if s.cleaner.midLine {
 		s.print("\n")
 	}
 }
@@ -242,12 +242,12 @@ func (s *Screen) flush() error {
 // erase removes the block from the terminal. The cursor is then where the block began, at the start of a
 // line.
 func (s *Screen) erase() {
-	if !s.drawn {
+	if !s.isDrawn {
 		return
 	}
-	cols, rows := s.bounds()
-	above := min(s.above(cols), rows-1)
-	s.climb(above)
+	cols, rows := s.currentSize()
+	above := min(s.rowsAbove(cols), rows-1)
+	s.moveUp(above)
 	// A terminal told to erase everything from its first row on may first move that into its scrollback, as
 	// tmux does: the first row is erased separately, and last, since it may have been wrapped.
 	if len(s.shown.rows) > 1 && (cols == s.shown.cols || above == rows-1) {
@@ -255,33 +255,33 @@ func (s *Screen) erase() {
 	} else {
 		s.out.WriteString("\x1b[J")
 	}
-	s.drawn, s.shown = false, block{}
+	s.isDrawn, s.shown = false, liveBlock{}
 }
 
-// above returns how many terminal rows the block has above its cursor. A terminal that got narrower has
+// rowsAbove returns how many terminal rows the block has above its cursor. A terminal that got narrower has
 // wrapped the block's rows.
-func (s *Screen) above(cols int) int {
+func (s *Screen) rowsAbove(cols int) int {
 	b := s.shown
-	if cols == b.cols || s.opts.NoReflow {
+	if cols == b.cols || s.options.NoReflow {
 		return b.row
 	}
 	n := b.row
 	for _, row := range b.rows[:b.row] {
-		n += wraps(row, cols, b.cols)
+		n += countWraps(row, cols, b.cols)
 	}
-	return n + wraps(b.rows[b.row], cols, b.col)
+	return n + countWraps(b.rows[b.row], cols, b.col)
 }
 
-// wraps returns how often row is wrapped at cols columns before its column end. In doubt it returns one
+// countWraps returns how often row is wrapped at cols columns before its column end. In doubt it returns one
 // less: better to leave one of our rows than to erase another's.
-func wraps(row string, cols, end int) (n int) {
+func countWraps(row string, cols, end int) (n int) {
 	used, at := 0, 0
 	for row != "" && at <= end {
 		if row[0] == esc {
-			row = row[max(1, cells.Escape(row)):]
+			row = row[max(1, cells.EscapeLen(row)):]
 			continue
 		}
-		cluster, w := cells.Next(row)
+		cluster, w := cells.NextCluster(row)
 		row = row[len(cluster):]
 		if used+w > cols && used > 0 {
 			n, used = n+1, 0
@@ -294,61 +294,61 @@ func wraps(row string, cols, end int) (n int) {
 
 // draw shows the open line and the live block, writing only the differences.
 func (s *Screen) draw() {
-	if s.hidden {
+	if s.isHidden {
 		return
 	}
-	cols, rows := s.bounds()
+	cols, rows := s.currentSize()
 	// One row is left for the scrollback: some terminals, told to clear the whole screen, first push its
 	// content into the scrollback.
-	want := s.whole(cols).fit(cols, max(1, rows-1))
-	if s.drawn && (s.shown.cols != cols || len(s.shown.rows) > rows || len(want.rows) == 0) {
+	want := s.fullBlock(cols).fit(cols, max(1, rows-1))
+	if s.isDrawn && (s.shown.cols != cols || len(s.shown.rows) > rows || len(want.rows) == 0) {
 		s.erase()
 	}
 	if len(want.rows) == 0 {
 		return
 	}
-	s.shown.cols, s.shown.cut = cols, want.cut
+	s.shown.cols, s.shown.truncated = cols, want.truncated
 	for i, row := range want.rows {
-		s.repaint(i, row, cols)
+		s.repaintRow(i, row, cols)
 	}
 	if n := len(want.rows); n < len(s.shown.rows) {
-		s.move(n, 0)
+		s.moveTo(n, 0)
 		s.out.WriteString("\x1b[J")
 		s.shown.rows = s.shown.rows[:n]
 	}
-	s.move(want.row, want.col)
-	s.drawn = true
+	s.moveTo(want.row, want.col)
+	s.isDrawn = true
 }
 
-// whole returns the open line with the live block below it.
-func (s *Screen) whole(cols int) block {
-	if !s.text.open && s.begun == "" && s.below == nil {
-		s.tail = tail{}
+// fullBlock returns the open line with the live block below it.
+func (s *Screen) fullBlock(cols int) liveBlock {
+	if !s.cleaner.midLine && s.preview == "" && s.previewRows == nil {
+		s.tail = growingLine{}
 		return s.live
 	}
-	rows := append(s.tail.layOut(s.line+s.begun, s.text.after, cols), s.below...)
+	rows := append(s.tail.layOut(s.line+s.preview, s.cleaner.resetCodes, cols), s.previewRows...)
 	if len(s.live.rows) == 0 {
 		last := len(rows) - 1
-		return block{rows: rows, row: last, col: cells.Width(rows[last])}
+		return liveBlock{rows: rows, row: last, col: cells.Width(rows[last])}
 	}
-	return block{rows: append(rows, s.live.rows...), row: len(rows) + s.live.row, col: s.live.col}
+	return liveBlock{rows: append(rows, s.live.rows...), row: len(rows) + s.live.row, col: s.live.col}
 }
 
-// repaint changes row i of the terminal to row.
-func (s *Screen) repaint(i int, row string, cols int) {
+// repaintRow changes row i of the terminal to row.
+func (s *Screen) repaintRow(i int, row string, cols int) {
 	was := ""
 	if i < len(s.shown.rows) {
 		if was = s.shown.rows[i]; was == row {
 			return
 		}
 	}
-	if cells.Width(was) >= cells.Width(row)+muchShorter {
-		s.move(i, 0)
+	if cells.Width(was) >= cells.Width(row)+eraseThreshold {
+		s.moveTo(i, 0)
 		s.out.WriteString("\x1b[K")
 		was = ""
 	}
-	d := difference(was, row)
-	s.move(i, d.at)
+	d := diffRows(was, row)
+	s.moveTo(i, d.column)
 	if i == len(s.shown.rows) { // the row was just created
 		s.shown.rows = append(s.shown.rows, row)
 	} else {
@@ -357,30 +357,30 @@ func (s *Screen) repaint(i int, row string, cols int) {
 	}
 	s.out.WriteString(d.text)
 	if s.shown.col += d.width; s.shown.col >= cols {
-		s.shown.col = somewhere
-	} else if d.shorter {
+		s.shown.col = unknownColumn
+	} else if d.eraseRest {
 		s.out.WriteString("\x1b[K")
 	}
 }
 
-// muchShorter is how many columns shorter a row must be to be erased completely first: when a terminal
+// eraseThreshold is how many columns shorter a row must be to be erased completely first: when a terminal
 // gets narrower it may wrap a row by its former content, as tmux does, until the whole row was erased.
-const muchShorter = 8
+const eraseThreshold = 8
 
-// somewhere is the column of a cursor after a full row: terminals disagree on it.
-const somewhere = -1
+// unknownColumn is the column of a cursor after a full row: terminals disagree on it.
+const unknownColumn = -1
 
-// move moves the cursor to a position in the block. Moving down may create rows.
-func (s *Screen) move(row, col int) {
+// moveTo moves the cursor to a position in the block. Moving down may create rows.
+func (s *Screen) moveTo(row, col int) {
 	at := s.shown
 	if row == at.row && col == at.col {
 		return
 	}
-	if row != at.row || col < at.col || at.col == somewhere {
+	if row != at.row || col < at.col || at.col == unknownColumn {
 		if row > at.row {
 			s.out.WriteString("\r" + strings.Repeat("\n", row-at.row))
 		} else {
-			s.climb(at.row - row)
+			s.moveUp(at.row - row)
 		}
 		at.col = 0
 	}
@@ -390,22 +390,22 @@ func (s *Screen) move(row, col int) {
 	s.shown.row, s.shown.col = row, col
 }
 
-// climb moves the cursor up, to the start of a row.
-func (s *Screen) climb(n int) {
+// moveUp moves the cursor up, to the start of a row.
+func (s *Screen) moveUp(n int) {
 	s.out.WriteByte('\r')
 	if n > 0 {
 		s.out.WriteString("\x1b[" + strconv.Itoa(n) + "A")
 	}
 }
 
-func (s *Screen) bounds() (cols, rows int) {
-	cols, rows = s.size()
+func (s *Screen) currentSize() (cols, rows int) {
+	cols, rows = s.terminalSize()
 	return max(1, cols), max(1, rows)
 }
 
 // fit returns the part of b that a terminal of this size can show: all columns that fit, and the last
 // rows, unless the cursor is above them.
-func (b block) fit(cols, rows int) block {
+func (b liveBlock) fit(cols, rows int) liveBlock {
 	b.cols = cols
 	if len(b.rows) == 0 {
 		return b
@@ -413,10 +413,10 @@ func (b block) fit(cols, rows int) block {
 	b.row = max(0, min(b.row, len(b.rows)-1))
 	b.col = max(0, min(b.col, cols-1))
 	first := min(max(0, len(b.rows)-rows), b.row)
-	b.cut = first > 0
+	b.truncated = first > 0
 	fitting := make([]string, 0, min(rows, len(b.rows)-first))
 	for _, row := range b.rows[first:min(first+rows, len(b.rows))] {
-		row, _ = cells.Cut(row, cols)
+		row, _ = cells.Truncate(row, cols)
 		fitting = append(fitting, row)
 	}
 	b.rows, b.row = fitting, b.row-first

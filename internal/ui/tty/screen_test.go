@@ -43,7 +43,7 @@ func (w *watched) Write(p []byte) (int, error) {
 	for s := string(p); s != ""; {
 		n := 1
 		if s[0] == esc {
-			if n = cells.Escape(s); n == 0 || !allowed.MatchString(s[:n]) && !cells.IsLink(s[:n]) {
+			if n = cells.EscapeLen(s); n == 0 || !allowed.MatchString(s[:n]) && !cells.IsLink(s[:n]) {
 				w.fail("sent %q", s)
 			}
 		} else if i := strings.IndexByte(s, esc); i > 0 {
@@ -144,7 +144,7 @@ func (m *model) draw() (emu *vt.Emulator, floor, line int) {
 func wrapped(line string, width int) []string {
 	rows, used := []string{""}, 0
 	for line = regexp.MustCompile(`\x1b\[[\d;]*m`).ReplaceAllString(line, ""); line != ""; {
-		cluster, w := cells.Next(line)
+		cluster, w := cells.NextCluster(line)
 		line = line[len(cluster):]
 		if cluster == "\t" {
 			cluster = strings.Repeat(" ", min(8-used%8, max(1, width-used)))

@@ -34,25 +34,25 @@ var ErrNotTerminal = errors.New("not a terminal")
 const (
 	escDelay = 50 * time.Millisecond
 
-	// stopDelay is how long a stop signal may take to stop the process.
-	stopDelay = 250 * time.Millisecond
+	// stopTimeout is how long a stop signal may take to stop the process.
+	stopTimeout = 250 * time.Millisecond
 
 	// Requests to the terminal: bracketed pastes, and reports of the window's focus.
-	asksOn  = "\x1b[?2004h\x1b[?1004h"
-	asksOff = "\x1b[?2004l\x1b[?1004l"
+	reportsOn  = "\x1b[?2004h\x1b[?1004h"
+	reportsOff = "\x1b[?2004l\x1b[?1004l"
 
 	// Also distinguish Shift+Enter from Enter, in either of the two ways that some terminals support.
-	keysOn  = "\x1b[>1u\x1b[>4;1m"
-	keysOff = "\x1b[<u\x1b[>4;0m"
+	keyProtocolOn  = "\x1b[>1u\x1b[>4;1m"
+	keyProtocolOff = "\x1b[<u\x1b[>4;0m"
 
 	// The window title is saved before ours is shown, and restored at the end.
-	titleKept = "\x1b[22;0t"
-	titleBack = "\x1b[23;0t"
+	saveTitle    = "\x1b[22;0t"
+	restoreTitle = "\x1b[23;0t"
 
 	// The background color. Nothing waits for the reply; only on release does the terminal wait this long
 	// for a pending one, so that it is not typed into the next program.
 	askBackground = "\x1b]11;?\x1b\\"
-	answerTime    = 500 * time.Millisecond
+	answerTimeout = 500 * time.Millisecond
 	answerDelay   = 100 * time.Millisecond
 
 	fallbackCols, fallbackRows = 80, 24
@@ -65,10 +65,10 @@ type Options struct {
 	EscDelay time.Duration
 	// Keys requests that the terminal distinguish keys that otherwise send the same bytes.
 	Keys bool
-	// Title, if set, is the window title meanwhile: see [Terminal.Title].
+	// Title, if set, is the window title meanwhile: see [Terminal.SetTitle].
 	Title string
-	// Lines limits the terminal to printed lines: it receives no requests, and ends lines by itself.
-	Lines bool
+	// LinesOnly limits the terminal to printed lines: it receives no requests, and ends lines by itself.
+	LinesOnly bool
 	// Background requests the background color. The reply is an event.
 	Background bool
 	// Writer, if set, writes to the terminal. It may give up on a terminal that accepts no output.
@@ -78,54 +78,54 @@ type Options struct {
 // Terminal is the user's terminal. Its methods are safe for concurrent use, except that only one
 // goroutine at a time may [Terminal.Read].
 type Terminal struct {
-	in           *os.File
-	out          io.Writer
-	inFD, outFD  int
-	delay        time.Duration
-	lines, echo  bool                       // see Options.Lines; it echoed typed text
-	on, off      string                     // the requests, and their reverse
-	entering     sync.Mutex                 // guards entering raw mode
-	found        atomic.Pointer[term.State] // the state before raw mode; nil if not raw
-	signals      chan os.Signal             // the window changed, or the process continues
-	happened     chan Event                 // their events, for the next Read
-	wakeR, wakeW *os.File                   // a byte in the pipe wakes the reader
-	decoder      Decoder
-	escaped      time.Time // when a timeout last decided that an Esc was bare
-	ask          bool      // request the background
-	asked        time.Time // time of the unanswered request; otherwise zero
+	in                    *os.File
+	out                   io.Writer
+	inFD, outFD           int
+	delay                 time.Duration
+	linesOnly, echoed     bool                       // see Options.LinesOnly; it echoed typed text
+	enableSeq, disableSeq string                     // the requests, and their reverse
+	rawMu                 sync.Mutex                 // guards entering raw mode
+	savedState            atomic.Pointer[term.State] // the state before raw mode; nil if not raw
+	signals               chan os.Signal             // the window changed, or the process continues
+	events                chan Event                 // their events, for the next Read
+	wakeR, wakeW          *os.File                   // a byte in the pipe wakes the reader
+	decoder               Decoder
+	escapedAt             time.Time // when a timeout last decided that an Esc was bare
+	wantsBackground       bool      // request the background
+	askedAt               time.Time // time of the unanswered request; otherwise zero
 }
 
 // Open opens a terminal. It changes nothing about it yet.
 func Open(in, out *os.File, o Options) (*Terminal, error) {
-	t := &Terminal{in: in, out: out, inFD: int(in.Fd()), outFD: int(out.Fd()), delay: o.EscDelay, lines: o.Lines, ask: o.Background}
+	t := &Terminal{in: in, out: out, inFD: int(in.Fd()), outFD: int(out.Fd()), delay: o.EscDelay, linesOnly: o.LinesOnly, wantsBackground: o.Background}
 	if t.delay <= 0 {
 		t.delay = escDelay
 	}
 	if o.Writer != nil {
 		t.out = o.Writer
 	}
-	if t.on, t.off = asksOn, asksOff; o.Keys {
-		t.on, t.off = asksOn+keysOn, asksOff+keysOff
+	if t.enableSeq, t.disableSeq = reportsOn, reportsOff; o.Keys {
+		t.enableSeq, t.disableSeq = reportsOn+keyProtocolOn, reportsOff+keyProtocolOff
 	}
-	if o.Lines {
-		t.on, t.off = "", ""
+	if o.LinesOnly {
+		t.enableSeq, t.disableSeq = "", ""
 	}
 	if o.Title != "" {
-		t.on, t.off = t.on+titleKept+titled(o.Title), t.off+titleBack
+		t.enableSeq, t.disableSeq = t.enableSeq+saveTitle+titleSequence(o.Title), t.disableSeq+restoreTitle
 	}
 	if !term.IsTerminal(t.inFD) || !term.IsTerminal(t.outFD) {
 		return nil, ErrNotTerminal
 	}
-	modes, err := unix.IoctlGetTermios(t.inFD, getModes)
+	modes, err := unix.IoctlGetTermios(t.inFD, ioctlGetModes)
 	if err != nil {
 		return nil, fmt.Errorf("open terminal: %w", err)
 	}
-	t.echo = modes.Lflag&unix.ECHO != 0
+	t.echoed = modes.Lflag&unix.ECHO != 0
 	if t.wakeR, t.wakeW, err = os.Pipe(); err != nil {
 		return nil, fmt.Errorf("open terminal: %w", err)
 	}
 	t.signals = make(chan os.Signal, 4)
-	t.happened = make(chan Event, 4)
+	t.events = make(chan Event, 4)
 	signal.Notify(t.signals, unix.SIGWINCH, unix.SIGCONT)
 	return t, nil
 }
@@ -133,12 +133,12 @@ func Open(in, out *os.File, o Options) (*Terminal, error) {
 // Close restores and releases the terminal. No Read may be running.
 func (t *Terminal) Close() error {
 	signal.Stop(t.signals)
-	for left := answerTime - time.Since(t.asked); !t.asked.IsZero() && left > 0 && t.found.Load() != nil; { // a reply may be pending
+	for left := answerTimeout - time.Since(t.askedAt); !t.askedAt.IsZero() && left > 0 && t.savedState.Load() != nil; { // a reply may be pending
 		_, input, err := t.poll(min(left, answerDelay))
 		if !input || err != nil {
 			break
 		}
-		t.take()
+		t.readInput()
 	}
 	err := t.Restore()
 	t.wakeR.Close()
@@ -146,51 +146,51 @@ func (t *Terminal) Close() error {
 	return err
 }
 
-// Raw makes the terminal send every key as it is pressed, and distinguish pastes from typing. It does
+// SetRaw makes the terminal send every key as it is pressed, and distinguish pastes from typing. It does
 // nothing if raw mode is on.
-func (t *Terminal) Raw() error {
-	t.entering.Lock()
-	defer t.entering.Unlock()
-	if t.found.Load() != nil {
+func (t *Terminal) SetRaw() error {
+	t.rawMu.Lock()
+	defer t.rawMu.Unlock()
+	if t.savedState.Load() != nil {
 		return nil
 	}
 	found, err := term.GetState(t.inFD)
 	if err != nil {
 		return fmt.Errorf("read the terminal mode: %w", err)
 	}
-	t.found.Store(found) // first, so that Restore can undo it at any moment
-	if err := t.enter(); err != nil {
-		t.found.Store(nil)
+	t.savedState.Store(found) // first, so that Restore can undo it at any moment
+	if err := t.enterRaw(); err != nil {
+		t.savedState.Store(nil)
 		return fmt.Errorf("set raw mode: %w", err)
 	}
-	if t.ask {
-		t.ask, t.asked = false, time.Now()
-		return t.say(t.on + askBackground)
+	if t.wantsBackground {
+		t.wantsBackground, t.askedAt = false, time.Now()
+		return t.writeString(t.enableSeq + askBackground)
 	}
-	return t.say(t.on)
+	return t.writeString(t.enableSeq)
 }
 
-// enter sets raw mode. With printed lines the terminal still ends them.
-func (t *Terminal) enter() error {
-	if _, err := term.MakeRaw(t.inFD); err != nil || !t.lines {
+// enterRaw sets raw mode. With printed lines the terminal still ends them.
+func (t *Terminal) enterRaw() error {
+	if _, err := term.MakeRaw(t.inFD); err != nil || !t.linesOnly {
 		return err
 	}
-	modes, err := unix.IoctlGetTermios(t.inFD, getModes)
+	modes, err := unix.IoctlGetTermios(t.inFD, ioctlGetModes)
 	if err != nil {
 		return err
 	}
 	modes.Oflag |= unix.OPOST
-	return unix.IoctlSetTermios(t.inFD, setModes, modes)
+	return unix.IoctlSetTermios(t.inFD, ioctlSetModes, modes)
 }
 
-// Echoed reports whether the terminal echoed typed text when it was opened: a terminal inside an editor
+// HadEcho reports whether the terminal echoed typed text when it was opened: a terminal inside an editor
 // echoes by itself.
-func (t *Terminal) Echoed() bool { return t.echo }
+func (t *Terminal) HadEcho() bool { return t.echoed }
 
-// Restore returns the terminal to its state before [Terminal.Raw]. It does nothing if raw mode is off,
+// Restore returns the terminal to its state before [Terminal.SetRaw]. It does nothing if raw mode is off,
 // and takes no lock: it may be called on any way out, including a panic.
 func (t *Terminal) Restore() error {
-	found := t.found.Swap(nil)
+	found := t.savedState.Swap(nil)
 	if found == nil {
 		return nil
 	}
@@ -198,19 +198,19 @@ func (t *Terminal) Restore() error {
 	if err != nil {
 		err = fmt.Errorf("restore terminal: %w", err)
 	}
-	return errors.Join(err, t.say(t.off))
+	return errors.Join(err, t.writeString(t.disableSeq))
 }
 
-// Title changes the window title, if it was set.
-func (t *Terminal) Title(text string) error {
-	if !strings.Contains(t.off, titleBack) || t.found.Load() == nil {
+// SetTitle changes the window title, if it was set.
+func (t *Terminal) SetTitle(text string) error {
+	if !strings.Contains(t.disableSeq, restoreTitle) || t.savedState.Load() == nil {
 		return nil
 	}
-	return t.say(titled(text))
+	return t.writeString(titleSequence(text))
 }
 
-// titled returns the sequence that sets the window title, which is plain text.
-func titled(text string) string {
+// titleSequence returns the sequence that sets the window title, which is plain text.
+func titleSequence(text string) string {
 	return "\x1b]0;" + strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return -1
@@ -219,7 +219,7 @@ func titled(text string) string {
 	}, text) + "\x1b\\"
 }
 
-func (t *Terminal) say(s string) error {
+func (t *Terminal) writeString(s string) error {
 	if _, err := io.WriteString(t.out, s); err != nil {
 		return fmt.Errorf("write to terminal: %w", err)
 	}
@@ -239,7 +239,7 @@ func (t *Terminal) Size() (cols, rows int) {
 // on continuation, which the next Read reports as [Resumed]. If nobody could continue the process it
 // does not stop.
 func (t *Terminal) Suspend() error {
-	wasRaw := t.found.Load() != nil
+	wasRaw := t.savedState.Load() != nil
 	if err := t.Restore(); err != nil {
 		return err
 	}
@@ -249,37 +249,37 @@ func (t *Terminal) Suspend() error {
 	if err := unix.Kill(0, unix.SIGTSTP); err != nil {
 		return fmt.Errorf("suspend: %w", err)
 	}
-	if !stopped(goesOn) {
-		t.note(Resumed{}) // no signal reports it
+	if !waitStopped(goesOn) {
+		t.queueEvent(Resumed{}) // no signal reports it
 	}
 	if !wasRaw {
 		return nil
 	}
-	return t.Raw()
+	return t.SetRaw()
 }
 
-// Forget drops the event of a stop and continuation while no Read was running: another program had the
+// DropResume drops the event of a stop and continuation while no Read was running: another program had the
 // terminal, and everything is about to be redrawn.
-func (t *Terminal) Forget() {
+func (t *Terminal) DropResume() {
 	for range len(t.signals) {
 		select {
 		case s := <-t.signals:
 			if s != unix.SIGCONT {
-				t.note(Resize{})
+				t.queueEvent(Resize{})
 			}
 		default:
 		}
 	}
 }
 
-// stopped waits until the process continues, and reports whether it was stopped at all. The second wait
+// waitStopped waits until the process continues, and reports whether it was stopped at all. The second wait
 // is for a process that has just continued: its first wait may have timed out before the signal.
-func stopped(goesOn <-chan os.Signal) bool {
+func waitStopped(goesOn <-chan os.Signal) bool {
 	for range 2 {
 		select {
 		case <-goesOn:
 			return true
-		case <-time.After(stopDelay):
+		case <-time.After(stopTimeout):
 		}
 	}
 	return false
@@ -297,7 +297,7 @@ func (t *Terminal) Read(ctx context.Context) ([]Event, error) {
 	defer watcher.Wait()
 	defer close(done)
 	for {
-		events, err := t.next(ctx)
+		events, err := t.readEvents(ctx)
 		if len(events) > 0 || err != nil {
 			return events, err
 		}

@@ -47,7 +47,7 @@ func keysPart() {
 		return
 	}
 	defer t.Close()
-	t.Raw()
+	t.SetRaw()
 	fmt.Print("ready\r\n")
 	for {
 		events, err := t.Read(ctx)
@@ -71,12 +71,12 @@ func askPart() {
 		fmt.Println("open:", err)
 		return
 	}
-	t.Raw()
+	t.SetRaw()
 	t.Restore()
-	t.Raw() // which does not ask again
+	t.SetRaw() // which does not ask again
 	fmt.Print("ready\r\n")
-	t.poll(forever)
-	t.asked = time.Now()
+	t.poll(waitForever)
+	t.askedAt = time.Now()
 	t.Close()
 	n, err := unix.Poll([]unix.PollFd{{Fd: 0, Events: unix.POLLIN}}, 0)
 	fmt.Println("left", n, err)
@@ -107,7 +107,7 @@ func panicPart() {
 		panic(err)
 	}
 	defer t.Close()
-	t.Raw()
+	t.SetRaw()
 	fmt.Print("ready\r\n")
 	t.Read(context.Background())
 	panic("on purpose")
@@ -134,7 +134,7 @@ func shellPart() {
 		unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, unix.Getpgrp())
 		now, _ := term.GetState(0)
 		fmt.Println("job stopped, terminal restored:", reflect.DeepEqual(before, now))
-		time.Sleep(2 * stopDelay) // as long as a person is away, at least
+		time.Sleep(2 * stopTimeout) // as long as a person is away, at least
 		unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, job.Process.Pid)
 		unix.Kill(-job.Process.Pid, unix.SIGCONT)
 	}
@@ -232,7 +232,7 @@ func (s *stage) isRaw() bool {
 // ended waits for the program to end, and checks what it left.
 func (s *stage) ended() {
 	s.t.Helper()
-	s.expect(asksOff)
+	s.expect(reportsOff)
 	ended := make(chan struct{})
 	go func() { s.cmd.Wait(); close(ended) }()
 	for {
@@ -261,7 +261,7 @@ func TestTheTerminalIsRestored(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := play(t, tt.part)
-			s.expect(asksOn)
+			s.expect(reportsOn)
 			s.expect("ready")
 			if !s.isRaw() {
 				t.Error("not raw while running")
@@ -276,9 +276,9 @@ func TestSuspendAndContinue(t *testing.T) {
 	s := play(t, "shell")
 	s.expect("ready")
 	s.send("\x1a")
-	s.expect(asksOff)
+	s.expect(reportsOff)
 	s.expect("job stopped, terminal restored: true")
-	s.expect(asksOn)
+	s.expect(reportsOn)
 	s.expect("Resumed")
 	if !s.isRaw() {
 		t.Error("not raw after going on")
@@ -341,7 +341,7 @@ func TestReadEndsWithItsContext(t *testing.T) {
 			t.Errorf("Read: %v", err)
 		}
 	}
-	if err := tt.Raw(); err != nil {
+	if err := tt.SetRaw(); err != nil {
 		t.Fatal(err)
 	}
 	io.WriteString(master, "x")

@@ -4,7 +4,7 @@
 // the backlog, all is as if nothing had happened.
 //
 // Calls that change the world must not run from memory alone: a later process would find them on disk as
-// not begun. Such records are rejected with an [*event.UnkeptError] until primary accepts them, or until
+// not begun. Such records are rejected with an [*event.NotRecordableError] until primary accepts them, or until
 // the user agrees to continue without a record: see [Store.Waive].
 package failover
 
@@ -35,25 +35,25 @@ type Store struct {
 	o       Options
 
 	mu       sync.Mutex // guards the fields below
-	sessions map[string]*kept
+	sessions map[string]*sessionState
 	waived   bool
 }
 
 // New returns a Store that forwards everything to primary while primary accepts it.
 func New(primary event.Store, o Options) *Store {
-	return &Store{primary: primary, o: o, sessions: make(map[string]*kept)}
+	return &Store{primary: primary, o: o, sessions: make(map[string]*sessionState)}
 }
 
-// kept is the state of a session.
-type kept struct {
-	claimed bool
-	free    func() error   // releases primary's claim; nil without a claim
-	why     error          // why primary rejects records; nil while it accepts them
-	base    uint64         // the newest Seq in primary, once it failed
-	tail    []event.Record // the records after that
+// sessionState is the state of a session.
+type sessionState struct {
+	claimed   bool
+	release   func() error   // releases primary's claim; nil without a claim
+	rejectErr error          // why primary rejects records; nil while it accepts them
+	base      uint64         // the newest Seq in primary, once it failed
+	backlog   []event.Record // the records after that
 }
 
-func (k *kept) newest() uint64 { return k.base + uint64(len(k.tail)) }
+func (k *sessionState) newest() uint64 { return k.base + uint64(len(k.backlog)) }
 
 // Claim claims session in primary, or only in this process if primary cannot.
 func (s *Store) Claim(ctx context.Context, session string) (release func() error, err error) {
@@ -64,28 +64,28 @@ func (s *Store) Claim(ctx context.Context, session string) (release func() error
 	defer s.mu.Unlock()
 	k := s.sessions[session]
 	if k == nil {
-		k = new(kept)
+		k = new(sessionState)
 		s.sessions[session] = k
 	}
 	if k.claimed {
 		return nil, &event.ClaimedError{Session: session, Holder: "this process"}
 	}
-	if k.free, err = s.primary.Claim(ctx, session); err != nil {
-		if final(ctx, err) {
+	if k.release, err = s.primary.Claim(ctx, session); err != nil {
+		if isFinal(ctx, err) {
 			return nil, err
 		}
-		s.fail(k, err, s.newest(ctx, session, k.newest()))
+		s.switchToMemory(k, err, s.newest(ctx, session, k.newest()))
 	}
 	k.claimed = true
 	return sync.OnceValue(func() error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if k.why != nil {
+		if k.rejectErr != nil {
 			s.catchUp(context.Background(), k, nil) // a last attempt to save all of it
 		}
 		k.claimed = false
-		free := k.free
-		k.free = nil
+		free := k.release
+		k.release = nil
 		if free == nil {
 			return nil
 		}
@@ -93,19 +93,19 @@ func (s *Store) Claim(ctx context.Context, session string) (release func() error
 	}), nil
 }
 
-// final reports whether an error is an answer, not a failure of the store.
-func final(ctx context.Context, err error) bool {
+// isFinal reports whether an error is an answer, not a failure of the store.
+func isFinal(ctx context.Context, err error) bool {
 	var claimed *event.ClaimedError
-	var newer *event.NewerError
+	var newer *event.NewerFormatError
 	return errors.Is(err, event.ErrConflict) || errors.As(err, &claimed) || errors.As(err, &newer) || ctx.Err() != nil && errors.Is(err, ctx.Err())
 }
 
-// fail switches to memory.
-func (s *Store) fail(k *kept, why error, base uint64) { // s.mu held
-	if k.why == nil {
+// switchToMemory switches to memory.
+func (s *Store) switchToMemory(k *sessionState, why error, base uint64) { // s.mu held
+	if k.rejectErr == nil {
 		k.base = base
 	}
-	k.why = why
+	k.rejectErr = why
 	if s.o.Warn != nil {
 		s.o.Warn(why)
 	}
@@ -135,54 +135,54 @@ func (s *Store) Append(ctx context.Context, last uint64, rs ...event.Record) err
 	if k == nil || !k.claimed {
 		return event.ErrConflict
 	}
-	if k.why == nil {
+	if k.rejectErr == nil {
 		err := s.primary.Append(ctx, last, rs...)
-		if err == nil || final(ctx, err) {
+		if err == nil || isFinal(ctx, err) {
 			return err
 		}
-		if err := encodable(rs); err != nil {
+		if err := checkEncodable(rs); err != nil {
 			return err // the records are invalid, not the store
 		}
 		if s.newest(ctx, rs[0].Session, last) != last {
 			return event.ErrConflict
 		}
-		s.fail(k, err, last)
-		return s.remember(k, last, rs)
+		s.switchToMemory(k, err, last)
+		return s.keepInMemory(k, last, rs)
 	}
-	if k.newest() != last || !event.Consecutive(last, rs) {
+	if k.newest() != last || !event.AreConsecutive(last, rs) {
 		return event.ErrConflict
 	}
-	if err := encodable(rs); err != nil {
+	if err := checkEncodable(rs); err != nil {
 		return err
 	}
-	decisive := func(r event.Record) bool { return event.Decisive(r.Event) } // worth another attempt to save
+	decisive := func(r event.Record) bool { return event.IsIrreversible(r.Event) } // worth another attempt to save
 	if slices.ContainsFunc(rs, decisive) && s.catchUp(ctx, k, rs) {
 		return nil
 	}
-	return s.remember(k, last, rs)
+	return s.keepInMemory(k, last, rs)
 }
 
 // catchUp tries to append the backlog and then rs to primary.
-func (s *Store) catchUp(ctx context.Context, k *kept, rs []event.Record) bool { // s.mu held
-	behind := slices.Concat(k.tail, rs)
+func (s *Store) catchUp(ctx context.Context, k *sessionState, rs []event.Record) bool { // s.mu held
+	behind := slices.Concat(k.backlog, rs)
 	if len(behind) == 0 {
 		return false
 	}
-	if k.free == nil {
+	if k.release == nil {
 		free, err := s.primary.Claim(ctx, behind[0].Session)
 		if err != nil {
 			return false
 		}
-		k.free = free
+		k.release = free
 	}
 	if err := s.primary.Append(ctx, k.base, behind...); err != nil {
 		return false
 	}
-	k.why, k.tail = nil, nil
+	k.rejectErr, k.backlog = nil, nil
 	return true
 }
 
-func encodable(rs []event.Record) error {
+func checkEncodable(rs []event.Record) error {
 	for _, r := range rs {
 		if _, err := event.Encode(r); err != nil {
 			return err
@@ -191,15 +191,15 @@ func encodable(rs []event.Record) error {
 	return nil
 }
 
-// remember keeps rs in memory, unless they announce a call that must not run then.
-func (s *Store) remember(k *kept, last uint64, rs []event.Record) error { // s.mu held
-	if k.newest() != last || !event.Consecutive(last, rs) {
+// keepInMemory keeps rs in memory, unless they announce a call that must not run then.
+func (s *Store) keepInMemory(k *sessionState, last uint64, rs []event.Record) error { // s.mu held
+	if k.newest() != last || !event.AreConsecutive(last, rs) {
 		return event.ErrConflict
 	}
-	if !s.waived && slices.ContainsFunc(rs, func(r event.Record) bool { return event.Deed(r.Event) }) {
-		return &event.UnkeptError{Err: k.why}
+	if !s.waived && slices.ContainsFunc(rs, func(r event.Record) bool { return event.ChangesWorld(r.Event) }) {
+		return &event.NotRecordableError{Err: k.rejectErr}
 	}
-	k.tail = append(k.tail, rs...)
+	k.backlog = append(k.backlog, rs...)
 	return nil
 }
 
@@ -210,7 +210,7 @@ func (s *Store) Waive() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, k := range s.sessions {
-		if k.why == nil || k.base == 0 || !k.claimed || s.o.Mark == nil {
+		if k.rejectErr == nil || k.base == 0 || !k.claimed || s.o.Mark == nil {
 			continue
 		}
 		if err := s.o.Mark(id); err != nil {
@@ -221,13 +221,13 @@ func (s *Store) Waive() error {
 	return nil
 }
 
-// Unkept returns why some of this process's records are not in primary, or nil if all are.
-func (s *Store) Unkept() error {
+// SaveError returns why some of this process's records are not in primary, or nil if all are.
+func (s *Store) SaveError() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, k := range s.sessions {
-		if k.why != nil && len(k.tail) > 0 {
-			return k.why
+		if k.rejectErr != nil && len(k.backlog) > 0 {
+			return k.rejectErr
 		}
 	}
 	return nil
@@ -236,13 +236,13 @@ func (s *Store) Unkept() error {
 // Read yields primary's records, then those in memory.
 func (s *Store) Read(ctx context.Context, session string, after uint64, logs ...event.Log) iter.Seq2[event.Record, error] {
 	return func(yield func(event.Record, error) bool) {
-		var beyond kept // records that primary lacks
+		var beyond sessionState // records that primary lacks
 		s.mu.Lock()
-		if k := s.sessions[session]; k != nil && k.why != nil {
+		if k := s.sessions[session]; k != nil && k.rejectErr != nil {
 			beyond = *k
 		}
 		s.mu.Unlock()
-		failed := beyond.why != nil
+		failed := beyond.rejectErr != nil
 		if !failed || after < beyond.base {
 			for r, err := range s.primary.Read(ctx, session, after, logs...) {
 				if err == nil && failed && r.Seq > beyond.base {
@@ -253,7 +253,7 @@ func (s *Store) Read(ctx context.Context, session string, after uint64, logs ...
 				}
 			}
 		}
-		for _, r := range beyond.tail {
+		for _, r := range beyond.backlog {
 			if err := ctx.Err(); err != nil {
 				yield(event.Record{}, err)
 				return

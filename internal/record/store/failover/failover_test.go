@@ -98,10 +98,10 @@ func TestSimulation(t *testing.T) {
 }
 
 var (
-	deed    = event.ToolCallRequested{CallID: "c", Tool: "bash", Verdict: event.Allowed, Effects: []event.Effect{{Kind: event.EffectExec, Target: "rm x"}}}
+	deed    = event.ToolCallRequested{CallID: "c", Tool: "bash", Verdict: event.VerdictAllowed, Effects: []event.Effect{{Kind: event.EffectExec, Target: "rm x"}}}
 	refused = event.ToolCallRequested{CallID: "c", Tool: "bash", Verdict: "deny", Effects: []event.Effect{{Kind: event.EffectExec, Target: "rm x"}}}
-	reading = event.ToolCallRequested{CallID: "c", Tool: "read", Verdict: event.Allowed, ReadOnly: true}
-	noting  = event.ToolCallRequested{CallID: "c", Tool: "todowrite", Verdict: event.Allowed, Effects: []event.Effect{{Kind: event.EffectNote, Target: "todos"}}}
+	reading = event.ToolCallRequested{CallID: "c", Tool: "read", Verdict: event.VerdictAllowed, ReadOnly: true}
+	noting  = event.ToolCallRequested{CallID: "c", Tool: "todowrite", Verdict: event.VerdictAllowed, Effects: []event.Effect{{Kind: event.EffectNote, Target: "todos"}}}
 )
 
 func TestWarnsAndGoesOn(t *testing.T) {
@@ -113,8 +113,8 @@ func TestWarnsAndGoesOn(t *testing.T) {
 	for range 5 {
 		want = append(want, eventtest.Append(t, s, "a", uint64(len(want)), event.LocalAdded{}, event.TaskStarted{})...)
 	}
-	if len(warnings) != 1 || !errors.Is(warnings[0], syscall.ENOSPC) || !errors.Is(s.Unkept(), syscall.ENOSPC) {
-		t.Errorf("warnings are %v, unkept %v; want one, of a full disk", warnings, s.Unkept())
+	if len(warnings) != 1 || !errors.Is(warnings[0], syscall.ENOSPC) || !errors.Is(s.SaveError(), syscall.ENOSPC) {
+		t.Errorf("warnings are %v, unkept %v; want one, of a full disk", warnings, s.SaveError())
 	}
 	eventtest.Expect(t, s, "a", 0, want)
 	eventtest.Expect(t, &primary.Store, "a", 0, want[:4])
@@ -124,8 +124,8 @@ func TestWarnsAndGoesOn(t *testing.T) {
 	primary.room = 100
 	release()
 	eventtest.Expect(t, &primary.Store, "a", 0, want)
-	if s.Unkept() != nil {
-		t.Errorf("unkept is %v after all was kept", s.Unkept())
+	if s.SaveError() != nil {
+		t.Errorf("unkept is %v after all was kept", s.SaveError())
 	}
 }
 
@@ -137,7 +137,7 @@ func TestDeedsAreNotDoneFromMemory(t *testing.T) {
 		want := eventtest.Append(t, s, "a", 0, event.LocalAdded{})
 		for range 2 {
 			err := s.Append(t.Context(), 1, eventtest.Records("a", 1, deed)...)
-			var unkept *event.UnkeptError
+			var unkept *event.NotRecordableError
 			if !errors.As(err, &unkept) {
 				t.Fatalf("%s: a deed was taken into memory: %v", name, err)
 			}
@@ -243,7 +243,7 @@ func TestResumesWhatCanOnlyBeRead(t *testing.T) {
 	want = append(want, eventtest.Append(t, s, "a", last, event.TaskStarted{}, event.LocalAdded{})...)
 	eventtest.Expect(t, s, "a", 0, want)
 	eventtest.Expect(t, s, "a", last+1, want[last+1:])
-	eventtest.Expect(t, s, "a", 3, slices.DeleteFunc(want[3:], func(r event.Record) bool { return event.LogOf(r.Event) != event.Domain }), event.Domain)
+	eventtest.Expect(t, s, "a", 3, slices.DeleteFunc(want[3:], func(r event.Record) bool { return event.LogOf(r.Event) != event.LogDomain }), event.LogDomain)
 }
 
 func TestPrimaryThatCannotBeReadEither(t *testing.T) {

@@ -41,8 +41,8 @@ func (s *Sessions) Save(ctx context.Context, snap session.Snapshot) error {
 	return nil
 }
 
-// Unkept returns why a snapshot's last save failed, or nil.
-func (s *Sessions) Unkept() error {
+// SaveError returns why a snapshot's last save failed, or nil.
+func (s *Sessions) SaveError() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, err := range s.failed {

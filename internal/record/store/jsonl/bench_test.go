@@ -14,7 +14,7 @@ import (
 
 // typical is a reply of the usual size with one tool call.
 func typical() event.Event {
-	return event.MessageAdded{Model: "m", Stop: "stop", Usage: &chat.Usage{In: 12_000, Out: 300}, Message: chat.Message{
+	return event.MessageAdded{Model: "m", StopReason: "stop", Usage: &chat.Usage{In: 12_000, Out: 300}, Message: chat.Message{
 		Role: chat.Assistant, Parts: []chat.Part{
 			chat.Text(strings.Repeat("Some words of an answer, with a \"quote\" now and then.\n", 15)),
 			chat.ToolCall{ID: "call_1", Name: "read", Args: json.RawMessage(`{"path":"internal/store/jsonl/jsonl.go"}`)},
@@ -68,7 +68,7 @@ func BenchmarkClaimNew(b *testing.B) {
 // A long session: 100,000 records, about 100 MB.
 func BenchmarkLongSession(b *testing.B) {
 	dir := b.TempDir()
-	s := jsonl.Open(dir, jsonl.Options{Fsync: jsonl.Never})
+	s := jsonl.Open(dir, jsonl.Options{Fsync: jsonl.FsyncNever})
 	release := eventtest.Claim(b, s, "a")
 	const batch = 100
 	events := make([]event.Event, batch)
@@ -87,7 +87,7 @@ func BenchmarkLongSession(b *testing.B) {
 			eventtest.Claim(b, s, "a")()
 		}
 	})
-	for name, logs := range map[string][]event.Log{"all": nil, "audit": {event.Audit}} {
+	for name, logs := range map[string][]event.Log{"all": nil, "audit": {event.LogAudit}} {
 		b.Run("read "+name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -22,22 +22,22 @@ type claim struct {
 	lock         *fileLock
 	fsync        Fsync
 	heads        *headFile
-	names        *disk.Folders
+	dirSyncer    *disk.DirSyncer
 
-	mu       sync.Mutex // guards the fields below
-	last     uint64
-	logs     [logCount]logFile
-	unsynced []string // folders whose names may not be synced
-	broken   error    // why the state of the disk is unknown
-	imported bool     // what is written comes from elsewhere
-	apart    bool     // marked as continued in memory
-	closed   bool
+	mu             sync.Mutex // guards the fields below
+	last           uint64
+	logs           [logCount]logFile
+	unsynced       []string // folders whose names may not be synced
+	brokenErr      error    // why the state of the disk is unknown
+	imported       bool     // what is written comes from elsewhere
+	markedInMemory bool     // marked as continued in memory
+	closed         bool
 }
 
 const logCount = 3
 
-// place returns the index of a log among the three.
-func place(l event.Log) int { return int(l) - int(event.Domain) }
+// logIndex returns the index of a log among the three.
+func logIndex(l event.Log) int { return int(l) - int(event.LogDomain) }
 
 // logFile is one log being written. Bytes beyond size do not count.
 type logFile struct {
@@ -48,16 +48,16 @@ type logFile struct {
 	dirty bool      // written since the last sync
 }
 
-func (c *claim) append(last uint64, rs []event.Record) error {
+func (c *claim) appendRecords(last uint64, rs []event.Record) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed || last != c.last || !event.Consecutive(last, rs) {
+	if c.closed || last != c.last || !event.AreConsecutive(last, rs) {
 		return event.ErrConflict
 	}
-	if c.broken != nil {
-		return c.broken
+	if c.brokenErr != nil {
+		return c.brokenErr
 	}
-	b := batch{first: place(event.LogOf(rs[0].Event))}
+	b := batch{first: logIndex(event.LogOf(rs[0].Event))}
 	for i := range c.logs {
 		b.ends[i] = c.logs[i].end
 	}
@@ -66,18 +66,18 @@ func (c *claim) append(last uint64, rs []event.Record) error {
 		if err != nil {
 			return err
 		}
-		i := place(event.LogOf(r.Event))
-		line, link := audit.Sum(line, b.ends[i].Link)
+		i := logIndex(event.LogOf(r.Event))
+		line, link := audit.AddChecksum(line, b.ends[i].Link)
 		b.ends[i] = audit.End{Seq: r.Seq, Link: link}
 		if b.lines[i] == nil {
 			b.lines[i] = append(line, '\n') // most batches have one line per log
 		} else {
 			b.lines[i] = append(append(b.lines[i], line...), '\n')
 		}
-		if event.Decisive(r.Event) {
+		if event.IsIrreversible(r.Event) {
 			b.decisive = true
 			_, call := r.Event.(event.ToolCallRequested)
-			b.decided = b.decided || !call
+			b.hasDecision = b.hasDecision || !call
 		}
 	}
 	if err := c.write(b); err != nil {
@@ -88,7 +88,7 @@ func (c *claim) append(last uint64, rs []event.Record) error {
 			}
 		}
 		if undone := errors.Join(errs...); undone != nil {
-			c.broken = err // what was written may or may not be there
+			c.brokenErr = err // what was written may or may not be there
 		}
 		return err
 	}
@@ -97,25 +97,25 @@ func (c *claim) append(last uint64, rs []event.Record) error {
 		c.logs[i].end = b.ends[i]
 	}
 	c.last = rs[len(rs)-1].Seq
-	if b.decided || last == 0 { // sign that it began here, and the extent of the logs
-		c.heads.add(c.head(false))
+	if b.hasDecision || last == 0 { // sign that it began here, and the extent of the logs
+		c.heads.add(c.currentHead(false))
 	}
-	if b.decided {
+	if b.hasDecision {
 		// The logs are complete again: remove the marks.
-		if c.apart {
+		if c.markedInMemory {
 			var errs []error
-			for _, path := range c.heads.marks(c.dir) {
+			for _, path := range c.heads.existingMarks(c.dir) {
 				errs = append(errs, c.disk.Remove(path))
 			}
-			c.apart = errors.Join(errs...) != nil
+			c.markedInMemory = errors.Join(errs...) != nil
 		}
 	}
 	return nil
 }
 
-// head returns the current extent of the logs.
-func (c *claim) head(mended bool) audit.Head {
-	h := audit.Head{Seq: c.last, Mended: mended, Imported: c.imported}
+// currentHead returns the current extent of the logs.
+func (c *claim) currentHead(mended bool) audit.Head {
+	h := audit.Head{Seq: c.last, Repaired: mended, Imported: c.imported}
 	for i := range c.logs {
 		h.Ends[i] = c.logs[i].end
 	}
@@ -124,11 +124,11 @@ func (c *claim) head(mended bool) audit.Head {
 
 // batch is what one Append adds to each log.
 type batch struct {
-	lines    [logCount][]byte
-	ends     [logCount]audit.End // of the logs, including these lines
-	first    int                 // log of the first record
-	decisive bool                // must be synced before anyone acts on it
-	decided  bool                // contains a decision or an end, not only calls
+	lines       [logCount][]byte
+	ends        [logCount]audit.End // of the logs, including these lines
+	first       int                 // log of the first record
+	decisive    bool                // must be synced before anyone acts on it
+	hasDecision bool                // contains a decision or an end, not only calls
 }
 
 // write writes b to the files. The log of the first record comes last: if the process dies in between,
@@ -140,10 +140,10 @@ func (c *claim) write(b batch) error {
 			return err
 		}
 	}
-	if c.fsync == Never || c.fsync == Decisions && !b.decisive {
+	if c.fsync == FsyncNever || c.fsync == FsyncDecisions && !b.decisive {
 		return nil
 	}
-	if err := c.names.Sync(); err != nil { // sync first what the record says is done
+	if err := c.dirSyncer.Sync(); err != nil { // sync first what the record says is done
 		return err
 	}
 	for i := range c.logs {
@@ -152,7 +152,7 @@ func (c *claim) write(b batch) error {
 			continue
 		}
 		if err := l.f.Sync(); err != nil {
-			c.broken = err // the system may have dropped unwritten data
+			c.brokenErr = err // the system may have dropped unwritten data
 			return err
 		}
 		l.dirty = false
@@ -164,8 +164,8 @@ func (c *claim) write(b batch) error {
 	return err
 }
 
-// renamed records that the session's folder has new names.
-func (c *claim) renamed() {
+// markDirChanged records that the session's folder has new names.
+func (c *claim) markDirChanged() {
 	if !slices.Contains(c.unsynced, c.dir) {
 		c.unsynced = append(c.unsynced, c.dir)
 	}
@@ -183,7 +183,7 @@ func (c *claim) writeLog(i int, lines []byte) error {
 		}
 		l.f = f
 		if l.size == 0 {
-			c.renamed()
+			c.markDirChanged()
 		}
 	}
 	l.dirty = true
@@ -198,12 +198,12 @@ func (c *claim) close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
-	if c.broken == nil {
-		c.heads.add(c.head(false))
+	if c.brokenErr == nil {
+		c.heads.add(c.currentHead(false))
 	}
 	var errs []error
-	if c.fsync != Never {
-		errs = append(errs, c.names.Sync())
+	if c.fsync != FsyncNever {
+		errs = append(errs, c.dirSyncer.Sync())
 	}
 	if c.heads.f != nil {
 		errs = append(errs, c.heads.f.Close())

@@ -25,11 +25,11 @@ type whole struct {
 func writeWhole(t testing.TB, events ...event.Event) whole {
 	t.Helper()
 	dir := t.TempDir()
-	s := jsonl.Open(dir, jsonl.Options{Fsync: jsonl.Never})
+	s := jsonl.Open(dir, jsonl.Options{Fsync: jsonl.FsyncNever})
 	release := eventtest.Claim(t, s, "a")
 	w := whole{records: eventtest.Append(t, s, "a", 0, events...), logs: make(map[event.Log][]byte)}
 	release()
-	for _, l := range event.Logs {
+	for _, l := range event.AllLogs {
 		w.logs[l] = readLog(t, dir, l)
 	}
 	return w
@@ -54,7 +54,7 @@ func (w whole) spoil(t testing.TB, dir string, l event.Log, b []byte) {
 		if log == l {
 			bytes = b
 		}
-		write(t, filepath.Join(dir, "a", log.String()+".jsonl"), string(bytes))
+		pendingWrite(t, filepath.Join(dir, "a", log.String()+".jsonl"), string(bytes))
 	}
 }
 
@@ -74,16 +74,16 @@ func (w whole) survivors(l event.Log, n int) []event.Record {
 	return w.records
 }
 
-// check opens a spoiled session and sees that want is left of it, that nothing
+// endMark opens a spoiled session and sees that want is left of it, that nothing
 // was thrown away, and that it can go on.
-func check(t testing.TB, dir string, want []event.Record) {
+func endMark(t testing.TB, dir string, want []event.Record) {
 	t.Helper()
 	before := make(map[event.Log][]byte)
-	for _, l := range event.Logs {
+	for _, l := range event.AllLogs {
 		before[l] = readLog(t, dir, l)
 	}
 	var repairs []jsonl.Repair
-	s := jsonl.Open(dir, jsonl.Options{Fsync: jsonl.Never, Report: func(r jsonl.Repair) { repairs = append(repairs, r) }})
+	s := jsonl.Open(dir, jsonl.Options{Fsync: jsonl.FsyncNever, OnRepair: func(r jsonl.Repair) { repairs = append(repairs, r) }})
 	eventtest.Expect(t, s, "a", 0, want) // as a process that only looks sees it
 	release := eventtest.Claim(t, s, "a")
 	eventtest.Expect(t, s, "a", 0, want)
@@ -92,7 +92,7 @@ func check(t testing.TB, dir string, want []event.Record) {
 		if r.Session != "a" || r.Last != uint64(len(want)) || !strings.HasPrefix(r.File, dir) {
 			t.Fatalf("%+v", r)
 		}
-		for _, a := range r.Aside {
+		for _, a := range r.Moved {
 			torn, err := os.ReadFile(a.Path)
 			if err != nil {
 				t.Fatal(err)
@@ -113,7 +113,7 @@ func check(t testing.TB, dir string, want []event.Record) {
 	all := slices.Concat(want, eventtest.Append(t, s, "a", uint64(len(want)), eventtest.Samples()...))
 	eventtest.Expect(t, s, "a", 0, all)
 	release()
-	again := jsonl.Open(dir, jsonl.Options{Fsync: jsonl.Never, Report: noRepair(t)})
+	again := jsonl.Open(dir, jsonl.Options{Fsync: jsonl.FsyncNever, OnRepair: noRepair(t)})
 	eventtest.Claim(t, again, "a")()
 	eventtest.Expect(t, again, "a", 0, all)
 	if _, err := again.Verify("a"); err != nil {
@@ -127,13 +127,13 @@ func TestTruncatedAnywhere(t *testing.T) {
 	}
 	w := writeWhole(t, eventtest.Samples()...)
 	dir := filepath.Join(t.TempDir(), "log")
-	for _, l := range event.Logs {
+	for _, l := range event.AllLogs {
 		for n := range w.logs[l] {
 			if n%23 != 0 && !bytes.Contains(w.logs[l][max(n-2, 0):n+1], []byte("\n")) {
 				continue // every byte around the ends of lines, a sample elsewhere
 			}
 			w.spoil(t, dir, l, w.logs[l][:n])
-			check(t, dir, w.survivors(l, n))
+			endMark(t, dir, w.survivors(l, n))
 		}
 	}
 }
@@ -145,7 +145,7 @@ func TestTailOverwritten(t *testing.T) {
 	w := writeWhole(t, eventtest.Samples()...)
 	dir := filepath.Join(t.TempDir(), "log")
 	for name, junk := range map[string]byte{"NULs": 0, "garbage": 0xfe, "braces": '{', "newlines": '\n', "quotes": '"'} {
-		for _, l := range event.Logs {
+		for _, l := range event.AllLogs {
 			for n := 0; n < len(w.logs[l]); n += 97 {
 				b := slices.Concat(w.logs[l][:n], bytes.Repeat([]byte{junk}, len(w.logs[l])-n))
 				if bytes.Equal(b, w.logs[l]) {
@@ -156,7 +156,7 @@ func TestTailOverwritten(t *testing.T) {
 					want = w.survivors(l, n+1) // that byte is a newline anyway
 				}
 				w.spoil(t, dir, l, b)
-				check(t, dir, want)
+				endMark(t, dir, want)
 				if t.Failed() {
 					t.Fatalf("%s over the %s log from byte %d", name, l, n)
 				}
@@ -173,29 +173,29 @@ func TestLinesMissing(t *testing.T) {
 	}
 	w := writeWhole(t, slices.Concat(eventtest.Samples(), eventtest.Samples())...)
 	dir := filepath.Join(t.TempDir(), "log")
-	for _, l := range event.Logs {
+	for _, l := range event.AllLogs {
 		ls := bytes.SplitAfter(w.logs[l], []byte("\n"))
 		for i := range len(ls) - 1 {
 			start := len(bytes.Join(ls[:i], nil))
 			w.spoil(t, dir, l, bytes.Join(slices.Delete(slices.Clone(ls), i, i+1), nil))
-			check(t, dir, w.survivors(l, start))
+			endMark(t, dir, w.survivors(l, start))
 			w.spoil(t, dir, l, bytes.Join(slices.Insert(slices.Clone(ls), i, ls[i]), nil)) // and one twice
-			check(t, dir, w.survivors(l, start+len(ls[i])))
+			endMark(t, dir, w.survivors(l, start+len(ls[i])))
 		}
 		w.spoil(t, dir, l, nil)
-		check(t, dir, w.survivors(l, 0))
+		endMark(t, dir, w.survivors(l, 0))
 	}
 }
 
 func TestAWholeLogMissing(t *testing.T) {
 	w := writeWhole(t, eventtest.Samples()...)
 	dir := filepath.Join(t.TempDir(), "log")
-	for _, l := range event.Logs {
+	for _, l := range event.AllLogs {
 		w.spoil(t, dir, l, nil)
 		if err := os.Remove(filepath.Join(dir, "a", l.String()+".jsonl")); err != nil {
 			t.Fatal(err)
 		}
-		check(t, dir, w.survivors(l, 0))
+		endMark(t, dir, w.survivors(l, 0))
 	}
 }
 
@@ -206,8 +206,8 @@ func TestRepairsDoNotOverwriteEachOther(t *testing.T) {
 	for i := range 12 {
 		tail := fmt.Sprintf("tail %d", i)
 		path := filepath.Join(dir, "a", "audit.jsonl")
-		write(t, path, tail)
-		s := jsonl.Open(dir, jsonl.Options{Fsync: jsonl.Never, Report: func(r jsonl.Repair) { torn[r.Aside[0].Path] = tail }})
+		pendingWrite(t, path, tail)
+		s := jsonl.Open(dir, jsonl.Options{Fsync: jsonl.FsyncNever, OnRepair: func(r jsonl.Repair) { torn[r.Moved[0].Path] = tail }})
 		eventtest.Claim(t, s, "a")()
 	}
 	if len(torn) != 12 {

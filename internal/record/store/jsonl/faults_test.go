@@ -28,7 +28,7 @@ func lockless() *faultdisk.Disk { return &faultdisk.Disk{What: "lock", Err: sysc
 
 func TestStoreWithoutLocks(t *testing.T) {
 	eventtest.TestStore(t, func(t *testing.T) event.Store {
-		return jsonl.Open(t.TempDir(), jsonl.Options{Fsync: jsonl.Never, Disk: lockless(), Report: noRepair(t)})
+		return jsonl.Open(t.TempDir(), jsonl.Options{Fsync: jsonl.FsyncNever, Disk: lockless(), OnRepair: noRepair(t)})
 	})
 }
 
@@ -53,7 +53,7 @@ func TestAnOwnerThatIsGoneBlocksNobody(t *testing.T) {
 		"nobody knows who":        {"garbage", false},
 	} {
 		dir := t.TempDir()
-		write(t, filepath.Join(dir, "a", "owner"), c.note)
+		pendingWrite(t, filepath.Join(dir, "a", "owner"), c.note)
 		release, err := jsonl.Open(dir, jsonl.Options{Disk: lockless()}).Claim(t.Context(), "a")
 		var claimed *event.ClaimedError
 		if c.free != (err == nil) || err != nil && !errors.As(err, &claimed) {
@@ -97,7 +97,7 @@ func TestALockThatOutlivesItsProcessIsWaitedFor(t *testing.T) {
 	}
 	for pid, asked := range map[int]int{dead.Process.Pid: 3, os.Getpid(): 1} {
 		dir, disk := t.TempDir(), &held{Disk: disk.System, until: 3}
-		write(t, filepath.Join(dir, "a", "lock"), fmt.Sprintf(`{"pid":%d,"host":%q}`, pid, host))
+		pendingWrite(t, filepath.Join(dir, "a", "lock"), fmt.Sprintf(`{"pid":%d,"host":%q}`, pid, host))
 		release, err := jsonl.Open(dir, jsonl.Options{Disk: disk}).Claim(t.Context(), "a")
 		if free := asked == disk.until; (err == nil) != free || disk.asked != asked {
 			t.Errorf("process %d: asked %d times, %v", pid, disk.asked, err)
@@ -140,7 +140,7 @@ func TestAppendOnADiskThatFails(t *testing.T) {
 					acked += len(batch)
 				}
 			}
-			s := jsonl.Open(dir, jsonl.Options{Report: noRepair(t)})
+			s := jsonl.Open(dir, jsonl.Options{OnRepair: noRepair(t)})
 			n := 0
 			for _, err := range s.Read(t.Context(), "a", 0) {
 				if err != nil {
@@ -161,7 +161,7 @@ func TestABetterSnapshotIsNotLost(t *testing.T) {
 	message := func(text string) json.RawMessage { return json.RawMessage(`{"role":"user","content":"` + text + `"}`) }
 	snap := func(at uint64, words ...string) session.Snapshot {
 		s := sessiontest.Sample("a")
-		s.At, s.Messages = at, nil
+		s.LastSeq, s.Messages = at, nil
 		for _, w := range words {
 			s.Messages = append(s.Messages, message(w))
 		}
@@ -178,10 +178,10 @@ func TestABetterSnapshotIsNotLost(t *testing.T) {
 		"made of the old one's words": {snap(7, "one", "two"), snap(6, "one", "two", "three"), false},
 	} {
 		dir := t.TempDir()
-		if err := jsonl.OpenSessions(dir, jsonl.Decisions).Save(t.Context(), c.old); err != nil {
+		if err := jsonl.OpenSessions(dir, jsonl.FsyncDecisions).Save(t.Context(), c.old); err != nil {
 			t.Fatal(err)
 		}
-		ss := jsonl.OpenSessions(dir, jsonl.Decisions)
+		ss := jsonl.OpenSessions(dir, jsonl.FsyncDecisions)
 		for range 2 {
 			if err := ss.Save(t.Context(), c.new); err != nil {
 				t.Fatal(err)
@@ -190,14 +190,14 @@ func TestABetterSnapshotIsNotLost(t *testing.T) {
 		if got, err := ss.Load(t.Context(), "a"); err != nil || len(got.Messages) != len(c.new.Messages) {
 			t.Errorf("%s: %d messages, %v", name, len(got.Messages), err)
 		}
-		old, err := ss.Load(t.Context(), jsonl.BeforeDamage("a"))
+		old, err := ss.Load(t.Context(), jsonl.PreservedID("a"))
 		if c.spared != (err == nil) || c.spared && len(old.Messages) != len(c.old.Messages) {
 			t.Errorf("%s: the old one: %v", name, err)
 		}
 	}
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "a.json"), `{"session_id": "a", "precious`)
-	if err := jsonl.OpenSessions(dir, jsonl.Decisions).Save(t.Context(), snap(1, "one")); err != nil {
+	pendingWrite(t, filepath.Join(dir, "a.json"), `{"session_id": "a", "precious`)
+	if err := jsonl.OpenSessions(dir, jsonl.FsyncDecisions).Save(t.Context(), snap(1, "one")); err != nil {
 		t.Fatal(err)
 	}
 	if b, err := os.ReadFile(filepath.Join(dir, "a.json.damaged")); err != nil || !strings.Contains(string(b), "precious") {
@@ -209,7 +209,7 @@ func TestABetterSnapshotIsNotLost(t *testing.T) {
 // good as before.
 func TestHeadsCountOnlyWhereTheyWereMade(t *testing.T) {
 	root := t.TempDir()
-	key, other := authkey.Temporary(), authkey.Temporary()
+	key, other := authkey.NewTemporary(), authkey.NewTemporary()
 	open := func(dir string, k *authkey.Key) *jsonl.Store {
 		return jsonl.Open(dir, jsonl.Options{Heads: &jsonl.Heads{Dir: filepath.Join(root, "heads"), Key: func() *authkey.Key { return k }}})
 	}
@@ -226,14 +226,14 @@ func TestHeadsCountOnlyWhereTheyWereMade(t *testing.T) {
 		"another key":   {open(dir, other), 0},
 		"without heads": {jsonl.Open(dir, jsonl.Options{}), 0},
 	} {
-		if report, err := c.store.Verify("a"); err != nil || report.Vouched != c.want {
+		if report, err := c.store.Verify("a"); err != nil || report.Covered != c.want {
 			t.Errorf("%s: %+v, %v, want %d vouched for", name, report, err, c.want)
 		}
 	}
 	if err := os.Rename(dir, filepath.Join(root, "moved")); err != nil {
 		t.Fatal(err)
 	}
-	if report, err := open(filepath.Join(root, "moved"), key).Verify("a"); err != nil || report.Vouched != 0 {
+	if report, err := open(filepath.Join(root, "moved"), key).Verify("a"); err != nil || report.Covered != 0 {
 		t.Errorf("moved: %+v, %v", report, err)
 	}
 }
@@ -243,20 +243,20 @@ func TestHeadsCountOnlyWhereTheyWereMade(t *testing.T) {
 func TestTheMarkOfASessionThatWentOnInMemory(t *testing.T) {
 	for name, disk := range map[string]disk.Disk{"beside the logs": disk.System, "with the heads": &faultdisk.Disk{What: "open", Err: syscall.EROFS}} {
 		root := t.TempDir()
-		o := jsonl.Options{Heads: &jsonl.Heads{Dir: filepath.Join(root, "heads"), Key: authkey.Temporary}}
+		o := jsonl.Options{Heads: &jsonl.Heads{Dir: filepath.Join(root, "heads"), Key: authkey.NewTemporary}}
 		s := jsonl.Open(filepath.Join(root, "log"), o)
 		release := eventtest.Claim(t, s, "a")
 		eventtest.Append(t, s, "a", 0, event.LocalAdded{})
 		release()
 		o.Disk = disk
-		if err := jsonl.Open(filepath.Join(root, "log"), o).MarkApart("a"); err != nil {
+		if err := jsonl.Open(filepath.Join(root, "log"), o).MarkInMemory("a"); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		o.Disk = nil
 		last := uint64(1)
 		for round, want := range []bool{true, true, false} {
 			apart := false
-			o.Report = func(r jsonl.Repair) { apart = r.Apart && r.Lost() }
+			o.OnRepair = func(r jsonl.Repair) { apart = r.ContinuedInMemory && r.MayLackRecords() }
 			s := jsonl.Open(filepath.Join(root, "log"), o)
 			release := eventtest.Claim(t, s, "a")
 			if apart != want {
@@ -280,22 +280,22 @@ func TestASessionThatWasFoundIsNotSignedForAsWritten(t *testing.T) {
 	eventtest.Append(t, other, "a", 0, event.TaskCreated{TaskID: "t"}, event.TaskCompleted{TaskID: "t"})
 	release()
 
-	key := authkey.Temporary()
+	key := authkey.NewTemporary()
 	o := jsonl.Options{Heads: &jsonl.Heads{Dir: filepath.Join(root, "heads"), Key: func() *authkey.Key { return key }}}
 	s := jsonl.Open(dir, o)
 	eventtest.Claim(t, s, "a")()
-	if r, err := s.Verify("a"); err != nil || !r.Found || r.Imported != 2 || r.Vouched != 2 {
+	if r, err := s.Verify("a"); err != nil || !r.Found || r.Imported != 2 || r.Covered != 2 {
 		t.Errorf("found: %+v, %v", r, err)
 	}
 	release = eventtest.Claim(t, s, "a")
 	eventtest.Append(t, s, "a", 2, event.TaskCreated{TaskID: "u"})
 	release()
-	if r, err := s.Verify("a"); err != nil || !r.Found || r.Imported != 2 || r.Vouched != 3 {
+	if r, err := s.Verify("a"); err != nil || !r.Found || r.Imported != 2 || r.Covered != 3 {
 		t.Errorf("gone on with: %+v, %v", r, err)
 	}
 	eventtest.Claim(t, s, "new")
 	eventtest.Append(t, s, "new", 0, event.TaskCreated{TaskID: "t"}) // and the process dies
-	if r, err := jsonl.Open(dir, o).Verify("new"); err != nil || r.Found || r.Vouched != 1 {
+	if r, err := jsonl.Open(dir, o).Verify("new"); err != nil || r.Found || r.Covered != 1 {
 		t.Errorf("begun here: %+v, %v", r, err)
 	}
 }
@@ -304,7 +304,7 @@ func TestASessionThatWasFoundIsNotSignedForAsWritten(t *testing.T) {
 // changed by that. A line that a process did not live to finish is no damage.
 func TestReadersAreToldOfWhatTheyCannotRead(t *testing.T) {
 	w := writeWhole(t, eventtest.Samples()...)
-	log := w.logs[event.Audit]
+	log := w.logs[event.LogAudit]
 	middle := bytes.IndexByte(log, '\n') + 1
 	for name, c := range map[string]struct {
 		log           []byte
@@ -315,14 +315,14 @@ func TestReadersAreToldOfWhatTheyCannotRead(t *testing.T) {
 		"damaged": {slices.Concat(log[:middle], []byte("{}\n"), log[middle:]), true, true},
 	} {
 		dir, last := filepath.Join(t.TempDir(), "log"), uint64(1<<63)
-		w.spoil(t, dir, event.Audit, c.log)
-		s := jsonl.Open(dir, jsonl.Options{Report: noRepair(t), Short: func(_ string, n uint64) { last = n }})
+		w.spoil(t, dir, event.LogAudit, c.log)
+		s := jsonl.Open(dir, jsonl.Options{OnRepair: noRepair(t), OnTruncated: func(_ string, n uint64) { last = n }})
 		read := uint64(len(readAll(t, s)))
 		if (last == read) != c.short {
 			t.Errorf("%s: read %d, told %d", name, read, last)
 		}
 		r, err := s.Damage(t.Context(), "a")
-		if err != nil || r.Lost() != c.damage || r.Last != read || !bytes.Equal(readLog(t, dir, event.Audit), c.log) {
+		if err != nil || r.MayLackRecords() != c.damage || r.Last != read || !bytes.Equal(readLog(t, dir, event.LogAudit), c.log) {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}

@@ -21,11 +21,11 @@ import (
 // audit.jsonl.
 const Format = 2
 
-const first = 1 // the format without a number
+const firstFormat = 1 // the format without a number
 
 // Path returns the path of a log of the session in dir.
 func Path(dir string, l event.Log) string {
-	if l == event.Audit {
+	if l == event.LogAudit {
 		return auditPath(dir, FormatOf(dir))
 	}
 	return logPath(dir, l)
@@ -35,38 +35,38 @@ func logPath(dir string, l event.Log) string { return filepath.Join(dir, l.Strin
 
 // FormatOf returns the format of the session in dir.
 func FormatOf(dir string) int {
-	link := logPath(dir, event.Audit)
+	link := logPath(dir, event.LogAudit)
 	if target, err := os.Readlink(link); err == nil {
 		var n int
-		if _, err := fmt.Sscanf(target, "audit.%d.jsonl", &n); err == nil && n > first &&
+		if _, err := fmt.Sscanf(target, "audit.%d.jsonl", &n); err == nil && n > firstFormat &&
 			target == filepath.Base(auditPath(dir, n)) {
 			return n
 		}
-		return first // a planted link, which nothing follows
+		return firstFormat // a planted link, which nothing follows
 	}
 	if _, err := os.Lstat(link); err == nil {
-		return first
+		return firstFormat
 	}
 	if _, err := os.Lstat(auditPath(dir, Format)); err == nil {
 		return Format // the link is missing
 	}
-	return first
+	return firstFormat
 }
 
 func auditPath(dir string, format int) string {
-	if format == first {
-		return logPath(dir, event.Audit)
+	if format == firstFormat {
+		return logPath(dir, event.LogAudit)
 	}
-	return filepath.Join(dir, fmt.Sprintf("%s.%d.jsonl", event.Audit, format))
+	return filepath.Join(dir, fmt.Sprintf("%s.%d.jsonl", event.LogAudit, format))
 }
 
-// tooNew returns an error if only newer programs may write to the session, or nil.
-func tooNew(dir, session string) error {
+// checkFormat returns an error if only newer programs may write to the session, or nil.
+func checkFormat(dir, session string) error {
 	n := FormatOf(dir)
 	if n <= Format {
 		return nil
 	}
-	e := &event.NewerError{Session: session, Format: n, Known: Format}
+	e := &event.NewerFormatError{Session: session, Format: n, SupportedFormat: Format}
 	if f, err := disk.System.Open(filepath.Join(dir, "lock"), os.O_RDONLY, 0); err == nil {
 		e.Writer = readHolder(f).Version
 		_ = f.Close()
@@ -76,8 +76,8 @@ func tooNew(dir, session string) error {
 
 // upgrade converts a claimed session to [Format]. On a file system without links it keeps its format.
 func (c *claim) upgrade() error {
-	link, own := logPath(c.dir, event.Audit), auditPath(c.dir, Format)
-	old := &c.logs[place(event.Audit)]
+	link, own := logPath(c.dir, event.LogAudit), auditPath(c.dir, Format)
+	old := &c.logs[logIndex(event.LogAudit)]
 	switch _, err := os.Readlink(link); {
 	case err == nil: // already this format, or a planted link, which is detected on opening
 		return nil
@@ -94,7 +94,7 @@ func (c *claim) upgrade() error {
 	err := c.disk.Symlink(filepath.Base(own), link)
 	if err == nil {
 		old.path = own
-		c.renamed()
+		c.markDirChanged()
 		return nil
 	}
 	if old.path == link {

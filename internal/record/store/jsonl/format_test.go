@@ -92,7 +92,7 @@ func TestAFileSystemWithoutLinks(t *testing.T) {
 func TestWhatAnEarlierProgramAddedIsNoDamage(t *testing.T) {
 	dir := t.TempDir()
 	var repairs []jsonl.Repair
-	s := jsonl.Open(dir, jsonl.Options{Report: func(r jsonl.Repair) { repairs = append(repairs, r) }})
+	s := jsonl.Open(dir, jsonl.Options{OnRepair: func(r jsonl.Repair) { repairs = append(repairs, r) }})
 	release := eventtest.Claim(t, s, "a")
 	eventtest.Append(t, s, "a", 0, event.TaskStarted{TaskID: "t1"}, event.LocalAdded{Input: "one"})
 	release()
@@ -105,7 +105,7 @@ func TestWhatAnEarlierProgramAddedIsNoDamage(t *testing.T) {
 		appendTo(t, filepath.Join(dir, "a", event.LogOf(e).String()+".jsonl"), string(line)+"\n")
 	}
 	release = eventtest.Claim(t, s, "a")
-	if len(repairs) != 1 || !slices.Equal(repairs[0].Earlier, []uint64{3, 4}) || repairs[0].Lost() || len(repairs[0].Aside) > 0 {
+	if len(repairs) != 1 || !slices.Equal(repairs[0].Earlier, []uint64{3, 4}) || repairs[0].MayLackRecords() || len(repairs[0].Moved) > 0 {
 		t.Errorf("repairs %+v", repairs)
 	}
 	eventtest.Append(t, s, "a", 4, event.LocalAdded{Input: "three"})
@@ -147,7 +147,7 @@ func TestANewerFormatIsNotClaimed(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := s.Claim(t.Context(), "a")
-	var newer *event.NewerError
+	var newer *event.NewerFormatError
 	if !errors.As(err, &newer) || newer.Format != 9 || newer.Writer != "5.0" || !strings.Contains(err.Error(), "continue it with coder 5.0") {
 		t.Errorf("%v", err)
 	}

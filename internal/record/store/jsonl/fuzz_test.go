@@ -15,7 +15,7 @@ import (
 // who look before and after the claim see the same, and the session goes on.
 func FuzzLogReader(f *testing.F) {
 	w := writeWhole(f, eventtest.Samples()...)
-	domain, audited, talk := w.logs[event.Domain], w.logs[event.Audit], w.logs[event.Conversation]
+	domain, audited, talk := w.logs[event.LogDomain], w.logs[event.LogAudit], w.logs[event.LogConversation]
 	f.Add(domain, audited, talk)
 	f.Add(domain[:len(domain)-7], audited, talk)
 	f.Add(domain, audited, append(bytes.Clone(talk), make([]byte, 512)...))
@@ -25,10 +25,10 @@ func FuzzLogReader(f *testing.F) {
 	f.Add([]byte(`{"seq":1,"type":"LocalAdded","v":1,"sessionId":"a","streamId":"","createdAt":"2025-01-01T00:00:00Z","payload":7,"PREV":"x"}`+"\n"), []byte(nil), []byte(nil))
 	f.Fuzz(func(t *testing.T, domain, audited, talk []byte) {
 		dir := t.TempDir()
-		for l, b := range map[event.Log][]byte{event.Domain: domain, event.Audit: audited, event.Conversation: talk} {
-			write(t, filepath.Join(dir, "a", l.String()+".jsonl"), string(b))
+		for l, b := range map[event.Log][]byte{event.LogDomain: domain, event.LogAudit: audited, event.LogConversation: talk} {
+			pendingWrite(t, filepath.Join(dir, "a", l.String()+".jsonl"), string(b))
 		}
-		s := jsonl.Open(dir, jsonl.Options{Fsync: jsonl.Never})
+		s := jsonl.Open(dir, jsonl.Options{Fsync: jsonl.FsyncNever})
 		before := readAll(t, s)
 		release := eventtest.Claim(t, s, "a")
 		if err := eventtest.Same(readAll(t, s), before); err != nil {

@@ -33,8 +33,8 @@ type Heads struct {
 	Now func() time.Time
 }
 
-// of returns the heads of the session in dir.
-func (h *Heads) of(dir, session string) *headFile {
+// openFile returns the heads of the session in dir.
+func (h *Heads) openFile(dir, session string) *headFile {
 	if h == nil || h.Dir == "" {
 		return &headFile{}
 	}
@@ -44,11 +44,11 @@ func (h *Heads) of(dir, session string) *headFile {
 
 // Files returns the files with the heads of the session in dir.
 func (h *Heads) Files(dir string) []string {
-	base := h.of(dir, filepath.Base(dir)).base
+	base := h.openFile(dir, filepath.Base(dir)).base
 	if base == "" {
 		return nil
 	}
-	return []string{base + ".jsonl", base + markFile, base + wholeFile}
+	return []string{base + ".jsonl", base + markFile, base + validFile}
 }
 
 // headFile holds the heads of one session.
@@ -59,7 +59,7 @@ type headFile struct {
 	key           *authkey.Key
 	f             *os.File
 	newest        uint64 // record of the last head
-	off           bool   // writing failed
+	disabled      bool   // writing failed
 }
 
 // headLine is an encoded head.
@@ -82,20 +82,20 @@ type headEnd struct {
 
 const headPurpose = "how far a session goes"
 
-// signed returns the data that l's signature covers.
-func (h *headFile) signed(l headLine) [][]byte {
+// signedData returns the data that l's signature covers.
+func (h *headFile) signedData(l headLine) [][]byte {
 	l.Sig = ""
-	return [][]byte{[]byte(h.logs), []byte(h.session), jsonx.Must(l)}
+	return [][]byte{[]byte(h.logs), []byte(h.session), jsonx.MustMarshal(l)}
 }
 
-func endOf(e audit.End) headEnd {
+func newHeadEnd(e audit.End) headEnd {
 	if e.Seq == 0 {
 		return headEnd{}
 	}
 	return headEnd{e.Seq, string(e.Link[:])}
 }
 
-func (e headEnd) end() (end audit.End) {
+func (e headEnd) decode() (end audit.End) {
 	end.Seq = e.Seq
 	copy(end.Link[:], e.Sum)
 	return end
@@ -103,11 +103,11 @@ func (e headEnd) end() (end audit.End) {
 
 // add saves one more head, if possible.
 func (h *headFile) add(head audit.Head) {
-	if h.base == "" || h.off || head.Seq == h.newest && !head.Mended && !head.Imported {
+	if h.base == "" || h.disabled || head.Seq == h.newest && !head.Repaired && !head.Imported {
 		return
 	}
 	if err := h.write(head); err != nil {
-		h.off = true
+		h.disabled = true
 		return
 	}
 	h.newest = head.Seq
@@ -115,7 +115,7 @@ func (h *headFile) add(head audit.Head) {
 
 func (h *headFile) write(head audit.Head) (err error) {
 	if h.f == nil {
-		if err := errors.Join(h.unlock(), os.MkdirAll(h.Dir, dirMode)); err != nil {
+		if err := errors.Join(h.loadKey(), os.MkdirAll(h.Dir, dirMode)); err != nil {
 			return err
 		}
 		h.f, err = os.OpenFile(h.base+".jsonl", os.O_WRONLY|os.O_CREATE|os.O_APPEND|disk.NoFollow, fileMode)
@@ -123,19 +123,19 @@ func (h *headFile) write(head audit.Head) (err error) {
 			return err
 		}
 	}
-	l := headLine{Seq: head.Seq, Events: endOf(head.Ends[0]), Audit: endOf(head.Ends[1]), Conversation: endOf(head.Ends[2]), Mended: head.Mended, Imported: head.Imported, Found: head.Found}
+	l := headLine{Seq: head.Seq, Events: newHeadEnd(head.Ends[0]), Audit: newHeadEnd(head.Ends[1]), Conversation: newHeadEnd(head.Ends[2]), Mended: head.Repaired, Imported: head.Imported, Found: head.Found}
 	if h.Now != nil {
 		l.Time = h.Now().UTC().Truncate(time.Second)
 	}
-	l.Sig = h.key.Sign(headPurpose, h.signed(l)...)
-	_, err = h.f.Write(append(jsonx.Must(l), '\n'))
+	l.Sig = h.key.Sign(headPurpose, h.signedData(l)...)
+	_, err = h.f.Write(append(jsonx.MustMarshal(l), '\n'))
 	return err
 }
 
 var errNoKey = errors.New("no signing key")
 
-// unlock obtains the key.
-func (h *headFile) unlock() error {
+// loadKey obtains the key.
+func (h *headFile) loadKey() error {
 	if h.key == nil {
 		h.key = h.Key()
 	}
@@ -145,9 +145,9 @@ func (h *headFile) unlock() error {
 	return nil
 }
 
-// all returns the heads signed with this user's key, oldest first, from the last limit bytes of the
+// readAll returns the heads signed with this user's key, oldest first, from the last limit bytes of the
 // file; zero means all of it.
-func (h *headFile) all(limit int64) ([]audit.Head, error) {
+func (h *headFile) readAll(limit int64) ([]audit.Head, error) {
 	if h.base == "" {
 		return nil, nil
 	}
@@ -159,7 +159,7 @@ func (h *headFile) all(limit int64) ([]audit.Head, error) {
 		return nil, err
 	}
 	defer f.Close()
-	if err := h.unlock(); err != nil {
+	if err := h.loadKey(); err != nil {
 		return nil, err
 	}
 	if info, err := f.Stat(); err == nil && limit > 0 && info.Size() > limit {
@@ -176,21 +176,21 @@ func (h *headFile) all(limit int64) ([]audit.Head, error) {
 
 	for line := range bytes.Lines(text) {
 		var l headLine
-		if json.Unmarshal(line, &l) != nil || !h.key.Verify(l.Sig, headPurpose, h.signed(l)...) {
+		if json.Unmarshal(line, &l) != nil || !h.key.Verify(l.Sig, headPurpose, h.signedData(l)...) {
 			continue
 		}
 		heads = append(heads, audit.Head{
-			Seq: l.Seq, Ends: [3]audit.End{l.Events.end(), l.Audit.end(), l.Conversation.end()}, Mended: l.Mended, Imported: l.Imported, Found: l.Found, Time: l.Time,
+			Seq: l.Seq, Ends: [3]audit.End{l.Events.decode(), l.Audit.decode(), l.Conversation.decode()}, Repaired: l.Mended, Imported: l.Imported, Found: l.Found, Time: l.Time,
 		})
 	}
 	return heads, nil
 }
 
-const lastHeads = 4 << 10 // more than one head's size
+const tailSize = 4 << 10 // more than one head's size
 
-// last returns the newest head, or the zero one.
-func (h *headFile) last() (head audit.Head) {
-	if heads, err := h.all(lastHeads); err == nil && len(heads) > 0 {
+// readLast returns the newest head, or the zero one.
+func (h *headFile) readLast() (head audit.Head) {
+	if heads, err := h.readAll(tailSize); err == nil && len(heads) > 0 {
 		head = heads[len(heads)-1]
 		h.newest = head.Seq
 	}
@@ -203,8 +203,8 @@ const (
 	markFile = "." + markName
 )
 
-// touch creates an empty file that survives a crash of the machine.
-func touch(d disk.Disk, path string) error {
+// createEmpty creates an empty file that survives a crash of the machine.
+func createEmpty(d disk.Disk, path string) error {
 	f, err := d.Open(path, os.O_WRONLY|os.O_CREATE, fileMode)
 	if err != nil {
 		return err
@@ -212,8 +212,8 @@ func touch(d disk.Disk, path string) error {
 	return errors.Join(f.Sync(), f.Close(), disk.SyncDirs(d, filepath.Dir(path)))
 }
 
-// marks returns the existing marks.
-func (h *headFile) marks(dir string) (paths []string) {
+// existingMarks returns the existing marks.
+func (h *headFile) existingMarks(dir string) (paths []string) {
 	all := []string{filepath.Join(dir, markName)}
 	if h.base != "" {
 		all = append(all, h.base+markFile)
@@ -227,38 +227,38 @@ func (h *headFile) marks(dir string) (paths []string) {
 }
 
 const (
-	wholeFile    = ".whole"
-	wholePurpose = "logs that hold to their ends"
+	validFile    = ".whole"
+	validPurpose = "logs that hold to their ends"
 )
 
-// wholeLogs is the saved record of completely valid logs.
-type wholeLogs struct {
+// validLogs is the saved record of completely valid logs.
+type validLogs struct {
 	Logs stamps `json:"logs"` // zero for a log that is short or recent
 	Sig  string `json:"sig"`
 }
 
-func (h *headFile) signedWhole(logs stamps) [][]byte {
-	return [][]byte{[]byte(h.logs), []byte(h.session), jsonx.Must(logs)}
+func (h *headFile) signedStamps(logs stamps) [][]byte {
+	return [][]byte{[]byte(h.logs), []byte(h.session), jsonx.MustMarshal(logs)}
 }
 
-// whole returns the saved stamps of the logs when they were completely valid.
-func (h *headFile) whole() stamps {
+// validStamps returns the saved stamps of the logs when they were completely valid.
+func (h *headFile) validStamps() stamps {
 	if h.base == "" {
 		return stamps{}
 	}
-	text, err := os.ReadFile(h.base + wholeFile)
-	var w wholeLogs
-	if err != nil || json.Unmarshal(text, &w) != nil || h.unlock() != nil || !h.key.Verify(w.Sig, wholePurpose, h.signedWhole(w.Logs)...) {
+	text, err := os.ReadFile(h.base + validFile)
+	var w validLogs
+	if err != nil || json.Unmarshal(text, &w) != nil || h.loadKey() != nil || !h.key.Verify(w.Sig, validPurpose, h.signedStamps(w.Logs)...) {
 		return stamps{}
 	}
 	return w.Logs
 }
 
-// keepWhole saves these stamps, if possible. An incomplete file is ignored.
-func (h *headFile) keepWhole(logs stamps) {
-	if h.base == "" || h.unlock() != nil || os.MkdirAll(h.Dir, dirMode) != nil {
+// saveValidStamps saves these stamps, if possible. An incomplete file is ignored.
+func (h *headFile) saveValidStamps(logs stamps) {
+	if h.base == "" || h.loadKey() != nil || os.MkdirAll(h.Dir, dirMode) != nil {
 		return
 	}
-	text := jsonx.Must(wholeLogs{logs, h.key.Sign(wholePurpose, h.signedWhole(logs)...)})
-	_ = os.WriteFile(h.base+wholeFile, text, fileMode) // without it the logs are checked again
+	text := jsonx.MustMarshal(validLogs{logs, h.key.Sign(validPurpose, h.signedStamps(logs)...)})
+	_ = os.WriteFile(h.base+validFile, text, fileMode) // without it the logs are checked again
 }

@@ -38,9 +38,9 @@ type Fsync uint8
 
 // The sync policies.
 const (
-	Decisions Fsync = iota // before anyone acts on a decision: see [event.Decisive]
-	Always                 // after every write
-	Never                  // whenever the operating system does it
+	FsyncDecisions Fsync = iota // before anyone acts on a decision: see [event.IsIrreversible]
+	FsyncAlways                 // after every write
+	FsyncNever                  // whenever the operating system does it
 )
 
 // Options configure a Store. The zero value is valid.
@@ -53,15 +53,15 @@ type Options struct {
 	// Version returns this program's version. A newer session records it, so that older programs can name
 	// the version that reads it.
 	Version func() string
-	// Report is called if Claim finds a problem.
-	Report func(Repair)
-	// Short is called for a session that could be read up to record last but seems to have had more: see
+	// OnRepair is called if Claim finds a problem.
+	OnRepair func(Repair)
+	// OnTruncated is called for a session that could be read up to record last but seems to have had more: see
 	// [Store.Damage].
-	Short func(session string, last uint64)
+	OnTruncated func(session string, last uint64)
 	// Heads, if set, saves the extent of sessions.
 	Heads *Heads
-	// Names, if set, are synced before any log is.
-	Names *disk.Folders
+	// DirSyncer, if set, are synced before any log is.
+	DirSyncer *disk.DirSyncer
 	// Disk is the file system to write to; the system's if nil.
 	Disk disk.Disk
 }
@@ -73,7 +73,7 @@ type Repair struct {
 	File    string // the affected log, or the folder of all
 	Last    uint64 // the session's newest remaining record
 	Known   uint64 // the newest one it is known to have had, if greater
-	Aside   []Aside
+	Moved   []MovedPart
 	// Cut reports that the logs continued with incomplete or non-consecutive data. Torn means that this was
 	// only a line that a dying process did not finish.
 	Cut, Torn bool
@@ -83,15 +83,15 @@ type Repair struct {
 	Rewritten bool
 	// Earlier lists records without checksums that an earlier version added to a later version's session.
 	Earlier []uint64
-	// Apart reports that the session continued in memory after its last record.
-	Apart bool
+	// ContinuedInMemory reports that the session continued in memory after its last record.
+	ContinuedInMemory bool
 }
 
-// Lost reports whether the session may lack records that it had.
-func (r Repair) Lost() bool { return r.Cut && !r.Torn || r.Known > 0 || r.Apart }
+// MayLackRecords reports whether the session may lack records that it had.
+func (r Repair) MayLackRecords() bool { return r.Cut && !r.Torn || r.Known > 0 || r.ContinuedInMemory }
 
-// Aside is a moved part of a log, or the log as it was.
-type Aside struct {
+// MovedPart is a moved part of a log, or the log as it was.
+type MovedPart struct {
 	Log   event.Log
 	Bytes int64
 	Path  string // current path
@@ -108,9 +108,9 @@ type Store struct {
 	dir string
 	o   Options
 
-	mu    sync.Mutex // guards the fields below
-	held  map[string]*claim
-	whole map[string]stamps // of other sessions with completely valid logs
+	mu          sync.Mutex // guards the fields below
+	claims      map[string]*claim
+	validStamps map[string]stamps // of other sessions with completely valid logs
 }
 
 // Open returns the store in dir. It creates nothing: the first claim creates the directory.
@@ -118,7 +118,7 @@ func Open(dir string, o Options) *Store {
 	if o.Disk == nil {
 		o.Disk = disk.System
 	}
-	return &Store{dir: dir, o: o, held: make(map[string]*claim), whole: make(map[string]stamps)}
+	return &Store{dir: dir, o: o, claims: make(map[string]*claim), validStamps: make(map[string]stamps)}
 }
 
 // Claim locks session for this process, creates it if missing, and repairs its logs.
@@ -129,28 +129,28 @@ func (s *Store) Claim(ctx context.Context, session string) (release func() error
 	if err := checkID(session); err != nil {
 		return nil, err
 	}
-	c, err := s.claim(ctx, session)
+	c, err := s.acquire(ctx, session)
 	if err != nil {
 		return nil, fmt.Errorf("claim session %s: %w", session, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.held[session] = c
+	s.claims[session] = c
 	return sync.OnceValue(func() error {
 		s.mu.Lock()
-		delete(s.held, c.session)
+		delete(s.claims, c.session)
 		s.mu.Unlock()
 		return c.close()
 	}), nil
 }
 
-func (s *Store) claim(ctx context.Context, session string) (*claim, error) {
+func (s *Store) acquire(ctx context.Context, session string) (*claim, error) {
 	dir := filepath.Join(s.dir, session)
 	isNew, err := makeDir(s.o.Disk, dir)
 	if err != nil {
 		return nil, err
 	}
-	if err := tooNew(dir, session); err != nil {
+	if err := checkFormat(dir, session); err != nil {
 		return nil, err
 	}
 	h := holder{PID: os.Getpid(), Program: s.o.Program}
@@ -165,13 +165,13 @@ func (s *Store) claim(ctx context.Context, session string) (*claim, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := s.unread(session)
+	c := s.newClaim(session)
 	c.lock = lock
 	if isNew && !used {
 		log := filepath.Dir(dir)
 		data := filepath.Dir(log)
 		c.unsynced = []string{dir, log, data, filepath.Dir(data)} // any of these may be new
-	} else if err := c.mend(ctx, s.o.Report); err != nil {
+	} else if err := c.repair(ctx, s.o.OnRepair); err != nil {
 		return nil, errors.Join(fmt.Errorf("mend: %w", err), lock.release())
 	}
 	if err := c.upgrade(); err != nil {
@@ -180,20 +180,20 @@ func (s *Store) claim(ctx context.Context, session string) (*claim, error) {
 	return c, nil
 }
 
-// unread returns a session about which nothing is known yet.
-func (s *Store) unread(session string) *claim {
+// newClaim returns a session about which nothing is known yet.
+func (s *Store) newClaim(session string) *claim {
 	dir := filepath.Join(s.dir, session)
-	c := &claim{session: session, dir: dir, disk: s.o.Disk, fsync: s.o.Fsync, heads: s.o.Heads.of(dir, session), names: s.o.Names}
-	for _, l := range event.Logs {
-		c.logs[place(l)] = logFile{path: Path(dir, l), end: audit.End{Link: audit.First(l)}}
+	c := &claim{session: session, dir: dir, disk: s.o.Disk, fsync: s.o.Fsync, heads: s.o.Heads.openFile(dir, session), dirSyncer: s.o.DirSyncer}
+	for _, l := range event.AllLogs {
+		c.logs[logIndex(l)] = logFile{path: Path(dir, l), end: audit.End{Link: audit.FirstLink(l)}}
 	}
 	return c
 }
 
-func (s *Store) claimed(session string) *claim {
+func (s *Store) findClaim(session string) *claim {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.held[session]
+	return s.claims[session]
 }
 
 // Append adds rs to their logs.
@@ -204,11 +204,11 @@ func (s *Store) Append(ctx context.Context, last uint64, rs ...event.Record) err
 	if len(rs) == 0 {
 		return nil
 	}
-	c := s.claimed(rs[0].Session)
+	c := s.findClaim(rs[0].Session)
 	if c == nil {
 		return event.ErrConflict
 	}
-	return c.append(last, rs)
+	return c.appendRecords(last, rs)
 }
 
 const maxID = 128

@@ -22,10 +22,10 @@ import (
 )
 
 func TestStore(t *testing.T) {
-	for _, mode := range []jsonl.Fsync{jsonl.Decisions, jsonl.Always, jsonl.Never} {
+	for _, mode := range []jsonl.Fsync{jsonl.FsyncDecisions, jsonl.FsyncAlways, jsonl.FsyncNever} {
 		t.Run(fmt.Sprint(mode), func(t *testing.T) {
 			eventtest.TestStore(t, func(t *testing.T) event.Store {
-				return jsonl.Open(filepath.Join(t.TempDir(), "new", "log"), jsonl.Options{Fsync: mode, Report: noRepair(t)})
+				return jsonl.Open(filepath.Join(t.TempDir(), "new", "log"), jsonl.Options{Fsync: mode, OnRepair: noRepair(t)})
 			})
 		})
 	}
@@ -33,12 +33,12 @@ func TestStore(t *testing.T) {
 
 func TestSimulation(t *testing.T) {
 	eventtest.Simulate(t, true, func(dir string) event.Store {
-		return jsonl.Open(dir, jsonl.Options{Fsync: jsonl.Never, Report: noRepair(t)})
+		return jsonl.Open(dir, jsonl.Options{Fsync: jsonl.FsyncNever, OnRepair: noRepair(t)})
 	})
 }
 
 func TestSessions(t *testing.T) {
-	for _, mode := range []jsonl.Fsync{jsonl.Decisions, jsonl.Always} {
+	for _, mode := range []jsonl.Fsync{jsonl.FsyncDecisions, jsonl.FsyncAlways} {
 		sessiontest.TestStore(t, func(t *testing.T) session.Store {
 			return jsonl.OpenSessions(filepath.Join(t.TempDir(), "new", "sessions"), mode)
 		})
@@ -85,9 +85,9 @@ func TestEachLogHasItsDuty(t *testing.T) {
 	s := jsonl.Open(dir, jsonl.Options{})
 	eventtest.Claim(t, s, "a")
 	all := eventtest.Append(t, s, "a", 0, eventtest.Samples()...)
-	for _, l := range event.Logs {
+	for _, l := range event.AllLogs {
 		var seqs []uint64
-		for _, line := range lines(t, dir, l) {
+		for _, line := range encodeLines(t, dir, l) {
 			r, _, err := event.Decode(line, l)
 			if err != nil {
 				t.Fatal(err)
@@ -106,7 +106,7 @@ func TestEachLogHasItsDuty(t *testing.T) {
 	}
 }
 
-func lines(t testing.TB, dir string, l event.Log) [][]byte {
+func encodeLines(t testing.TB, dir string, l event.Log) [][]byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(dir, "a", l.String()+".jsonl"))
 	if err != nil {
@@ -120,7 +120,7 @@ func lines(t testing.TB, dir string, l event.Log) [][]byte {
 func TestLogsAreChained(t *testing.T) {
 	dir := t.TempDir()
 	for round := range 3 {
-		s := jsonl.Open(dir, jsonl.Options{Report: noRepair(t)})
+		s := jsonl.Open(dir, jsonl.Options{OnRepair: noRepair(t)})
 		release := eventtest.Claim(t, s, "a")
 		last := uint64(round * 2 * len(eventtest.Samples()))
 		eventtest.Append(t, s, "a", last, eventtest.Samples()...)
@@ -128,14 +128,14 @@ func TestLogsAreChained(t *testing.T) {
 		release()
 	}
 	total := 0
-	for _, l := range event.Logs {
-		link := audit.First(l)
+	for _, l := range event.AllLogs {
+		link := audit.FirstLink(l)
 		var checker audit.Checker
-		for i, line := range lines(t, dir, l) {
-			if holds, checked := checker.Holds(line, link); !holds || !checked {
+		for i, line := range encodeLines(t, dir, l) {
+			if holds, checked := checker.Check(line, link); !holds || !checked {
 				t.Fatalf("%s log, line %d: checked %v, holds %v", l, i+1, checked, holds)
 			}
-			link = audit.After(line)
+			link = audit.LinkAfter(line)
 			total++
 		}
 	}
@@ -153,7 +153,7 @@ func TestFilesArePrivate(t *testing.T) {
 	s := jsonl.Open(dir, jsonl.Options{})
 	eventtest.Claim(t, s, "a")
 	eventtest.Append(t, s, "a", 0, eventtest.Samples()...)
-	sessions := jsonl.OpenSessions(filepath.Join(dir, "sessions"), jsonl.Decisions)
+	sessions := jsonl.OpenSessions(filepath.Join(dir, "sessions"), jsonl.FsyncDecisions)
 	if err := sessions.Save(t.Context(), sessiontest.Sample("a")); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestFilesArePrivate(t *testing.T) {
 func TestRefusesNamesThatAreNotFiles(t *testing.T) {
 	root := t.TempDir()
 	s := jsonl.Open(filepath.Join(root, "log"), jsonl.Options{})
-	sessions := jsonl.OpenSessions(filepath.Join(root, "sessions"), jsonl.Decisions)
+	sessions := jsonl.OpenSessions(filepath.Join(root, "sessions"), jsonl.FsyncDecisions)
 	bad := []string{"", ".", "..", "../x", "a/b", `a\b`, "/etc", ".hidden", "a\x00b", "a b", "ä", strings.Repeat("x", 129), "a\n"}
 	for _, id := range bad {
 		if _, err := s.Claim(t.Context(), id); err == nil {
@@ -226,8 +226,8 @@ func TestRefusedClaimNamesTheHolder(t *testing.T) {
 func TestStaleLockFileBlocksNobody(t *testing.T) {
 	for _, note := range []string{"", "garbage", `{"pid":1,"host":"elsewhere"}` + strings.Repeat(" ", 9000)} {
 		dir := t.TempDir()
-		write(t, filepath.Join(dir, "a", "lock"), note)
-		s := jsonl.Open(dir, jsonl.Options{Report: noRepair(t)})
+		pendingWrite(t, filepath.Join(dir, "a", "lock"), note)
+		s := jsonl.Open(dir, jsonl.Options{OnRepair: noRepair(t)})
 		eventtest.Claim(t, s, "a")
 		eventtest.Append(t, s, "a", 0, event.LocalAdded{})
 		b, err := os.ReadFile(filepath.Join(dir, "a", "lock"))
@@ -237,7 +237,7 @@ func TestStaleLockFileBlocksNobody(t *testing.T) {
 	}
 }
 
-func write(t testing.TB, path, text string) {
+func pendingWrite(t testing.TB, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
@@ -249,9 +249,9 @@ func write(t testing.TB, path, text string) {
 
 func TestPlacesThatCannotBeWritten(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, root string){
-		"a file where the store should be":   func(t *testing.T, root string) { write(t, filepath.Join(root, "log"), "x") },
-		"a file above the store":             func(t *testing.T, root string) { os.Remove(root); write(t, root, "x") },
-		"a file where the session should be": func(t *testing.T, root string) { write(t, filepath.Join(root, "log", "a"), "x") },
+		"a file where the store should be":   func(t *testing.T, root string) { pendingWrite(t, filepath.Join(root, "log"), "x") },
+		"a file above the store":             func(t *testing.T, root string) { os.Remove(root); pendingWrite(t, root, "x") },
+		"a file where the session should be": func(t *testing.T, root string) { pendingWrite(t, filepath.Join(root, "log", "a"), "x") },
 		"a link where the session should be": func(t *testing.T, root string) {
 			link(t, t.TempDir(), filepath.Join(root, "log", "a"))
 		},
@@ -260,11 +260,11 @@ func TestPlacesThatCannotBeWritten(t *testing.T) {
 		},
 		"a link where a log should be": func(t *testing.T, root string) {
 			target := filepath.Join(t.TempDir(), "x")
-			write(t, target, "precious")
+			pendingWrite(t, target, "precious")
 			link(t, target, filepath.Join(root, "log", "a", "events.jsonl"))
 		},
 		"a directory where a log should be": func(t *testing.T, root string) {
-			write(t, filepath.Join(root, "log", "a", "audit.jsonl", "x"), "x")
+			pendingWrite(t, filepath.Join(root, "log", "a", "audit.jsonl", "x"), "x")
 		},
 		"a read-only store": func(t *testing.T, root string) {
 			if os.Geteuid() == 0 {
@@ -305,7 +305,7 @@ func link(t *testing.T, to, at string) {
 // the ones around it.
 func TestLinesOfAnyLength(t *testing.T) {
 	dir := t.TempDir()
-	s := jsonl.Open(dir, jsonl.Options{Fsync: jsonl.Never})
+	s := jsonl.Open(dir, jsonl.Options{Fsync: jsonl.FsyncNever})
 	release := eventtest.Claim(t, s, "a")
 	var want []event.Record
 	for _, n := range []int{0, 1, 65000, 65400, 65536, 65537, 200_000, 1 << 20, 5} {
@@ -315,7 +315,7 @@ func TestLinesOfAnyLength(t *testing.T) {
 	eventtest.Expect(t, s, "a", 0, want)
 	release()
 	eventtest.Expect(t, s, "a", 0, want)
-	eventtest.Claim(t, jsonl.Open(dir, jsonl.Options{Report: noRepair(t)}), "a")
+	eventtest.Claim(t, jsonl.Open(dir, jsonl.Options{OnRepair: noRepair(t)}), "a")
 }
 
 // While we hold a session nothing in it may break; if it does all the same,

@@ -24,7 +24,7 @@ type holder struct {
 	Since   time.Time `json:"since,omitzero"`
 	Program string    `json:"program,omitempty"`
 	Version string    `json:"version,omitempty"` // of the program that held it last
-	Born    string    `json:"born,omitempty"`    // distinguishes processes with the same id
+	Started string    `json:"born,omitempty"`    // distinguishes processes with the same id
 }
 
 func (h holder) String() string {
@@ -44,13 +44,13 @@ func (h holder) String() string {
 	return s
 }
 
-// gone reports whether the holder has certainly ended. Holders on other machines are unknown.
-func (h holder) gone(me holder) bool {
+// hasEnded reports whether the holder has certainly ended. Holders on other machines are unknown.
+func (h holder) hasEnded(me holder) bool {
 	if h.PID == 0 || h.Host != me.Host {
 		return false
 	}
 	err := syscall.Kill(h.PID, 0)
-	return err != nil && !errors.Is(err, syscall.EPERM) || h.Born != "" && h.Born != startTime(h.PID)
+	return err != nil && !errors.Is(err, syscall.EPERM) || h.Started != "" && h.Started != startTime(h.PID)
 }
 
 // startTime returns a process's start time in the system's units, or "" if unknown.
@@ -68,10 +68,10 @@ func startTime(pid int) string {
 
 // A fileLock is held until released, or until the process ends.
 type fileLock struct {
-	f     disk.File
-	disk  disk.Disk
-	by    string // version of this program
-	owner string // the file used as a lock on systems without locks
+	f       disk.File
+	disk    disk.Disk
+	version string // version of this program
+	owner   string // the file used as a lock on systems without locks
 }
 
 // takeLock locks dir and records the holder. used reports that someone held the lock before.
@@ -80,10 +80,10 @@ func takeLock(d disk.Disk, dir, session string, me holder) (l *fileLock, used bo
 	if err != nil {
 		return nil, false, err
 	}
-	l = &fileLock{f: f, disk: d, by: me.Version}
+	l = &fileLock{f: f, disk: d, version: me.Version}
 	// A child of a killed process may hold the lock a moment longer than the process: wait for that.
 	err = d.Lock(f)
-	for i := 0; i < lockTries && errors.Is(err, disk.ErrLocked) && readHolder(f).gone(me); i++ {
+	for i := 0; i < lockTries && errors.Is(err, disk.ErrLocked) && readHolder(f).hasEnded(me); i++ {
 		time.Sleep(lockPause)
 		err = d.Lock(f)
 	}
@@ -91,7 +91,7 @@ func takeLock(d disk.Disk, dir, session string, me holder) (l *fileLock, used bo
 	case errors.Is(err, disk.ErrLocked):
 		err = &event.ClaimedError{Session: session, Holder: readHolder(f).String()}
 	case errors.Is(err, errors.ErrUnsupported), errors.Is(err, syscall.ENOLCK): // file system without locks
-		err = l.own(filepath.Join(dir, "owner"), session, me)
+		err = l.createOwner(filepath.Join(dir, "owner"), session, me)
 	}
 	if err != nil { // others may hold the unsupported lock
 		return nil, false, errors.Join(err, f.Close())
@@ -110,10 +110,10 @@ const (
 	lockPause = 20 * time.Millisecond
 )
 
-// own creates the file used as a lock, if nobody else has it. It first removes that of a process that
+// createOwner creates the file used as a lock, if nobody else has it. It first removes that of a process that
 // has ended.
-func (l *fileLock) own(path, session string, me holder) error {
-	me.Born = startTime(me.PID)
+func (l *fileLock) createOwner(path, session string, me holder) error {
+	me.Started = startTime(me.PID)
 	for range 2 {
 		f, err := l.disk.Open(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
 		if err == nil {
@@ -127,17 +127,17 @@ func (l *fileLock) own(path, session string, me holder) error {
 		if !errors.Is(err, fs.ErrExist) {
 			return err
 		}
-		if by := ownerOf(l.disk, path); !by.gone(me) {
+		if by := readOwner(l.disk, path); !by.hasEnded(me) {
 			return &event.ClaimedError{Session: session, Holder: by.String() + " (" + path + " says so)"}
 		}
 		if err := l.disk.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	return &event.ClaimedError{Session: session, Holder: ownerOf(l.disk, path).String()}
+	return &event.ClaimedError{Session: session, Holder: readOwner(l.disk, path).String()}
 }
 
-func ownerOf(d disk.Disk, path string) holder {
+func readOwner(d disk.Disk, path string) holder {
 	f, err := d.Open(path, os.O_RDONLY, 0)
 	if err != nil {
 		return holder{}
@@ -151,14 +151,14 @@ func (l *fileLock) release() error {
 		return errors.Join(l.f.Close(), l.disk.Remove(l.owner))
 	}
 	if info, err := l.f.Stat(); err == nil {
-		_ = writeHolder(l.f, holder{Version: l.by}, info.Size()) // informational: shows users that nobody is here
+		_ = writeHolder(l.f, holder{Version: l.version}, info.Size()) // informational: shows users that nobody is here
 	}
 	return errors.Join(syscall.Flock(int(l.f.Fd()), syscall.LOCK_UN), l.f.Close())
 }
 
 // writeHolder replaces the file's content, which was size bytes long.
 func writeHolder(f disk.File, h holder, size int64) error {
-	note, err := jsonx.JSON(h)
+	note, err := jsonx.Marshal(h)
 	if err != nil {
 		return err
 	}
@@ -172,11 +172,11 @@ func writeHolder(f disk.File, h holder, size int64) error {
 	return err
 }
 
-const maxNote = 4 << 10 // no valid lock file is longer
+const maxLockFile = 4 << 10 // no valid lock file is longer
 
 func readHolder(f disk.File) holder {
 	var h holder
-	b, err := io.ReadAll(io.NewSectionReader(f, 0, maxNote))
+	b, err := io.ReadAll(io.NewSectionReader(f, 0, maxLockFile))
 	if err != nil || json.Unmarshal(b, &h) != nil {
 		return holder{}
 	}
@@ -213,7 +213,7 @@ func RemoveLogs(dir string) (err error) {
 	case err != nil:
 		return &fs.PathError{Op: "lock", Path: f.Name(), Err: err}
 	}
-	if err := tooNew(dir, filepath.Base(dir)); err != nil {
+	if err := checkFormat(dir, filepath.Base(dir)); err != nil {
 		return err
 	}
 	return os.RemoveAll(dir)

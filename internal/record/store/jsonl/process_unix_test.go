@@ -85,7 +85,7 @@ func (p *process) line(t *testing.T) string {
 // playWriter appends batches for ever and says which record was acknowledged.
 func playWriter(dir string) error {
 	ctx := context.Background()
-	s := jsonl.Open(dir, jsonl.Options{Fsync: jsonl.Never})
+	s := jsonl.Open(dir, jsonl.Options{Fsync: jsonl.FsyncNever})
 	if _, err := s.Claim(ctx, "a"); err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func TestKilledWriter(t *testing.T) {
 // session can be taken over.
 func checkKilled(t *testing.T, dir string, acked uint64) {
 	t.Helper()
-	s := jsonl.Open(dir, jsonl.Options{Fsync: jsonl.Never})
+	s := jsonl.Open(dir, jsonl.Options{Fsync: jsonl.FsyncNever})
 	release := eventtest.Claim(t, s, "a")
 	defer release()
 	last := uint64(0)
@@ -189,7 +189,7 @@ func TestTwoProcesses(t *testing.T) {
 	if got := p.line(t); got != "held" {
 		t.Fatal(got)
 	}
-	s := jsonl.Open(dir, jsonl.Options{Report: noRepair(t)})
+	s := jsonl.Open(dir, jsonl.Options{OnRepair: noRepair(t)})
 	_, err := s.Claim(t.Context(), "a")
 	var claimed *event.ClaimedError
 	if !errors.As(err, &claimed) || !strings.HasPrefix(claimed.Holder, fmt.Sprintf("process %d (holder) on ", p.Process.Pid)) {
@@ -294,7 +294,7 @@ func (f *filler) overflow() error {
 }
 
 func (f *filler) size() (sizes [3]int64) {
-	for i, l := range event.Logs {
+	for i, l := range event.AllLogs {
 		if info, err := os.Stat(filepath.Join(f.dir, "a", l.String()+".jsonl")); err == nil {
 			sizes[i] = info.Size()
 		}
@@ -312,7 +312,7 @@ func TestFilesThatMayNotGrow(t *testing.T) {
 
 func expectRecords(t *testing.T, dir, want string) {
 	t.Helper()
-	s := jsonl.Open(dir, jsonl.Options{Report: noRepair(t)})
+	s := jsonl.Open(dir, jsonl.Options{OnRepair: noRepair(t)})
 	eventtest.Claim(t, s, "a")
 	n := 0
 	for _, err := range s.Read(t.Context(), "a", 0) {
@@ -343,7 +343,7 @@ func TestFullDisk(t *testing.T) {
 	release := eventtest.Claim(t, s, "a")
 	f := filler{s: s, dir: dir}
 	ballast := filepath.Join(dir, "ballast")
-	write(t, ballast, strings.Repeat("x", 32<<10))
+	pendingWrite(t, ballast, strings.Repeat("x", 32<<10))
 	for range 3 {
 		if err := f.overflow(); !errors.Is(err, syscall.ENOSPC) {
 			t.Fatalf("append on a full disk: %v, want ENOSPC", err)

@@ -23,7 +23,7 @@ func (s *Store) Read(ctx context.Context, session string, after uint64, logs ...
 // yields records whose line wants accepts. It may call wants from several goroutines at once.
 func (s *Store) ReadWhere(ctx context.Context, session string, after uint64, wants func(line []byte) bool, logs ...event.Log) iter.Seq2[event.Record, error] {
 	if len(logs) == 0 {
-		logs = event.Logs
+		logs = event.AllLogs
 	}
 	return func(yield func(event.Record, error) bool) {
 		if err := checkID(session); err != nil {
@@ -40,7 +40,7 @@ func (s *Store) ReadWhere(ctx context.Context, session string, after uint64, wan
 // reads only the requested logs, and incomplete data is an error. For others all three logs determine
 // the end.
 func (s *Store) read(ctx context.Context, session string, after uint64, wants func([]byte) bool, logs []event.Log, yield func(event.Record, error) bool) error {
-	held := s.claimed(session)
+	held := s.findClaim(session)
 	var sizes [logCount]int64
 	if held != nil {
 		held.mu.Lock()
@@ -53,18 +53,18 @@ func (s *Store) read(ctx context.Context, session string, after uint64, wants fu
 			return ctx.Err()
 		}
 	}
-	m := new(merge)
+	m := new(logMerger)
 	defer m.close()
-	for _, l := range event.Logs {
-		wanted, size := slices.Contains(logs, l), sizes[place(l)]
+	for _, l := range event.AllLogs {
+		wanted, size := slices.Contains(logs, l), sizes[logIndex(l)]
 		if held != nil && (!wanted || size == 0) {
 			continue
 		}
-		v := view{decode: wanted, after: after, limit: size, wants: wants}
+		v := readOptions{decode: wanted, after: after, limit: size, wants: wants}
 		if held == nil {
-			v.whole = func() disk.Stamp { return s.wholeAs(session)[place(l)] }
+			v.validStamp = func() disk.Stamp { return s.lastValidStamps(session)[logIndex(l)] }
 		}
-		if err := m.open(s.o.Disk, filepath.Join(s.dir, session), l, v); err != nil {
+		if err := m.addLog(s.o.Disk, filepath.Join(s.dir, session), l, v); err != nil {
 			return err
 		}
 	}
@@ -77,20 +77,20 @@ func (s *Store) read(ctx context.Context, session string, after uint64, wants fu
 			return err
 		}
 		for _, log := range m.scanners {
-			if held != nil && log.seq == 0 && log.end != sizes[place(log.log)] {
+			if held != nil && log.seq == 0 && log.end != sizes[logIndex(log.log)] {
 				return fmt.Errorf("%s log is damaged at byte %d", log.log, log.end)
 			}
 		}
 		if at == nil || held == nil && at.seq != seq {
-			if held == nil && s.o.Short != nil && (m.more() || s.o.Heads.of(filepath.Join(s.dir, session), session).last().Seq >= seq) {
-				s.o.Short(session, seq-1)
+			if held == nil && s.o.OnTruncated != nil && (m.hasMore() || s.o.Heads.openFile(filepath.Join(s.dir, session), session).readLast().Seq >= seq) {
+				s.o.OnTruncated(session, seq-1)
 			}
-			if held == nil && !m.more() {
-				s.sawWhole(session, m)
+			if held == nil && !m.hasMore() {
+				s.saveValidStamps(session, m)
 			}
 			return nil
 		}
-		if at.seq > after && slices.Contains(logs, at.log) && !at.passed && !yield(at.record, nil) {
+		if at.seq > after && slices.Contains(logs, at.log) && !at.skipped && !yield(at.record, nil) {
 			return nil
 		}
 	}
@@ -99,40 +99,40 @@ func (s *Store) read(ctx context.Context, session string, after uint64, wants fu
 // stamps are those of a session's logs when completely valid.
 type stamps [logCount]disk.Stamp
 
-// wholeAs returns the stamps of a session's logs when they were last completely valid, as seen by this
+// lastValidStamps returns the stamps of a session's logs when they were last completely valid, as seen by this
 // process or an earlier one.
-func (s *Store) wholeAs(session string) stamps {
+func (s *Store) lastValidStamps(session string) stamps {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	whole, known := s.whole[session]
+	whole, known := s.validStamps[session]
 	if !known {
-		whole = s.o.Heads.of(filepath.Join(s.dir, session), session).whole()
-		s.whole[session] = whole
+		whole = s.o.Heads.openFile(filepath.Join(s.dir, session), session).validStamps()
+		s.validStamps[session] = whole
 	}
 	return whole
 }
 
-// settled is the minimum age of a log's last change to trust its stamp: within one clock tick it may
+// minStampAge is the minimum age of a log's last change to trust its stamp: within one clock tick it may
 // have been changed again.
-const settled = 2 * time.Second
+const minStampAge = 2 * time.Second
 
-// sawWhole saves that the logs of a session are completely valid.
-func (s *Store) sawWhole(session string, m *merge) {
+// saveValidStamps saves that the logs of a session are completely valid.
+func (s *Store) saveValidStamps(session string, m *logMerger) {
 	now := time.Now()
 	if s.o.Now != nil {
 		now = s.o.Now()
 	}
 	var whole stamps
 	for _, log := range m.scanners {
-		if log.size >= worthKeeping && log.stamp.Changed != 0 && now.Sub(time.Unix(0, max(log.stamp.Written, log.stamp.Changed))) > settled {
-			whole[place(log.log)] = log.stamp
+		if log.size >= minCachedLog && log.stamp.ChangeTime != 0 && now.Sub(time.Unix(0, max(log.stamp.ModTime, log.stamp.ChangeTime))) > minStampAge {
+			whole[logIndex(log.log)] = log.stamp
 		}
 	}
-	if whole == (stamps{}) || whole == s.wholeAs(session) {
+	if whole == (stamps{}) || whole == s.lastValidStamps(session) {
 		return
 	}
 	s.mu.Lock()
-	s.whole[session] = whole
+	s.validStamps[session] = whole
 	s.mu.Unlock()
-	s.o.Heads.of(filepath.Join(s.dir, session), session).keepWhole(whole)
+	s.o.Heads.openFile(filepath.Join(s.dir, session), session).saveValidStamps(whole)
 }

@@ -15,7 +15,7 @@ func TestLogsInUseAreNotRemoved(t *testing.T) {
 	if InUse(dir) {
 		t.Error("what is not there is in use")
 	}
-	if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(logPath(dir, event.Audit), nil, 0o600)); err != nil {
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(logPath(dir, event.LogAudit), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if InUse(dir) {

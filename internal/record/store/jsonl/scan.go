@@ -23,59 +23,59 @@ const (
 	workers    = 8         // … by at most this many goroutines …
 	workerMin  = 32 << 10  // … with at least this much for each
 
-	worthKeeping = 64 << 10 // logs from this size on are not checked again
+	minCachedLog = 64 << 10 // logs from this size on are not checked again
 )
 
 // scanner reads the complete records of one log. It holds one chunk of lines at a time.
 type scanner struct {
-	log   event.Log
-	view  view
-	f     disk.File // nil if the file does not exist
-	in    io.Reader // nil at the end of input
-	size  int64     // size of the file when opened
-	stamp disk.Stamp
-	same  bool // unchanged since all lines were valid
+	log       event.Log
+	view      readOptions
+	f         disk.File // nil if the file does not exist
+	in        io.Reader // nil at the end of input
+	size      int64     // size of the file when opened
+	stamp     disk.Stamp
+	unchanged bool // unchanged since all lines were valid
 
-	entry           // the current record; Seq is zero at the end
+	logEntry        // the current record; Seq is zero at the end
 	start     int64 // start of the current record, or end of the last complete one
 	end       int64
 	converted bool // some line so far ended with CRLF
 
-	chunk   []entry    // the next entries
-	entries []entry    // the whole chunk, for reuse
-	data    []byte     // the lines of chunk
-	rest    []byte     // data read after them
-	link    audit.Link // after the last line of chunk
-	checked bool       // the last line of chunk has a checksum
+	chunk       []logEntry // the next entries
+	entries     []logEntry // the whole chunk, for reuse
+	data        []byte     // the lines of chunk
+	rest        []byte     // data read after them
+	link        audit.Link // after the last line of chunk
+	hasChecksum bool       // the last line of chunk has a checksum
 }
 
-// entry is one line.
-type entry struct {
-	line    []byte // without its line end
-	long    int    // length with its line end
-	prev    audit.Link
-	odd     bool         // has no checksum, though earlier lines have
-	changed bool         // its checksum is invalid
-	seq     uint64       // zero if it is not a record
-	record  event.Record // if decoded
-	passed  bool         // its content is not wanted
+// logEntry is one line.
+type logEntry struct {
+	line           []byte // without its line end
+	length         int    // length with its line end
+	prev           audit.Link
+	lacksChecksum  bool         // has no checksum, though earlier lines have
+	hasBadChecksum bool         // its checksum is invalid
+	seq            uint64       // zero if it is not a record
+	record         event.Record // if decoded
+	skipped        bool         // its content is not wanted
 }
 
-// view selects what to read of a log. The zero view is the whole log, without decoding.
-type view struct {
+// readOptions selects what to read of a log. The zero view is the whole log, without decoding.
+type readOptions struct {
 	decode bool   // decode records …
 	after  uint64 // … newer than this
 	limit  int64  // bytes to read; zero for all
 	// wants, if set, reports whether to decode the record in a line.
 	wants func(line []byte) bool
-	// whole, if set, returns the stamp of the log when all lines were valid: with the same stamp, they are
+	// validStamp, if set, returns the stamp of the log when all lines were valid: with the same stamp, they are
 	// not checked again.
-	whole func() disk.Stamp
+	validStamp func() disk.Stamp
 }
 
 // openScanner opens a log before its first record. A missing log has none.
-func openScanner(d disk.Disk, dir string, log event.Log, v view) (*scanner, error) {
-	s := &scanner{log: log, view: v, link: audit.First(log)}
+func openScanner(d disk.Disk, dir string, log event.Log, v readOptions) (*scanner, error) {
+	s := &scanner{log: log, view: v, link: audit.FirstLink(log)}
 	f, err := d.Open(Path(dir, log), os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return s, nil
@@ -92,7 +92,7 @@ func openScanner(d disk.Disk, dir string, log event.Log, v view) (*scanner, erro
 		return nil, err
 	}
 	s.f, s.in, s.size, s.stamp = f, f, info.Size(), disk.StampOf(info)
-	s.same = v.whole != nil && s.size >= worthKeeping && v.whole() == s.stamp
+	s.unchanged = v.validStamp != nil && s.size >= minCachedLog && v.validStamp() == s.stamp
 	if v.limit > 0 {
 		s.in = io.LimitReader(f, v.limit)
 	}
@@ -103,7 +103,7 @@ func openScanner(d disk.Disk, dir string, log event.Log, v view) (*scanner, erro
 // newer than the previous one.
 func (s *scanner) next() error {
 	before := s.seq
-	s.start, s.entry = s.end, entry{}
+	s.start, s.logEntry = s.end, logEntry{}
 	if len(s.chunk) == 0 {
 		if err := s.fill(); err != nil {
 			return fmt.Errorf("read %s log: %w", s.log, err)
@@ -113,9 +113,9 @@ func (s *scanner) next() error {
 		s.chunk, s.in = nil, nil
 		return nil
 	}
-	s.entry, s.chunk = s.chunk[0], s.chunk[1:]
-	s.end += int64(s.long)
-	s.converted = s.converted || s.long > len(s.line)+1
+	s.logEntry, s.chunk = s.chunk[0], s.chunk[1:]
+	s.end += int64(s.length)
+	s.converted = s.converted || s.length > len(s.line)+1
 	return nil
 }
 
@@ -137,9 +137,9 @@ func (s *scanner) fill() error {
 		// Ignore changed line ends.
 		text := s.data[begin:end]
 		line := bytes.TrimSuffix(text[:len(text)-1], []byte("\r"))
-		_, _, checked := event.CutSum(line)
-		e := entry{line: line, long: len(text), prev: s.link, odd: s.checked && !checked}
-		s.link, s.checked = audit.After(line), s.checked || checked
+		_, _, checked := event.SplitSum(line)
+		e := logEntry{line: line, length: len(text), prev: s.link, lacksChecksum: s.hasChecksum && !checked}
+		s.link, s.hasChecksum = audit.LinkAfter(line), s.hasChecksum || checked
 		s.chunk[i] = e
 		begin = end
 	}
@@ -191,31 +191,31 @@ func (s *scanner) parseAll() {
 	}
 	// Lines whose checksums were removed are not what the next line follows.
 	for i := len(s.chunk) - 1; i > 0; i-- {
-		if s.chunk[i].changed && s.chunk[i-1].odd {
-			s.chunk[i-1].seq, s.chunk[i-1].changed = 0, true
+		if s.chunk[i].hasBadChecksum && s.chunk[i-1].lacksChecksum {
+			s.chunk[i-1].seq, s.chunk[i-1].hasBadChecksum = 0, true
 		}
 	}
 }
 
 // parse parses each line once if possible: after a wanted record all others are wanted too.
-func (s *scanner) parse(entries []entry) {
+func (s *scanner) parse(entries []logEntry) {
 	wanted := s.view.decode && s.view.after == 0
 	var checker audit.Checker
 	for i := range entries {
 		e := &entries[i]
-		if !s.same {
-			if holds, checked := checker.Holds(e.line, e.prev); !holds || e.odd && !audit.Earlier(e.line) {
-				e.changed = checked
+		if !s.unchanged {
+			if holds, checked := checker.Check(e.line, e.prev); !holds || e.lacksChecksum && !audit.IsEarlierFormat(e.line) {
+				e.hasBadChecksum = checked
 				continue
 			}
 		}
 		if s.view.wants != nil && !(s.view.decode && s.view.wants(e.line)) {
-			e.passed = true
-			e.seq = event.Number(e.line)
+			e.skipped = true
+			e.seq = event.SeqOf(e.line)
 			continue
 		}
 		if !wanted {
-			e.seq, _ = event.Peek(e.line)
+			e.seq, _ = event.PeekSeq(e.line)
 			wanted = s.view.decode && e.seq > s.view.after
 		}
 		if wanted {
@@ -225,16 +225,16 @@ func (s *scanner) parse(entries []entry) {
 	}
 }
 
-// more reports whether the log continues after the last record.
-func (s *scanner) more() bool { return s.f != nil && s.start < s.size }
+// hasMore reports whether the log continues after the last record.
+func (s *scanner) hasMore() bool { return s.f != nil && s.start < s.size }
 
-// merge reads the records of several logs in the order of their Seqs.
-type merge struct {
+// logMerger reads the records of several logs in the order of their Seqs.
+type logMerger struct {
 	scanners []*scanner
 	current  *scanner // the scanner with the last returned record
 }
 
-func (m *merge) open(d disk.Disk, dir string, log event.Log, v view) error {
+func (m *logMerger) addLog(d disk.Disk, dir string, log event.Log, v readOptions) error {
 	s, err := openScanner(d, dir, log, v)
 	if err != nil {
 		return err
@@ -243,7 +243,7 @@ func (m *merge) open(d disk.Disk, dir string, log event.Log, v view) error {
 	return s.next()
 }
 
-func (m *merge) close() {
+func (m *logMerger) close() {
 	for _, s := range m.scanners {
 		if s.f != nil {
 			s.f.Close()
@@ -251,12 +251,12 @@ func (m *merge) close() {
 	}
 }
 
-// more reports whether a log continues after the last record.
-func (m *merge) more() bool { return slices.ContainsFunc(m.scanners, (*scanner).more) }
+// hasMore reports whether a log continues after the last record.
+func (m *logMerger) hasMore() bool { return slices.ContainsFunc(m.scanners, (*scanner).hasMore) }
 
 // next returns the scanner with the next record, or nil at the end. The record is valid until the next
 // call.
-func (m *merge) next() (*scanner, error) {
+func (m *logMerger) next() (*scanner, error) {
 	if m.current != nil {
 		if err := m.current.next(); err != nil {
 			return nil, err

@@ -28,23 +28,23 @@ import (
 // and is little larger than its text. The fields for lists come first and the messages last, so that a
 // list reads only the start of each file.
 type Sessions struct {
-	dir     string
-	fsync   Fsync
-	disk    disk.Disk
-	mu      sync.Mutex        // serialises Save; guards the fields below
-	known   map[string]bool   // snapshots that may be replaced
-	last    *layout           // layout of the last written file, or nil
-	encoded []json.RawMessage // messages known to be JSON
+	dir         string
+	fsync       Fsync
+	disk        disk.Disk
+	mu          sync.Mutex        // serialises Save; guards the fields below
+	replaceable map[string]bool   // snapshots that may be replaced
+	lastLayout  *layout           // layout of the last written file, or nil
+	encoded     []json.RawMessage // messages known to be JSON
 }
 
 // OpenSessions returns the snapshots in dir. It creates nothing: the first snapshot creates the
-// directory. A snapshot can be rebuilt from the logs, so it is only synced to disk if fsync is [Always].
+// directory. A snapshot can be rebuilt from the logs, so it is only synced to disk if fsync is [FsyncAlways].
 func OpenSessions(dir string, fsync Fsync) *Sessions {
-	return &Sessions{dir: dir, fsync: fsync, disk: disk.System, known: make(map[string]bool)}
+	return &Sessions{dir: dir, fsync: fsync, disk: disk.System, replaceable: make(map[string]bool)}
 }
 
-// On makes ss write to d.
-func (ss *Sessions) On(d disk.Disk) *Sessions {
+// WithDisk makes ss write to d.
+func (ss *Sessions) WithDisk(d disk.Disk) *Sessions {
 	ss.disk = d
 	return ss
 }
@@ -57,7 +57,7 @@ const maxSnapshot = 1 << 30
 func (ss *Sessions) path(id string) string { return filepath.Join(ss.dir, id+extension) }
 
 // Save writes the snapshot to a new file and renames it, or appends to a long one. If the old one has
-// more records, Save keeps it: see [Sessions.spare].
+// more records, Save keeps it: see [Sessions.preserveNewer].
 func (ss *Sessions) Save(ctx context.Context, s session.Snapshot) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (ss *Sessions) Save(ctx context.Context, s session.Snapshot) error {
 	release, err := ss.lock()
 	if err == nil {
 		defer release()
-		err = ss.spare(s)
+		err = ss.preserveNewer(s)
 	}
 	if errors.Is(err, errNewer) {
 		return nil
@@ -82,7 +82,7 @@ func (ss *Sessions) Save(ctx context.Context, s session.Snapshot) error {
 		return fmt.Errorf("save session %s: %w", s.ID, err)
 	}
 	if !s.Observed {
-		ss.known[s.ID] = true
+		ss.replaceable[s.ID] = true
 	}
 	return nil
 }
@@ -93,15 +93,15 @@ func (ss *Sessions) replace(s session.Snapshot) error {
 		return err
 	}
 	ss.encoded = s.Messages
-	if done, err := ss.append(c); done {
+	if done, err := ss.appendContent(c); done {
 		return err
 	}
-	ss.last = nil
-	text, l := c.whole()
-	temp := filepath.Join(ss.dir, fmt.Sprintf("%s%s.%d", atomicfile.Prefix, s.ID, os.Getpid()))
+	ss.lastLayout = nil
+	text, l := c.encode()
+	temp := filepath.Join(ss.dir, fmt.Sprintf("%s%s.%d", atomicfile.TempPrefix, s.ID, os.Getpid()))
 	err = disk.Replace(ss.disk, temp, ss.path(s.ID), fileMode, func(f disk.File) error {
 		_, err := f.Write(text)
-		if err == nil && ss.fsync == Always {
+		if err == nil && ss.fsync == FsyncAlways {
 			err = f.Sync()
 		}
 		if err == nil {
@@ -112,8 +112,8 @@ func (ss *Sessions) replace(s session.Snapshot) error {
 	if err != nil {
 		return err
 	}
-	ss.last = &l
-	if ss.fsync == Always {
+	ss.lastLayout = &l
+	if ss.fsync == FsyncAlways {
 		return disk.SyncDirs(ss.disk, ss.dir)
 	}
 	return nil
@@ -162,7 +162,7 @@ const (
 )
 
 func (ss *Sessions) load(id string) (session.Snapshot, error) {
-	b, err := repofile.Below(ss.dir).Read(id+extension, maxSnapshot)
+	b, err := repofile.NewRoot(ss.dir).Read(id+extension, maxSnapshot)
 	if err != nil {
 		return session.Snapshot{}, err
 	}
@@ -173,7 +173,7 @@ func (ss *Sessions) load(id string) (session.Snapshot, error) {
 	if err := json.Unmarshal(b, &s); err != nil {
 		return session.Snapshot{}, fmt.Errorf("%s: %w: %w", ss.path(id), ErrTorn, err)
 	}
-	return s.Snapshot, verify(s.Snapshot, s.Check)
+	return s.Snapshot, verifyChecksum(s.Snapshot, s.Check)
 }
 
 // List reads the start of every file, then yields the heads, last updated first, followed by the files
@@ -227,7 +227,7 @@ func (ss *Sessions) heads(ctx context.Context) (heads []session.Head, broken []e
 
 // readHead reads a file up to the end of its head.
 func (ss *Sessions) readHead(id string) (h session.Head, err error) {
-	f, err := repofile.Below(ss.dir).Open(id + extension)
+	f, err := repofile.NewRoot(ss.dir).Open(id + extension)
 	if err != nil {
 		return h, err
 	}

@@ -20,7 +20,7 @@ import (
 func TestSnapshotIsOneObjectWithALinePerMessage(t *testing.T) {
 	dir := t.TempDir()
 	want := sessiontest.Sample("a")
-	if err := jsonl.OpenSessions(dir, jsonl.Decisions).Save(t.Context(), want); err != nil {
+	if err := jsonl.OpenSessions(dir, jsonl.FsyncDecisions).Save(t.Context(), want); err != nil {
 		t.Fatal(err)
 	}
 	b, err := os.ReadFile(filepath.Join(dir, "a.json"))
@@ -53,8 +53,8 @@ func TestSnapshotIsOneObjectWithALinePerMessage(t *testing.T) {
 func TestListReadsHeadsOnly(t *testing.T) {
 	dir := t.TempDir()
 	head := `{"session_id":"a","created_at":"2025-01-01T00:00:00Z","updated_at":"2025-01-02T00:00:00Z","meta":{"title":"long"},`
-	write(t, filepath.Join(dir, "a.json"), head+`"messages": [ and here it breaks`)
-	for h, err := range jsonl.OpenSessions(dir, jsonl.Decisions).List(t.Context()) {
+	pendingWrite(t, filepath.Join(dir, "a.json"), head+`"messages": [ and here it breaks`)
+	for h, err := range jsonl.OpenSessions(dir, jsonl.FsyncDecisions).List(t.Context()) {
 		if err != nil || h.ID != "a" || h.Meta.Title != "long" {
 			t.Errorf("listed %+v, %v", h, err)
 		}
@@ -63,7 +63,7 @@ func TestListReadsHeadsOnly(t *testing.T) {
 
 func TestListGoesOnAfterABrokenSnapshot(t *testing.T) {
 	dir := t.TempDir()
-	s := jsonl.OpenSessions(dir, jsonl.Decisions)
+	s := jsonl.OpenSessions(dir, jsonl.FsyncDecisions)
 	for _, id := range []string{"a", "z"} {
 		if err := s.Save(t.Context(), sessiontest.Sample(id)); err != nil {
 			t.Fatal(err)
@@ -74,10 +74,10 @@ func TestListGoesOnAfterABrokenSnapshot(t *testing.T) {
 		"f-headless": `{}`, "g-nul": "\x00\x00", "h-other": `{"messages":[],"tools":[]}`,
 	}
 	for id, text := range broken {
-		write(t, filepath.Join(dir, id+".json"), text)
+		pendingWrite(t, filepath.Join(dir, id+".json"), text)
 	}
-	write(t, filepath.Join(dir, ".x.1.tmp"), "half")
-	write(t, filepath.Join(dir, "README"), "not ours")
+	pendingWrite(t, filepath.Join(dir, ".x.1.tmp"), "half")
+	pendingWrite(t, filepath.Join(dir, "README"), "not ours")
 	if err := os.MkdirAll(filepath.Join(dir, "i-dir.json"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -111,8 +111,8 @@ func TestListGoesOnAfterABrokenSnapshot(t *testing.T) {
 
 func TestSnapshotsThatCannotBeWritten(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sessions")
-	write(t, dir, "a file")
-	s := jsonl.OpenSessions(dir, jsonl.Decisions)
+	pendingWrite(t, dir, "a file")
+	s := jsonl.OpenSessions(dir, jsonl.FsyncDecisions)
 	var path *fs.PathError
 	if err := s.Save(t.Context(), sessiontest.Sample("a")); !errors.As(err, &path) {
 		t.Errorf("save: %v, want an error that says where", err)
@@ -128,7 +128,7 @@ func TestSnapshotsThatCannotBeWritten(t *testing.T) {
 // beside it.
 func TestFailedSaveKeepsTheOld(t *testing.T) {
 	dir := t.TempDir()
-	s := jsonl.OpenSessions(dir, jsonl.Decisions)
+	s := jsonl.OpenSessions(dir, jsonl.FsyncDecisions)
 	old := sessiontest.Sample("a")
 	if err := s.Save(t.Context(), old); err != nil {
 		t.Fatal(err)

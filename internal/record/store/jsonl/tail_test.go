@@ -16,7 +16,7 @@ import (
 // longer is a session of so many turns.
 func longer(turns int) session.Snapshot {
 	at := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-	s := session.Snapshot{Head: session.Head{ID: "a", Created: at, Updated: at.Add(time.Duration(turns) * time.Minute), Meta: session.Meta{Title: "long", Turns: turns}}, Model: "m", At: uint64(7 * turns)}
+	s := session.Snapshot{Head: session.Head{ID: "a", Created: at, Updated: at.Add(time.Duration(turns) * time.Minute), Meta: session.Meta{Title: "long", Turns: turns}}, Model: "m", LastSeq: uint64(7 * turns)}
 	s.Tools = []json.RawMessage{json.RawMessage(`{"type":"function"}`)}
 	for i := range turns {
 		for _, role := range []string{"user", "assistant"} {
@@ -33,7 +33,7 @@ func longer(turns int) session.Snapshot {
 // loaded reads a session with another store, as another process would.
 func loaded(t *testing.T, dir string) session.Snapshot {
 	t.Helper()
-	got, err := OpenSessions(dir, Never).Load(t.Context(), "a")
+	got, err := OpenSessions(dir, FsyncNever).Load(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func saveAll(t *testing.T, ss *Sessions, from, to, step int) {
 	for n := from; n <= to; n += step {
 		s := whole
 		s.Head = longer(0).Head
-		s.Updated, s.Meta.Turns, s.At = s.Updated.Add(time.Duration(n)*time.Minute), n, uint64(7*n)
+		s.Updated, s.Meta.Turns, s.LastSeq = s.Updated.Add(time.Duration(n)*time.Minute), n, uint64(7*n)
 		s.Messages, s.Notes, s.Local = whole.Messages[:2*n], whole.Notes[:2*n], whole.Local[:(n+9)/10]
 		if err := ss.Save(t.Context(), s); err != nil {
 			t.Fatal(err)
@@ -72,7 +72,7 @@ func TestALongSessionIsWrittenAsItGrows(t *testing.T) {
 		t.Skip("takes long")
 	}
 	dir := t.TempDir()
-	ss := OpenSessions(dir, Never)
+	ss := OpenSessions(dir, FsyncNever)
 	const turns = longTurns
 	before := written(t)
 	saveAll(t, ss, 1, turns, 1)
@@ -85,7 +85,7 @@ func TestALongSessionIsWrittenAsItGrows(t *testing.T) {
 	if got, want := loaded(t, dir), longer(turns); !reflect.DeepEqual(got, want) {
 		t.Error("it is not what was saved")
 	}
-	for h, err := range OpenSessions(dir, Never).List(t.Context()) {
+	for h, err := range OpenSessions(dir, FsyncNever).List(t.Context()) {
 		if err != nil || h.Meta.Turns != turns {
 			t.Errorf("listed as %+v, %v", h, err)
 		}
@@ -106,7 +106,7 @@ func TestALongSessionThatChangesIsWrittenWhole(t *testing.T) {
 		"nothing at all": func(*session.Snapshot) {},
 	} {
 		dir := t.TempDir()
-		ss := OpenSessions(dir, Never)
+		ss := OpenSessions(dir, FsyncNever)
 		saveAll(t, ss, 400, 500, 50)
 		want := longer(501)
 		change(&want)
@@ -124,13 +124,13 @@ func TestALongSessionThatChangesIsWrittenWhole(t *testing.T) {
 func TestATornSessionIsNoticed(t *testing.T) {
 	for n := range 4 {
 		dir := t.TempDir()
-		ss := OpenSessions(dir, Never)
+		ss := OpenSessions(dir, FsyncNever)
 		saveAll(t, ss, 500, 500, 1)
 		c, err := encodeSnapshot(longer(511), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		writes, _, ok := ss.last.grow(c)
+		writes, _, ok := ss.lastLayout.extend(c)
 		if !ok || len(writes) != 4 {
 			t.Fatalf("%d writes, %v", len(writes), ok)
 		}
@@ -139,16 +139,16 @@ func TestATornSessionIsNoticed(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, w := range writes[:n] {
-			if _, err := f.WriteAt(w.text, w.at); err != nil {
+			if _, err := f.WriteAt(w.text, w.offset); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if err := f.Close(); err != nil {
 			t.Fatal(err)
 		}
-		other := OpenSessions(dir, Never)
+		other := OpenSessions(dir, FsyncNever)
 		_, err = other.Load(t.Context(), "a")
-		if torn := other.Torn("a"); torn != (n > 0) || torn != (err != nil) || torn && !errors.Is(err, ErrTorn) {
+		if torn := other.IsTorn("a"); torn != (n > 0) || torn != (err != nil) || torn && !errors.Is(err, ErrTorn) {
 			t.Errorf("after %d writes: torn %v, %v", n, torn, err)
 		}
 		saveAll(t, ss, 512, 512, 1)
@@ -160,9 +160,9 @@ func TestATornSessionIsNoticed(t *testing.T) {
 
 func TestASessionSomebodyElseWroteIsReplaced(t *testing.T) {
 	dir := t.TempDir()
-	ss := OpenSessions(dir, Never)
+	ss := OpenSessions(dir, FsyncNever)
 	saveAll(t, ss, 500, 501, 1)
-	saveAll(t, OpenSessions(dir, Never), 300, 300, 1)
+	saveAll(t, OpenSessions(dir, FsyncNever), 300, 300, 1)
 	saveAll(t, ss, 502, 502, 1)
 	if got := loaded(t, dir); !reflect.DeepEqual(got, longer(502)) {
 		t.Error("it is a mixture")

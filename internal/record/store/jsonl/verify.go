@@ -21,12 +21,12 @@ func (s *Store) Verify(session string) (audit.Report, error) {
 		return audit.Report{}, err
 	}
 	dir := filepath.Join(s.dir, session)
-	heads, err := s.o.Heads.of(dir, session).all(0)
+	heads, err := s.o.Heads.openFile(dir, session).readAll(0)
 	if err != nil {
 		return audit.Report{}, fmt.Errorf("read the signatures: %w", err)
 	}
 	var sources []audit.Source
-	for _, l := range event.Logs {
+	for _, l := range event.AllLogs {
 		f, err := os.OpenFile(Path(dir, l), os.O_RDONLY|disk.NoFollow, 0)
 		if errors.Is(err, fs.ErrNotExist) {
 			sources = append(sources, audit.Source{Log: l, Name: Path(dir, l), Data: strings.NewReader("")})
@@ -44,28 +44,28 @@ func (s *Store) Verify(session string) (audit.Report, error) {
 // MarkImported records that what is written into the claimed session comes from elsewhere and was not
 // done here.
 func (s *Store) MarkImported(session string) {
-	if c := s.claimed(session); c != nil {
+	if c := s.findClaim(session); c != nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.imported = true
-		c.heads.add(c.head(false))
+		c.heads.add(c.currentHead(false))
 	}
 }
 
-// MarkApart records that session continues in memory from here on, so that its logs are known to be
+// MarkInMemory records that session continues in memory from here on, so that its logs are known to be
 // incomplete. The mark is removed when the logs are complete again, or when a later process has settled
 // their open calls.
-func (s *Store) MarkApart(session string) error {
+func (s *Store) MarkInMemory(session string) error {
 	if err := checkID(session); err != nil {
 		return err
 	}
 	dir := filepath.Join(s.dir, session)
-	if c := s.claimed(session); c != nil {
+	if c := s.findClaim(session); c != nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.apart = true
+		c.markedInMemory = true
 	}
-	err, heads := touch(s.o.Disk, filepath.Join(dir, markName)), s.o.Heads.of(dir, session)
+	err, heads := createEmpty(s.o.Disk, filepath.Join(dir, markName)), s.o.Heads.openFile(dir, session)
 	if err == nil || heads.base == "" {
 		return err
 	}
@@ -73,7 +73,7 @@ func (s *Store) MarkApart(session string) error {
 	if other := os.MkdirAll(heads.Dir, dirMode); other != nil {
 		return errors.Join(err, other)
 	}
-	if other := touch(disk.System, heads.base+markFile); other != nil {
+	if other := createEmpty(disk.System, heads.base+markFile); other != nil {
 		return errors.Join(err, other)
 	}
 	return nil

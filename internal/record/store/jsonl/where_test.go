@@ -20,10 +20,10 @@ import (
 // was changed after it was written is not read, wanted or not, also where the log had been
 // read before and held, in this process or another, and its time was put back.
 func TestReadWhere(t *testing.T) {
-	dir, heads, key := t.TempDir(), t.TempDir(), authkey.Temporary()
+	dir, heads, key := t.TempDir(), t.TempDir(), authkey.NewTemporary()
 	open := func(key *authkey.Key) *jsonl.Store {
 		return jsonl.Open(dir, jsonl.Options{
-			Report: noRepair(t), Heads: &jsonl.Heads{Dir: heads, Key: func() *authkey.Key { return key }},
+			OnRepair: noRepair(t), Heads: &jsonl.Heads{Dir: heads, Key: func() *authkey.Key { return key }},
 			Now: func() time.Time { return time.Now().Add(time.Hour) },
 		})
 	}
@@ -60,7 +60,7 @@ func TestReadWhere(t *testing.T) {
 	for _, round := range []struct {
 		which string
 		store *jsonl.Store
-	}{{"checked", s}, {"known to hold", s}, {"known to an earlier process", open(key)}, {"known to somebody else", open(authkey.Temporary())}, {"known again", open(key)}} {
+	}{{"checked", s}, {"known to hold", s}, {"known to an earlier process", open(key)}, {"known to somebody else", open(authkey.NewTemporary())}, {"known again", open(key)}} {
 		if got := read(round.store); !slices.Equal(got, []uint64{3, 8}) {
 			t.Errorf("%s: read %d", round.which, got)
 		}
@@ -68,14 +68,14 @@ func TestReadWhere(t *testing.T) {
 			t.Errorf("%s: kept %s, %v", round.which, kept, err)
 		}
 	}
-	name := dir + "/a/" + event.Domain.String() + ".jsonl"
+	name := dir + "/a/" + event.LogDomain.String() + ".jsonl"
 	was, err := os.Stat(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := bytes.Join(lines(t, dir, event.Domain), []byte("\n"))
+	text := bytes.Join(encodeLines(t, dir, event.LogDomain), []byte("\n"))
 	for now := was; disk.StampOf(now) == disk.StampOf(was); { // for a tick of its clock
-		write(t, name, string(bytes.Replace(text, []byte("n5"), []byte("n6"), 1))+"\n")
+		pendingWrite(t, name, string(bytes.Replace(text, []byte("n5"), []byte("n6"), 1))+"\n")
 		if err := os.Chtimes(name, time.Time{}, was.ModTime()); err != nil {
 			t.Fatal(err)
 		}

@@ -15,10 +15,10 @@ import (
 // Store is an [event.Store]. The zero value is empty and ready to use.
 type Store struct {
 	mu       sync.Mutex // guards the fields below
-	sessions map[string]*log
+	sessions map[string]*sessionLog
 }
 
-type log struct {
+type sessionLog struct {
 	claimed bool
 	records []event.Record // append-only, so readers may share it
 }
@@ -30,7 +30,7 @@ func (s *Store) Claim(ctx context.Context, session string) (release func() error
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.log(session)
+	l := s.findLog(session)
 	if l.claimed {
 		return nil, &event.ClaimedError{Session: session, Holder: "this process"}
 	}
@@ -53,12 +53,12 @@ func (s *Store) Append(ctx context.Context, last uint64, rs ...event.Record) err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.log(rs[0].Session)
-	if !l.claimed || last != l.newest() || !event.Consecutive(last, rs) {
+	l := s.findLog(rs[0].Session)
+	if !l.claimed || last != l.newest() || !event.AreConsecutive(last, rs) {
 		return event.ErrConflict
 	}
 	for _, r := range rs {
-		if event.LogOf(r.Event) == event.Transient {
+		if event.LogOf(r.Event) == event.LogNone {
 			return fmt.Errorf("%T is not saved", r.Event)
 		}
 	}
@@ -89,16 +89,16 @@ func (s *Store) Read(ctx context.Context, session string, after uint64, logs ...
 	}
 }
 
-func (s *Store) log(session string) *log { // s.mu held
+func (s *Store) findLog(session string) *sessionLog { // s.mu held
 	l := s.sessions[session]
 	if l == nil {
-		l = new(log)
+		l = new(sessionLog)
 		if s.sessions == nil {
-			s.sessions = make(map[string]*log)
+			s.sessions = make(map[string]*sessionLog)
 		}
 		s.sessions[session] = l
 	}
 	return l
 }
 
-func (l *log) newest() uint64 { return uint64(len(l.records)) }
+func (l *sessionLog) newest() uint64 { return uint64(len(l.records)) }

@@ -32,7 +32,7 @@ func (ss *Sessions) Save(ctx context.Context, s session.Snapshot) error {
 	if ss.byID == nil {
 		ss.byID = make(map[string]session.Snapshot)
 	}
-	if s.Observed && ss.byID[s.ID].At > s.At {
+	if s.Observed && ss.byID[s.ID].LastSeq > s.LastSeq {
 		return nil
 	}
 	s.Observed = false

@@ -47,8 +47,8 @@ type Options struct {
 	NoSync bool             // do not sync to disk
 	Now    func() time.Time // dates the last use of a content; if nil, the time of writing counts
 
-	// On, if set, replaces [Below] for writes.
-	On func(*os.Root) disk.Disk
+	// WrapDisk, if set, replaces [Below] for writes.
+	WrapDisk func(*os.Root) disk.Disk
 }
 
 // Store is a content-addressed store. It is safe for concurrent use.
@@ -56,17 +56,17 @@ type Store struct {
 	dir string
 	o   Options
 
-	mu      sync.Mutex        // guards the fields below
-	root    *os.Root          // nil until first needed
-	out     disk.Disk         // root, for writes
-	held    *os.File          // lock on the directory of temporary files
-	total   int64             // bytes in objects
-	known   bool              // total has been computed
-	folders map[string]bool   // known folders of objects; another process may have created more
-	pending map[string]string // hash → temporary file, written but not committed
-	// used are the hashes requested since the last commit, and between the two before. They are never
+	mu        sync.Mutex        // guards the fields below
+	root      *os.Root          // nil until first needed
+	writeDisk disk.Disk         // root, for writes
+	tempLock  *os.File          // lock on the directory of temporary files
+	total     int64             // bytes in objects
+	hasTotal  bool              // total has been computed
+	folders   map[string]bool   // known folders of objects; another process may have created more
+	pending   map[string]string // hash → temporary file, written but not committed
+	// recentlyUsed are the hashes requested since the last commit, and between the two before. They are never
 	// pruned, since the caller may not have recorded them yet.
-	used [2]map[string]bool
+	recentlyUsed [2]map[string]bool
 }
 
 // Open returns the store in dir. It creates nothing: the first content creates the directory.
@@ -74,33 +74,33 @@ func Open(dir string, o Options) *Store {
 	if o.Quota <= 0 {
 		o.Quota = DefaultQuota
 	}
-	if o.On == nil {
-		o.On = disk.Below
+	if o.WrapDisk == nil {
+		o.WrapDisk = disk.FromRoot
 	}
 	return &Store{dir: dir, o: o}
 }
 
 const (
-	objects   = "objects"
-	temporary = "tmp"
-	dirMode   = 0o700 // contents may be secret
-	fileMode  = 0o600
+	objectsDir = "objects"
+	tempDir    = "tmp"
+	dirMode    = 0o700 // contents may be secret
+	fileMode   = 0o600
 
-	packMin = 4 << 10     // smaller contents take a block anyway
-	probe   = 64 << 10    // bytes compressed as a sample
-	stale   = time.Hour   // age at which a temporary file counts as abandoned
-	recent  = time.Minute // a blob used this recently is not marked again
-	ignore  = "*\n"       // a .gitignore that ignores everything, including itself
-	syncers = 8           // files synced concurrently
+	packMin       = 4 << 10     // smaller contents take a block anyway
+	sampleSize    = 64 << 10    // bytes compressed as a sample
+	maxTempAge    = time.Hour   // age at which a temporary file counts as abandoned
+	markInterval  = time.Minute // a blob used this recently is not marked again
+	ignoreContent = "*\n"       // a .gitignore that ignores everything, including itself
+	maxSyncers    = 8           // files synced concurrently
 
-	manyFiles = 64        // number of files from which to sync the whole file system
-	plain     = byte('r') // the content follows uncompressed
-	packed    = byte('z') // the content follows deflated
+	manyFiles    = 64        // number of files from which to sync the whole file system
+	formatPlain  = byte('r') // the content follows uncompressed
+	formatPacked = byte('z') // the content follows deflated
 )
 
-// place returns the path of a blob below the store's directory.
-func (s *Store) place(hash string) string {
-	return path.Join(objects, hash[:2], hash[2:])
+// blobPath returns the path of a blob below the store's directory.
+func (s *Store) blobPath(hash string) string {
+	return path.Join(objectsDir, hash[:2], hash[2:])
 }
 
 // IsHash reports whether name has the form of a hash from Put.
@@ -116,7 +116,7 @@ func (s *Store) Put(content io.ReadSeeker) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read content: %w", err)
 	}
-	if s.Use(hash) {
+	if s.MarkUsed(hash) {
 		return hash, nil
 	}
 	if _, err := content.Seek(0, io.SeekStart); err != nil {
@@ -143,7 +143,7 @@ func Digest(content io.ReadSeeker) (string, error) {
 
 // Exists reports whether the store has ever been written.
 func (s *Store) Exists() bool {
-	_, err := os.Lstat(s.dir + "/" + objects)
+	_, err := os.Lstat(s.dir + "/" + objectsDir)
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
@@ -151,52 +151,52 @@ func (s *Store) Exists() bool {
 func (s *Store) Has(hash string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, ok := s.find(hash)
+	_, ok := s.statBlob(hash)
 	return ok
 }
 
-// find returns the info of hash's blob; nil for one not yet committed.
-func (s *Store) find(hash string) (fs.FileInfo, bool) {
+// statBlob returns the info of hash's blob; nil for one not yet committed.
+func (s *Store) statBlob(hash string) (fs.FileInfo, bool) {
 	if !IsHash(hash) {
 		return nil, false
 	}
 	if _, ok := s.pending[hash]; ok {
 		return nil, true
 	}
-	if s.openRoot() != nil || s.known && !s.folders[hash[:2]] { // if it was added meanwhile, it is stored again
+	if s.openRoot() != nil || s.hasTotal && !s.folders[hash[:2]] { // if it was added meanwhile, it is stored again
 		return nil, false
 	}
-	info, err := s.root.Stat(s.place(hash))
+	info, err := s.root.Stat(s.blobPath(hash))
 	if err != nil || info.Size() == 0 { // a complete blob is never empty
 		return nil, false
 	}
 	return info, true
 }
 
-// Use reports whether a content is stored and, if so, marks it as used.
-func (s *Store) Use(hash string) bool {
+// MarkUsed reports whether a content is stored and, if so, marks it as used.
+func (s *Store) MarkUsed(hash string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	info, ok := s.find(hash)
+	info, ok := s.statBlob(hash)
 	if !ok {
 		return false
 	}
-	s.spare(hash)
+	s.protect(hash)
 	if info == nil || s.o.Now == nil {
 		return true
 	}
-	if now := s.o.Now(); now.Sub(info.ModTime()) > recent {
-		_ = s.root.Chtimes(s.place(hash), now, now) // on failure it only expires a little early
+	if now := s.o.Now(); now.Sub(info.ModTime()) > markInterval {
+		_ = s.root.Chtimes(s.blobPath(hash), now, now) // on failure it only expires a little early
 	}
 	return true
 }
 
-// spare protects hash from pruning until two commits have passed.
-func (s *Store) spare(hash string) {
-	if s.used[0] == nil {
-		s.used[0] = make(map[string]bool)
+// protect protects hash from pruning until two commits have passed.
+func (s *Store) protect(hash string) {
+	if s.recentlyUsed[0] == nil {
+		s.recentlyUsed[0] = make(map[string]bool)
 	}
-	s.used[0][hash] = true
+	s.recentlyUsed[0][hash] = true
 }
 
 // openRoot opens the store's directory if it exists.
@@ -208,16 +208,16 @@ func (s *Store) openRoot() error {
 	if err != nil {
 		return err
 	}
-	s.root, s.out = root, s.o.On(root)
+	s.root, s.writeDisk = root, s.o.WrapDisk(root)
 	return nil
 }
 
-// make opens the store for writing, creating its directories if necessary, and measures its size.
-func (s *Store) make() (disk.Disk, error) {
+// openForWrite opens the store for writing, creating its directories if necessary, and measures its size.
+func (s *Store) openForWrite() (disk.Disk, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.known {
-		return s.out, nil
+	if s.hasTotal {
+		return s.writeDisk, nil
 	}
 	if err := os.MkdirAll(s.dir, dirMode); err != nil {
 		return nil, err
@@ -225,11 +225,11 @@ func (s *Store) make() (disk.Disk, error) {
 	if err := s.openRoot(); err != nil {
 		return nil, err
 	}
-	if err := s.furnish(); err != nil {
+	if err := s.createDirs(); err != nil {
 		return nil, err
 	}
 	s.total = 0
-	for _, o := range s.list() {
+	for _, o := range s.listObjects() {
 		s.total += o.size
 	}
 	for _, temp := range s.pending {
@@ -238,33 +238,33 @@ func (s *Store) make() (disk.Disk, error) {
 		}
 	}
 	if s.o.Now != nil {
-		for _, d := range readDir(s.root, temporary) {
-			if info, err := d.Info(); err == nil && s.o.Now().Sub(info.ModTime()) > stale {
-				_ = s.root.Remove(path.Join(temporary, d.Name()))
+		for _, d := range readDir(s.root, tempDir) {
+			if info, err := d.Info(); err == nil && s.o.Now().Sub(info.ModTime()) > maxTempAge {
+				_ = s.root.Remove(path.Join(tempDir, d.Name()))
 			}
 		}
 	}
-	s.known = true
-	return s.out, nil
+	s.hasTotal = true
+	return s.writeDisk, nil
 }
 
-// furnish creates the folders in the store's directory.
-func (s *Store) furnish() error {
-	for _, dir := range []string{objects, temporary} {
-		if err := disk.MkdirAll(s.out, dir, dirMode); err != nil {
+// createDirs creates the folders in the store's directory.
+func (s *Store) createDirs() error {
+	for _, dir := range []string{objectsDir, tempDir} {
+		if err := disk.MkdirAll(s.writeDisk, dir, dirMode); err != nil {
 			return err
 		}
 	}
-	if s.held == nil { // protects temporary files from sweeps
-		f, err := s.root.OpenFile(temporary, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if s.tempLock == nil { // protects temporary files from sweeps
+		f, err := s.root.OpenFile(tempDir, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 		if err != nil {
 			return err
 		}
-		s.held = f
-		atomicfile.HoldOpen(f)
+		s.tempLock = f
+		atomicfile.HoldOpenDir(f)
 	}
 	if f, err := s.root.OpenFile(".gitignore", os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode); err == nil {
-		_, _ = f.WriteString(ignore) // a failure loses nothing
+		_, _ = f.WriteString(ignoreContent) // a failure loses nothing
 		_ = f.Close()
 	}
 	return nil
@@ -272,14 +272,14 @@ func (s *Store) furnish() error {
 
 // write writes content to a temporary file that Commit renames.
 func (s *Store) write(content io.Reader) (hash string, err error) {
-	out, err := s.make()
+	out, err := s.openForWrite()
 	if err != nil {
 		return "", err
 	}
 	var f disk.File
 	temp := ""
 	for temp == "" || errors.Is(err, fs.ErrExist) {
-		temp = path.Join(temporary, unusedName())
+		temp = path.Join(tempDir, unusedName())
 		f, err = out.Open(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 	}
 	if err != nil {
@@ -287,7 +287,7 @@ func (s *Store) write(content io.Reader) (hash string, err error) {
 	}
 	hash, size, err := pack(f, content)
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = s.enlist(hash, temp, size)
+		err = s.register(hash, temp, size)
 	}
 	if err != nil {
 		_ = out.Remove(temp) // a leftover is swept later
@@ -298,17 +298,17 @@ func (s *Store) write(content io.Reader) (hash string, err error) {
 
 // unusedName returns a name for a temporary file.
 func unusedName() string {
-	return fmt.Sprintf("%s%d-%d", atomicfile.Prefix, os.Getpid(), serial.Add(1))
+	return fmt.Sprintf("%s%d-%d", atomicfile.TempPrefix, os.Getpid(), serial.Add(1))
 }
 
 var serial atomic.Int64 // of temporary files
 
-// enlist registers a complete temporary file.
-func (s *Store) enlist(hash, temp string, size int64) error {
+// register registers a complete temporary file.
+func (s *Store) register(hash, temp string, size int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, ok := s.pending[hash]; ok { // another goroutine was faster
-		return s.out.Remove(temp)
+		return s.writeDisk.Remove(temp)
 	}
 	if s.total+size > s.o.Quota {
 		return ErrFull
@@ -317,7 +317,7 @@ func (s *Store) enlist(hash, temp string, size int64) error {
 		s.pending = make(map[string]string)
 	}
 	s.pending[hash] = temp
-	s.spare(hash)
+	s.protect(hash)
 	s.total += size
 	return nil
 }
@@ -326,7 +326,7 @@ func (s *Store) enlist(hash, temp string, size int64) error {
 func (s *Store) Commit() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.used = [2]map[string]bool{nil, s.used[0]}
+	s.recentlyUsed = [2]map[string]bool{nil, s.recentlyUsed[0]}
 	pending := s.pending
 	s.pending = nil
 	if len(pending) == 0 {
@@ -334,13 +334,13 @@ func (s *Store) Commit() error {
 	}
 	err := s.syncFiles(pending)
 	if err == nil {
-		err = s.nameFiles(pending)
+		err = s.renameFiles(pending)
 	}
 	if err != nil {
 		for _, temp := range pending {
-			_ = s.out.Remove(temp)
+			_ = s.writeDisk.Remove(temp)
 		}
-		s.known = false // measure again
+		s.hasTotal = false // measure again
 		return fmt.Errorf("save contents: %w", err)
 	}
 	return nil
@@ -356,12 +356,12 @@ func (s *Store) syncFiles(pending map[string]string) error {
 		names <- temp
 	}
 	close(names)
-	errs := make([]error, min(syncers, len(pending)))
+	errs := make([]error, min(maxSyncers, len(pending)))
 	var crew sync.WaitGroup
 	for i := range errs {
 		crew.Go(func() {
 			for name := range names {
-				errs[i] = errors.Join(errs[i], s.out.Sync(name))
+				errs[i] = errors.Join(errs[i], s.writeDisk.Sync(name))
 			}
 		})
 	}
@@ -369,19 +369,19 @@ func (s *Store) syncFiles(pending map[string]string) error {
 	return errors.Join(errs...)
 }
 
-// nameFiles gives the pending files their names, and syncs those.
-func (s *Store) nameFiles(pending map[string]string) error {
+// renameFiles gives the pending files their names, and syncs those.
+func (s *Store) renameFiles(pending map[string]string) error {
 	dirs := make(map[string]bool)
 	for hash, temp := range pending {
-		to := s.place(hash)
+		to := s.blobPath(hash)
 		var err error = fs.ErrNotExist
 		if s.folders[hash[:2]] {
-			err = s.out.Rename(temp, to)
+			err = s.writeDisk.Rename(temp, to)
 		}
 		if errors.Is(err, fs.ErrNotExist) { // the folder is missing, or another process removed it
-			if err = disk.MkdirAll(s.out, path.Dir(to), dirMode); err == nil {
-				dirs[objects], s.folders[hash[:2]] = true, true
-				err = s.out.Rename(temp, to)
+			if err = disk.MkdirAll(s.writeDisk, path.Dir(to), dirMode); err == nil {
+				dirs[objectsDir], s.folders[hash[:2]] = true, true
+				err = s.writeDisk.Rename(temp, to)
 			}
 		}
 		if err != nil {
@@ -392,12 +392,12 @@ func (s *Store) nameFiles(pending map[string]string) error {
 	if s.o.NoSync || len(dirs) > manyFiles && s.syncAll() == nil {
 		return nil
 	}
-	return disk.SyncDirs(s.out, slices.Collect(maps.Keys(dirs))...)
+	return disk.SyncDirs(s.writeDisk, slices.Collect(maps.Keys(dirs))...)
 }
 
 // syncAll syncs everything written at once.
 func (s *Store) syncAll() error {
-	f, err := s.out.Open(".", os.O_RDONLY, 0)
+	f, err := s.writeDisk.Open(".", os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
@@ -417,13 +417,13 @@ func (s *Store) Open(hash string) (io.ReadCloser, error) {
 
 // unpack decodes the output of pack, from f's current position.
 func unpack(f *os.File, hash string) (io.ReadCloser, error) {
-	in := bufio.NewReaderSize(f, probe)
+	in := bufio.NewReaderSize(f, sampleSize)
 	how, err := in.ReadByte()
-	b := &blob{f: f, in: in, sum: sha256.New(), hash: hash}
+	b := &blob{f: f, in: in, hasher: sha256.New(), hash: hash}
 	switch {
-	case err == nil && how == packed:
+	case err == nil && how == formatPacked:
 		b.in = flate.NewReader(in)
-	case err != nil || how != plain:
+	case err != nil || how != formatPlain:
 		f.Close()
 		return nil, fmt.Errorf("open saved content %.12s: %w", hash, ErrDamaged)
 	}
@@ -440,7 +440,7 @@ func (s *Store) openBlob(hash string) (*os.File, error) {
 	if err := s.openRoot(); err != nil {
 		return nil, err
 	}
-	return s.openFile(cmp.Or(s.pending[hash], s.place(hash)))
+	return s.openFile(cmp.Or(s.pending[hash], s.blobPath(hash)))
 }
 
 func (s *Store) openFile(name string) (*os.File, error) {
@@ -456,17 +456,17 @@ func (s *Store) openFile(name string) (*os.File, error) {
 
 // blob is a stored content being read.
 type blob struct {
-	f    *os.File
-	in   io.Reader
-	sum  hash.Hash
-	hash string
+	f      *os.File
+	in     io.Reader
+	hasher hash.Hash
+	hash   string
 }
 
 func (b *blob) Read(p []byte) (int, error) {
 	n, err := b.in.Read(p)
-	b.sum.Write(p[:n])
+	b.hasher.Write(p[:n])
 	switch {
-	case err == io.EOF && hex.EncodeToString(b.sum.Sum(nil)) != b.hash:
+	case err == io.EOF && hex.EncodeToString(b.hasher.Sum(nil)) != b.hash:
 		err = ErrDamaged
 	case err != nil && err != io.EOF:
 		err = errors.Join(ErrDamaged, err)
@@ -484,9 +484,9 @@ func (s *Store) Close() error {
 		return nil
 	}
 	err := s.root.Close()
-	if s.held != nil {
-		err = errors.Join(err, s.held.Close())
+	if s.tempLock != nil {
+		err = errors.Join(err, s.tempLock.Close())
 	}
-	s.root, s.out, s.held, s.known = nil, nil, nil, false
+	s.root, s.writeDisk, s.tempLock, s.hasTotal = nil, nil, nil, false
 	return err
 }

@@ -56,13 +56,13 @@ func TestStore(t *testing.T) {
 		check(s)
 		check(Open(s.dir, Options{}))
 		var size int64
-		for _, o := range s.list() {
+		for _, o := range s.listObjects() {
 			size += o.size
 		}
-		if n := len(s.list()); n != len(texts) || size > 100_000 {
+		if n := len(s.listObjects()); n != len(texts) || size > 100_000 {
 			t.Errorf("%d blobs, %d bytes", n, size)
 		}
-		if left := readDir(s.root, temporary); len(left) != 0 {
+		if left := readDir(s.root, tempDir); len(left) != 0 {
 			t.Errorf("left behind: %v", left)
 		}
 	}
@@ -98,11 +98,11 @@ func TestStoreAfterACrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	b = put(t, s, "b")
-	name := filepath.Join(s.dir, s.place(a))
+	name := filepath.Join(s.dir, s.blobPath(a))
 	if err := os.WriteFile(name, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	later := func() time.Time { return time.Now().Add(2 * stale) }
+	later := func() time.Time { return time.Now().Add(2 * maxTempAge) }
 	s2 := Open(s.dir, Options{Now: later})
 	defer s2.Close()
 	if s2.Has(a) || s2.Has(b) {
@@ -115,7 +115,7 @@ func TestStoreAfterACrash(t *testing.T) {
 	if got, err := readAll(s2, a); string(got) != "a" || err != nil {
 		t.Errorf("a = %q, %v", got, err)
 	}
-	if left := readDir(s2.root, temporary); len(left) != 0 {
+	if left := readDir(s2.root, tempDir); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
@@ -127,7 +127,7 @@ func TestDamagedBlobs(t *testing.T) {
 		if err := s.Commit(); err != nil {
 			t.Fatal(err)
 		}
-		name := filepath.Join(s.dir, s.place(hash))
+		name := filepath.Join(s.dir, s.blobPath(hash))
 		whole, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -158,7 +158,7 @@ func TestPruneDropsTheOldest(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := now.Add(time.Duration(i-100) * time.Hour)
-		if err := os.Chtimes(filepath.Join(s.dir, s.place(h)), at, at); err != nil {
+		if err := os.Chtimes(filepath.Join(s.dir, s.blobPath(h)), at, at); err != nil {
 			t.Fatal(err)
 		}
 		hashes = append(hashes, h)
@@ -262,12 +262,12 @@ func (f *failing) Read(p []byte) (int, error) {
 
 // A content that cannot be read to its end is not kept in part.
 func TestHalfAContentIsNotKept(t *testing.T) {
-	for _, size := range []int{10, packMin + 10, probe * 2} {
+	for _, size := range []int{10, packMin + 10, sampleSize * 2} {
 		s := newStore(t, Options{NoSync: true})
 		if _, err := s.Put(&failing{Reader: bytes.NewReader(make([]byte, size)), after: 5}); !errors.Is(err, errBroken) {
 			t.Errorf("Put of %d bytes: %v", size, err)
 		}
-		if err := s.Commit(); err != nil || len(s.list()) > 0 || len(readDir(s.root, temporary)) > 0 {
+		if err := s.Commit(); err != nil || len(s.listObjects()) > 0 || len(readDir(s.root, tempDir)) > 0 {
 			t.Errorf("%d bytes: something was kept, %v", size, err)
 		}
 	}

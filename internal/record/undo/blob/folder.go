@@ -20,7 +20,7 @@ import (
 // Folder stores texts under names that the caller chooses. A file has the hash of its text and then the
 // text, encoded like a content in a [Store]. The oldest files are removed to make room.
 type Folder struct {
-	in *Store // for its handle of the folder; no content is put into it
+	store *Store // for its handle of the folder; no content is put into it
 }
 
 // OpenFolder returns the folder in dir. It creates nothing: the first text creates the directory.
@@ -29,7 +29,7 @@ func OpenFolder(dir string, o Options) *Folder { return &Folder{Open(dir, o)} }
 // Save saves a text under a name, replacing any earlier one. If last is set, it syncs the text, so that
 // it survives a crash of the machine.
 func (f *Folder) Save(name string, text []byte, last bool) error {
-	s := f.in
+	s := f.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if int64(len(text)) > s.o.Quota {
@@ -45,14 +45,14 @@ func (f *Folder) Save(name string, text []byte, last bool) error {
 	temp := unusedName()
 	err := f.write(temp, text, last && !s.o.NoSync)
 	if err == nil {
-		err = s.out.Rename(temp, name)
+		err = s.writeDisk.Rename(temp, name)
 	}
 	if err != nil {
-		_ = s.out.Remove(temp) // a leftover is swept later
+		_ = s.writeDisk.Remove(temp) // a leftover is swept later
 		return err
 	}
 	if last && !s.o.NoSync {
-		return disk.SyncDirs(s.out, ".")
+		return disk.SyncDirs(s.writeDisk, ".")
 	}
 	return nil
 }
@@ -62,7 +62,7 @@ func (f *Folder) Save(name string, text []byte, last bool) error {
 const maxPlain = 256 << 10
 
 func (f *Folder) write(name string, text []byte, last bool) error {
-	file, err := f.in.out.Open(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+	file, err := f.store.writeDisk.Open(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 	if err != nil {
 		return err
 	}
@@ -71,9 +71,9 @@ func (f *Folder) write(name string, text []byte, last bool) error {
 	switch {
 	case err != nil:
 	case len(text) <= maxPlain:
-		_, err = file.Write(append([]byte{plain}, text...))
+		_, err = file.Write(append([]byte{formatPlain}, text...))
 	default:
-		_, err = file.Write([]byte{packed})
+		_, err = file.Write([]byte{formatPacked})
 		err = errors.Join(err, deflate(file, bytes.NewReader(text)))
 	}
 	if err == nil && last {
@@ -84,15 +84,15 @@ func (f *Folder) write(name string, text []byte, last bool) error {
 
 // makeRoom removes the oldest files until need bytes fit, and files left by killed processes.
 func (f *Folder) makeRoom(need int64) {
-	s := f.in
+	s := f.store
 	var all []fs.FileInfo
 	for _, d := range readDir(s.root, ".") {
 		info, err := d.Info()
 		switch {
 		case err != nil || !info.Mode().IsRegular():
-		case !strings.HasPrefix(d.Name(), atomicfile.Prefix):
+		case !strings.HasPrefix(d.Name(), atomicfile.TempPrefix):
 			all, need = append(all, info), need+info.Size()
-		case s.o.Now != nil && s.o.Now().Sub(info.ModTime()) > stale:
+		case s.o.Now != nil && s.o.Now().Sub(info.ModTime()) > maxTempAge:
 			_ = s.root.Remove(d.Name())
 		}
 	}
@@ -103,7 +103,7 @@ func (f *Folder) makeRoom(need int64) {
 		return cmp.Or(a.ModTime().Compare(b.ModTime()), strings.Compare(a.Name(), b.Name()))
 	})
 	for _, info := range all {
-		if need <= s.o.Quota-s.o.Quota/slack {
+		if need <= s.o.Quota-s.o.Quota/pruneFraction {
 			break
 		}
 		if s.root.Remove(info.Name()) == nil {
@@ -148,13 +148,13 @@ func (f *Folder) Open(hash string) (io.ReadCloser, error) {
 }
 
 func (f *Folder) open(name string) (*os.File, error) {
-	f.in.mu.Lock()
-	defer f.in.mu.Unlock()
-	if err := f.in.openRoot(); err != nil {
+	f.store.mu.Lock()
+	defer f.store.mu.Unlock()
+	if err := f.store.openRoot(); err != nil {
 		return nil, err
 	}
-	return f.in.openFile(name)
+	return f.store.openFile(name)
 }
 
 // Close closes the directory.
-func (f *Folder) Close() error { return f.in.Close() }
+func (f *Folder) Close() error { return f.store.Close() }

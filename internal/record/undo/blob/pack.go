@@ -16,25 +16,25 @@ import (
 // pack writes content to f, deflated if that helps, and returns its hash and the number of bytes
 // written.
 func pack(f disk.File, content io.Reader) (hash string, size int64, err error) {
-	in := readers.Get().(*bufio.Reader)
-	defer readers.Put(in)
+	in := readerPool.Get().(*bufio.Reader)
+	defer readerPool.Put(in)
 	in.Reset(content)
-	start, _ := in.Peek(probe) // the next read repeats an error
-	sample := samples.Get().(*bytes.Buffer)
-	defer samples.Put(sample)
+	start, _ := in.Peek(sampleSize) // the next read repeats an error
+	sample := samplePool.Get().(*bytes.Buffer)
+	defer samplePool.Put(sample)
 	how := packSample(sample, start)
 	sum := sha256.New()
 	whole := io.TeeReader(in, sum)
 	switch {
-	case len(start) < probe: // the sample is the whole content
+	case len(start) < sampleSize: // the sample is the whole content
 		if _, err = io.Copy(io.Discard, whole); err == nil {
 			_, err = f.Write(sample.Bytes())
 		}
-	case how == packed:
-		_, err = f.Write([]byte{packed})
+	case how == formatPacked:
+		_, err = f.Write([]byte{formatPacked})
 		err = errors.Join(err, deflate(f, whole))
 	default:
-		_, err = f.Write([]byte{plain})
+		_, err = f.Write([]byte{formatPlain})
 		if err == nil {
 			_, err = io.Copy(f, whole)
 		}
@@ -46,34 +46,34 @@ func pack(f disk.File, content io.Reader) (hash string, size int64, err error) {
 	return hex.EncodeToString(sum.Sum(nil)), size, err
 }
 
-var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, probe) }}
+var readerPool = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, sampleSize) }}
 
-var samples = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+var samplePool = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // packSample encodes the start of a content as a blob, and returns the encoding.
 func packSample(b *bytes.Buffer, start []byte) (how byte) {
 	b.Reset()
 	if len(start) >= packMin {
-		b.WriteByte(packed)
+		b.WriteByte(formatPacked)
 		if err := deflate(b, bytes.NewReader(start)); err == nil && b.Len() < len(start)*7/8 {
-			return packed
+			return formatPacked
 		}
 		b.Reset()
 	}
-	b.WriteByte(plain)
+	b.WriteByte(formatPlain)
 	b.Write(start)
-	return plain
+	return formatPlain
 }
 
-// packers are reused writers, since each is large.
-var packers = sync.Pool{New: func() any {
+// writerPool are reused writers, since each is large.
+var writerPool = sync.Pool{New: func() any {
 	w, _ := flate.NewWriter(nil, flate.BestSpeed)
 	return w
 }}
 
 func deflate(out io.Writer, in io.Reader) error {
-	w := packers.Get().(*flate.Writer)
-	defer packers.Put(w)
+	w := writerPool.Get().(*flate.Writer)
+	defer writerPool.Put(w)
 	w.Reset(out)
 	if _, err := io.Copy(w, in); err != nil {
 		return err

@@ -28,20 +28,20 @@ func (s *Store) Prune(need int64, pinned func(hash string) bool) int64 {
 	if s.openRoot() != nil {
 		return 0
 	}
-	all := s.list()
+	all := s.listObjects()
 	slices.SortFunc(all, func(a, b object) int {
 		return cmp.Or(a.used.Compare(b.used), cmp.Compare(a.hash, b.hash))
 	})
-	room := s.o.Quota - need - s.o.Quota/slack
+	room := s.o.Quota - need - s.o.Quota/pruneFraction
 	var freed int64
 	for _, o := range all {
 		if s.total <= room {
 			break
 		}
-		if s.used[0][o.hash] || s.used[1][o.hash] || pinned(o.hash) {
+		if s.recentlyUsed[0][o.hash] || s.recentlyUsed[1][o.hash] || pinned(o.hash) {
 			continue
 		}
-		if s.root.Remove(s.place(o.hash)) == nil {
+		if s.root.Remove(s.blobPath(o.hash)) == nil {
 			s.total -= o.size
 			freed += o.size
 		}
@@ -53,20 +53,20 @@ func (s *Store) Prune(need int64, pinned func(hash string) bool) int64 {
 func (s *Store) Drop(hash string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if info, ok := s.find(hash); ok && info != nil && s.root.Remove(s.place(hash)) == nil {
+	if info, ok := s.statBlob(hash); ok && info != nil && s.root.Remove(s.blobPath(hash)) == nil {
 		s.total -= info.Size()
 	}
 }
 
-// slack is the fraction of the quota that pruning frees in addition, so that it is rarely needed.
-const slack = 16
+// pruneFraction is the fraction of the quota that pruning frees in addition, so that it is rarely needed.
+const pruneFraction = 16
 
-// list returns all blobs. It omits unreadable ones.
-func (s *Store) list() (all []object) {
+// listObjects returns all blobs. It omits unreadable ones.
+func (s *Store) listObjects() (all []object) {
 	s.folders = make(map[string]bool)
-	for _, dir := range readDir(s.root, objects) {
+	for _, dir := range readDir(s.root, objectsDir) {
 		s.folders[dir.Name()] = true
-		for _, d := range readDir(s.root, path.Join(objects, dir.Name())) {
+		for _, d := range readDir(s.root, path.Join(objectsDir, dir.Name())) {
 			info, err := d.Info()
 			hash := dir.Name() + d.Name()
 			if err == nil && IsHash(hash) {

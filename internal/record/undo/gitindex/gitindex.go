@@ -19,8 +19,8 @@ type Entry struct {
 	File
 	Name []byte // valid only until the next entry
 	ID   []byte // id of the content's object; same validity
-	// Program reports whether it is executable.
-	Program bool
+	// Executable reports whether it is executable.
+	Executable bool
 }
 
 // OID returns the object's id in git's notation.
@@ -32,17 +32,17 @@ type File struct {
 	Ino, Size           uint32
 }
 
-// Unchanged reports whether a file is still the one git saw, in an index written at the given time in
+// IsUnchanged reports whether a file is still the one git saw, in an index written at the given time in
 // nanoseconds. A file changed at the moment when the index was written may be another one.
-func (f File) Unchanged(now File, written int64) bool {
+func (f File) IsUnchanged(now File, written int64) bool {
 	return f == now && f.ModTime < written && f.ChangeTime < written
 }
 
 var errFormat = errors.New("git's index has an unknown format")
 
 const (
-	indexHead    = 12 // signature, version, number of entries
-	statPart     = 40 // the metadata in an entry
+	headerSize   = 12 // signature, version, number of entries
+	statSize     = 40 // the metadata in an entry
 	flagExtended = 0x4000
 	flagStage    = 0x3000
 
@@ -51,8 +51,8 @@ const (
 
 // Source is an index file that can be read repeatedly.
 type Source struct {
-	Open func() (fs.File, error)
-	Most int64 // limit on the bytes read
+	Open     func() (fs.File, error)
+	MaxBytes int64 // limit on the bytes read
 
 	oidSize int // 0 before the first read
 }
@@ -71,7 +71,7 @@ func (s *Source) Each(prefix string, visit func(e Entry, written int64)) error {
 	if err != nil {
 		return err
 	}
-	if info.Size() > s.Most {
+	if info.Size() > s.MaxBytes {
 		return errTooLarge
 	}
 	text := make([]byte, info.Size())
@@ -88,19 +88,19 @@ func (s *Source) Each(prefix string, visit func(e Entry, written int64)) error {
 // Read calls visit for the files of an index of version 2 to 4 that are below prefix and not in
 // conflict, sorted by name and without the prefix.
 func Read(text []byte, oidSize int, prefix string, visit func(Entry)) error {
-	_, err := read(text, oidSize, func(e Entry, mode uint32, flags uint16) {
+	_, err := visitEntries(text, oidSize, func(e Entry, mode uint32, flags uint16) {
 		below, ok := bytes.CutPrefix(e.Name, []byte(prefix))
 		if ok && mode>>12 == gitRegular && flags&flagStage == 0 {
-			e.Name, e.Program = below, mode&0o100 != 0
+			e.Name, e.Executable = below, mode&0o100 != 0
 			visit(e)
 		}
 	})
 	return err
 }
 
-// read calls visit for all entries of an index, and returns the rest after them.
-func read(text []byte, oidSize int, visit func(e Entry, mode uint32, flags uint16)) (rest []byte, err error) {
-	if len(text) < indexHead || string(text[:4]) != "DIRC" {
+// visitEntries calls visit for all entries of an index, and returns the rest after them.
+func visitEntries(text []byte, oidSize int, visit func(e Entry, mode uint32, flags uint16)) (rest []byte, err error) {
+	if len(text) < headerSize || string(text[:4]) != "DIRC" {
 		return nil, errFormat
 	}
 	version, count := binary.BigEndian.Uint32(text[4:]), binary.BigEndian.Uint32(text[8:])
@@ -108,14 +108,14 @@ func read(text []byte, oidSize int, visit func(e Entry, mode uint32, flags uint1
 		return nil, errFormat
 	}
 	var name []byte
-	rest = text[indexHead:]
+	rest = text[headerSize:]
 	num := func(at int) uint32 { return binary.BigEndian.Uint32(rest[at:]) }
 	for range count {
-		n := statPart + oidSize + 2
+		n := statSize + oidSize + 2
 		if len(rest) < n+2 {
 			return nil, errFormat
 		}
-		e := Entry{ID: rest[statPart : statPart+oidSize], File: File{
+		e := Entry{ID: rest[statSize : statSize+oidSize], File: File{
 			ChangeTime: int64(num(0))*int64(time.Second) + int64(num(4)),
 			ModTime:    int64(num(8))*int64(time.Second) + int64(num(12)),
 			Ino:        num(20), Size: num(36),
@@ -125,7 +125,7 @@ func read(text []byte, oidSize int, visit func(e Entry, mode uint32, flags uint1
 			n += 2
 		}
 		if version == 4 { // a name omits the prefix it shares with the previous one
-			drop, size := offset(rest[n:])
+			drop, size := parseOffset(rest[n:])
 			if size == 0 || drop > len(name) {
 				return nil, errFormat
 			}
@@ -156,7 +156,7 @@ func read(text []byte, oidSize int, visit func(e Entry, mode uint32, flags uint1
 // invalid data.
 func OIDSize(text []byte) int {
 	for _, size := range []int{sha1.Size, sha256.Size} {
-		rest, err := read(text, size, func(Entry, uint32, uint16) {})
+		rest, err := visitEntries(text, size, func(Entry, uint32, uint16) {})
 		if err == nil && eachExtension(rest, size, func(string, []byte) {}) == nil {
 			return size
 		}
@@ -167,25 +167,25 @@ func OIDSize(text []byte) int {
 // eachExtension calls visit for the extensions after the entries of an index.
 func eachExtension(rest []byte, oidSize int, visit func(name string, text []byte)) error {
 	for len(rest) != oidSize {
-		if len(rest) < extensionHead+oidSize {
+		if len(rest) < extensionHeaderSize+oidSize {
 			return errFormat
 		}
 		size := uint64(binary.BigEndian.Uint32(rest[4:]))
-		if size > uint64(len(rest)-extensionHead-oidSize) {
+		if size > uint64(len(rest)-extensionHeaderSize-oidSize) {
 			return errFormat
 		}
-		end := extensionHead + int(size)
-		visit(string(rest[:4]), rest[extensionHead:end])
+		end := extensionHeaderSize + int(size)
+		visit(string(rest[:4]), rest[extensionHeaderSize:end])
 		rest = rest[end:]
 	}
 	return nil
 }
 
-const extensionHead = 8 // name and size
+const extensionHeaderSize = 8 // name and size
 
-// offset parses a number in the format of git's pack files, and returns its length in bytes, or 0 if it
+// parseOffset parses a number in the format of git's pack files, and returns its length in bytes, or 0 if it
 // exceeds any name's length.
-func offset(text []byte) (n, size int) {
+func parseOffset(text []byte) (n, size int) {
 	n = -1
 	for i, b := range text[:min(len(text), 4)] {
 		n = (n+1)<<7 | int(b&0x7f)

@@ -88,7 +88,7 @@ func TestParseAgreesWithGit(t *testing.T) {
 // smallIndex is an index of one file, written by hand.
 func smallIndex(version byte, name string) []byte {
 	b := append([]byte("DIRC\x00\x00\x00"), version, 0, 0, 0, 1)
-	entry := make([]byte, statPart+20+2)
+	entry := make([]byte, statSize+20+2)
 	entry[26] = 0x81 // a regular file
 	entry[len(entry)-1] = byte(len(name))
 	if version == 4 {
@@ -126,19 +126,19 @@ func TestSmallIndex(t *testing.T) {
 
 func TestUnchanged(t *testing.T) {
 	f := File{ModTime: 10, ChangeTime: 11, Ino: 1, Size: 2}
-	if !f.Unchanged(f, 12) {
+	if !f.IsUnchanged(f, 12) {
 		t.Error("the same is taken for another")
 	}
 	for name, other := range map[string]File{
 		"mtime": {ModTime: 9, ChangeTime: 11, Ino: 1, Size: 2}, "ctime": {ModTime: 10, ChangeTime: 10, Ino: 1, Size: 2},
 		"ino": {ModTime: 10, ChangeTime: 11, Ino: 2, Size: 2}, "size": {ModTime: 10, ChangeTime: 11, Ino: 1, Size: 3},
 	} {
-		if f.Unchanged(other, 12) {
+		if f.IsUnchanged(other, 12) {
 			t.Errorf("another %s is not noticed", name)
 		}
 	}
 	for _, written := range []int64{10, 11} {
-		if f.Unchanged(f, written) {
+		if f.IsUnchanged(f, written) {
 			t.Errorf("index written at %d: the file may have changed since", written)
 		}
 	}

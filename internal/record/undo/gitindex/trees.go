@@ -18,7 +18,7 @@ const maxDepth = 1000
 // folder. It returns an error if the index is incomplete: split, sparse or damaged, or without trees.
 func ReadTrees(text []byte, oidSize int) (Trees, error) {
 	files := 0
-	rest, err := read(text, oidSize, func(Entry, uint32, uint16) { files++ })
+	rest, err := visitEntries(text, oidSize, func(Entry, uint32, uint16) { files++ })
 	if err != nil {
 		return nil, err
 	}
@@ -35,26 +35,26 @@ func ReadTrees(text []byte, oidSize int) (Trees, error) {
 	if err != nil || !whole || stored == nil {
 		return nil, errFormat
 	}
-	p := treeReader{rest: stored, oidSize: oidSize, found: make(Trees)}
-	if n := p.read("", 0); p.failed || len(p.rest) > 0 || n >= 0 && n != files {
+	p := treeReader{rest: stored, oidSize: oidSize, trees: make(Trees)}
+	if n := p.readFolder("", 0); p.failed || len(p.rest) > 0 || n >= 0 && n != files {
 		return nil, errFormat
 	}
-	return p.found, nil
+	return p.trees, nil
 }
 
 // treeReader parses the trees of an index.
 type treeReader struct {
 	rest    []byte
 	oidSize int
-	found   Trees
+	trees   Trees
 	failed  bool
 }
 
-// read reads a folder and its subfolders, and returns how many files the folder has; -1 if no stored
+// readFolder reads a folder and its subfolders, and returns how many files the folder has; -1 if no stored
 // tree equals it.
-func (p *treeReader) read(above string, depth int) (files int) {
-	name := string(p.until(0))
-	files, below := p.number(' '), p.number('\n')
+func (p *treeReader) readFolder(above string, depth int) (files int) {
+	name := string(p.readUntil(0))
+	files, below := p.readNumber(' '), p.readNumber('\n')
 	if (name == "") != (depth == 0) || files < -1 || below < 0 || below > len(p.rest) || depth > maxDepth {
 		p.failed = true
 	}
@@ -67,7 +67,7 @@ func (p *treeReader) read(above string, depth int) (files int) {
 			p.failed = true
 			return -1
 		}
-		p.found[folder] = hex.EncodeToString(p.rest[:p.oidSize])
+		p.trees[folder] = hex.EncodeToString(p.rest[:p.oidSize])
 		p.rest = p.rest[p.oidSize:]
 	}
 	within := 0
@@ -75,7 +75,7 @@ func (p *treeReader) read(above string, depth int) (files int) {
 		if p.failed {
 			break
 		}
-		within += max(p.read(folder, depth+1), 0)
+		within += max(p.readFolder(folder, depth+1), 0)
 	}
 	if files >= 0 && within > files {
 		p.failed = true
@@ -83,16 +83,16 @@ func (p *treeReader) read(above string, depth int) (files int) {
 	return files
 }
 
-// until returns the text before a byte and consumes both.
-func (p *treeReader) until(end byte) []byte {
+// readUntil returns the text before a byte and consumes both.
+func (p *treeReader) readUntil(end byte) []byte {
 	before, after, ok := bytes.Cut(p.rest, []byte{end})
 	p.failed = p.failed || !ok
 	p.rest = after
 	return before
 }
 
-func (p *treeReader) number(end byte) int {
-	n, err := strconv.Atoi(string(p.until(end)))
+func (p *treeReader) readNumber(end byte) int {
+	n, err := strconv.Atoi(string(p.readUntil(end)))
 	p.failed = p.failed || err != nil
 	return n
 }

@@ -118,7 +118,7 @@ func TestTreesAreNotReadFromAnIndexThatSaysLess(t *testing.T) {
 
 func TestTreesOfADamagedIndex(t *testing.T) {
 	whole := newGitWorld(t, "sha1").index()
-	at := bytes.Index(whole, []byte("TREE")) + extensionHead
+	at := bytes.Index(whole, []byte("TREE")) + extensionHeaderSize
 	for name, damage := range map[string]func(text []byte) []byte{
 		"cut":           func(text []byte) []byte { return text[:len(text)-30] },
 		"longer":        func(text []byte) []byte { return append(text, 0) },

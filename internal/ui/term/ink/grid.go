@@ -26,8 +26,8 @@ type Grid struct {
 	Rows  [][]Cell
 	Align []Align
 	ASCII bool // draw the rule with ASCII only
-	// Spoken is set for a screen reader: a grid that does not fit becomes a list immediately.
-	Spoken bool
+	// ScreenReader is set for a screen reader: a grid that does not fit becomes a list immediately.
+	ScreenReader bool
 }
 
 // gap is the text between two columns.
@@ -36,15 +36,15 @@ const gap = "  "
 // Draw draws g in columns and returns their widths. If it does not fit into width, the widest columns
 // wrap between words; if that leaves too little room, each cell gets a line after its heading. Nothing
 // is cut off. A width of 0 or less always fits. No line ends in spaces; the last has no newline.
-func (g Grid) Draw(width int, put Put) []int {
+func (g Grid) Draw(width int, put SpanFunc) []int {
 	widths := g.Widths()
 	if width > 0 && !g.squeeze(widths, width) {
-		g.List(width, put)
+		g.DrawList(width, put)
 		return widths
 	}
-	g.row(g.Head, widths, true, put)
+	g.drawRow(g.Head, widths, true, put)
 	if len(g.Head) > 0 {
-		put(Look{}, "\n")
+		put(Style{}, "\n")
 		bar := "─"
 		if g.ASCII {
 			bar = "-"
@@ -53,39 +53,39 @@ func (g Grid) Draw(width int, put Put) []int {
 		for _, w := range widths {
 			parts = append(parts, strings.Repeat(bar, max(1, w)))
 		}
-		put(Look{Role: Dim}, strings.Join(parts, gap))
+		put(Style{Role: Dim}, strings.Join(parts, gap))
 	}
-	g.More(widths, len(g.Head) == 0, put)
+	g.DrawRows(widths, len(g.Head) == 0, put)
 	return widths
 }
 
-// List draws each row as a list of its cells, each after its heading.
-func (g Grid) List(width int, put Put) {
+// DrawList draws each row as a list of its cells, each after its heading.
+func (g Grid) DrawList(width int, put SpanFunc) {
 	if len(g.Rows) == 0 {
-		g.row(g.Head, make([]int, len(g.Head)), true, put)
+		g.drawRow(g.Head, make([]int, len(g.Head)), true, put)
 	}
 	for i, r := range g.Rows {
 		if i > 0 {
-			put(Look{}, "\n\n")
+			put(Style{}, "\n\n")
 		}
-		g.record(r, width, put)
+		g.drawRecord(r, width, put)
 	}
 }
 
-// narrowest is the least width of a squeezed column.
-const narrowest = 12
+// minColumn is the least width of a squeezed column.
+const minColumn = 12
 
 // squeeze narrows the widest columns until all fit into width, and reports whether they do. It breaks no
 // word.
 func (g Grid) squeeze(widths []int, width int) bool {
 	room := width - max(0, len(widths)-1)*len(gap)
-	if g.Spoken {
+	if g.ScreenReader {
 		return Shrink(widths, widths, room)
 	}
 	least := make([]int, len(widths))
 	for _, r := range append([][]Cell{g.Head}, g.Rows...) {
 		for i, c := range r {
-			least[i] = max(least[i], c.longest(), min(widths[i], narrowest))
+			least[i] = max(least[i], c.longestPart(), min(widths[i], minColumn))
 		}
 	}
 	return Shrink(widths, least, room)
@@ -113,15 +113,15 @@ func Shrink(widths, least []int, room int) bool {
 	return true
 }
 
-// longest returns the width of the widest part that is not broken.
-func (c Cell) longest() (n int) {
+// longestPart returns the width of the widest part that is not broken.
+func (c Cell) longestPart() (n int) {
 	var text strings.Builder
 	for _, s := range c {
 		text.WriteString(s.Text)
 	}
 	for word := range strings.FieldsSeq(text.String()) {
 		for word != "" {
-			i := Break(word)
+			i := BreakIndex(word)
 			if strings.Contains(word, "/") { // a path
 				i = len(word)
 			}
@@ -132,14 +132,14 @@ func (c Cell) longest() (n int) {
 	return n
 }
 
-// More draws only the rows, in columns of these widths; first means that nothing is above them.
-func (g Grid) More(widths []int, first bool, put Put) {
+// DrawRows draws only the rows, in columns of these widths; first means that nothing is above them.
+func (g Grid) DrawRows(widths []int, first bool, put SpanFunc) {
 	for _, r := range g.Rows {
 		if !first {
-			put(Look{}, "\n")
+			put(Style{}, "\n")
 		}
 		first = false
-		g.row(r, widths, false, put)
+		g.drawRow(r, widths, false, put)
 	}
 }
 
@@ -168,15 +168,15 @@ func (c Cell) width() int {
 // Width returns the columns that s takes on a terminal.
 func Width(s string) int { return cells.Columns(s) }
 
-// row draws one row, with as many lines as its tallest cell.
-func (g Grid) row(cells []Cell, widths []int, head bool, put Put) {
+// drawRow draws one row, with as many lines as its tallest cell.
+func (g Grid) drawRow(cells []Cell, widths []int, head bool, put SpanFunc) {
 	var lines [][]Cell
 	for i, c := range cells {
 		wide := 0
 		if i < len(widths) {
 			wide = widths[i]
 		}
-		for n, line := range c.lines(wide) {
+		for n, line := range c.wrapLines(wide) {
 			if n == len(lines) {
 				lines = append(lines, make([]Cell, len(cells)))
 			}
@@ -185,19 +185,19 @@ func (g Grid) row(cells []Cell, widths []int, head bool, put Put) {
 	}
 	for n, line := range lines {
 		if n > 0 {
-			put(Look{}, "\n")
+			put(Style{}, "\n")
 		}
-		g.line(line, widths, head, put)
+		g.drawLine(line, widths, head, put)
 	}
 }
 
-// lines wraps a cell to width.
-func (c Cell) lines(width int) []Cell {
+// wrapLines wraps a cell to width.
+func (c Cell) wrapLines(width int) []Cell {
 	if width <= 0 || c.width() <= width {
 		return []Cell{c}
 	}
 	all := []Cell{nil}
-	put := func(l Look, text string) {
+	put := func(l Style, text string) {
 		for i, part := range strings.Split(text, "\n") {
 			if i > 0 {
 				all = append(all, nil)
@@ -209,13 +209,13 @@ func (c Cell) lines(width int) []Cell {
 	}
 	w := Wrap{Put: put, Width: width}
 	for _, s := range c {
-		w.Write(s.Look, s.Text)
+		w.Write(s.Style, s.Text)
 	}
 	w.End()
 	return all
 }
 
-func (g Grid) line(cells []Cell, widths []int, head bool, put Put) {
+func (g Grid) drawLine(cells []Cell, widths []int, head bool, put SpanFunc) {
 	last := len(cells) - 1
 	for last >= 0 && cells[last].width() == 0 {
 		last--
@@ -226,18 +226,18 @@ func (g Grid) line(cells []Cell, widths []int, head bool, put Put) {
 			wide = widths[i]
 		}
 		before, after := g.pad(i, wide-c.width())
-		put(Look{}, strings.Repeat(" ", before))
+		put(Style{}, strings.Repeat(" ", before))
 		c.draw(head, put)
 		if i < last {
-			put(Look{}, strings.Repeat(" ", after)+gap)
+			put(Style{}, strings.Repeat(" ", after)+gap)
 		}
 	}
 }
 
-func (c Cell) draw(bold bool, put Put) {
+func (c Cell) draw(bold bool, put SpanFunc) {
 	for _, s := range c {
-		s.Look.Bold = s.Look.Bold || bold
-		put(s.Look, s.Text)
+		s.Style.Bold = s.Style.Bold || bold
+		put(s.Style, s.Text)
 	}
 }
 
@@ -253,16 +253,16 @@ func (g Grid) pad(column, blank int) (before, after int) {
 	return 0, blank
 }
 
-// Colon returns the separator between a heading and its cell, full-width after Chinese.
-func Colon(head string) string {
+// HeadingSeparator returns the separator between a heading and its cell, full-width after Chinese.
+func HeadingSeparator(head string) string {
 	if strings.ContainsFunc(head, func(r rune) bool { return unicode.Is(unicode.Han, r) }) {
 		return "："
 	}
 	return ": "
 }
 
-// record draws a row as a list: each cell on a line after its heading.
-func (g Grid) record(r []Cell, width int, put Put) {
+// drawRecord draws a row as a list: each cell on a line after its heading.
+func (g Grid) drawRecord(r []Cell, width int, put SpanFunc) {
 	var named []Cell
 	for i, c := range r {
 		if c.width() == 0 {
@@ -271,20 +271,20 @@ func (g Grid) record(r []Cell, width int, put Put) {
 		var n Cell
 		if i < len(g.Head) && g.Head[i].width() > 0 {
 			for _, s := range g.Head[i] {
-				s.Look.Bold = true
+				s.Style.Bold = true
 				n = append(n, s)
 			}
-			n = append(n, Span{Text: Colon(textOf(n))})
+			n = append(n, Span{Text: HeadingSeparator(spansText(n))})
 		}
 		named = append(named, append(n, c...))
 	}
 	for i, c := range named {
 		if i > 0 {
-			put(Look{}, "\n")
+			put(Style{}, "\n")
 		}
 		w := Wrap{Put: put, Width: width, Indent: len(gap)}
 		for _, s := range c {
-			w.Write(s.Look, s.Text)
+			w.Write(s.Style, s.Text)
 		}
 		w.End()
 	}

@@ -17,7 +17,7 @@ func row(cells ...string) []ink.Cell {
 
 func draw(g ink.Grid, width int) string {
 	var b strings.Builder
-	g.Draw(width, func(l ink.Look, text string) {
+	g.Draw(width, func(l ink.Style, text string) {
 		if l.Bold {
 			text = "*" + text + "*"
 		}

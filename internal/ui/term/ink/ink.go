@@ -23,8 +23,8 @@ const (
 	Name
 )
 
-// Look is a role with text attributes.
-type Look struct {
+// Style is a role with text attributes.
+type Style struct {
 	Role                    Role
 	Bold, Italic, Underline bool
 	Strike                  bool
@@ -33,9 +33,9 @@ type Look struct {
 
 // Span is a piece of text in one style.
 type Span struct {
-	Look Look
-	Text string
+	Style Style
+	Text  string
 }
 
-// Put receives spans one after the other. Consecutive texts are one text.
-type Put func(Look, string)
+// SpanFunc receives spans one after the other. Consecutive texts are one text.
+type SpanFunc func(Style, string)

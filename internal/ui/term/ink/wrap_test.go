@@ -10,9 +10,9 @@ import (
 // wrapped is text in lines of a width that go on set in, written in pieces of n runes.
 func wrapped(text string, width, indent, n int) string {
 	var b strings.Builder
-	w := ink.Wrap{Put: func(_ ink.Look, text string) { b.WriteString(text) }, Width: width, Indent: indent}
+	w := ink.Wrap{Put: func(_ ink.Style, text string) { b.WriteString(text) }, Width: width, Indent: indent}
 	for runes := []rune(text); len(runes) > 0; runes = runes[min(n, len(runes)):] {
-		w.Write(ink.Look{}, string(runes[:min(n, len(runes))]))
+		w.Write(ink.Style{}, string(runes[:min(n, len(runes))]))
 	}
 	w.End()
 	return b.String()
@@ -50,12 +50,12 @@ func TestAWordWiderThanALineIsBrokenAndStaysSetIn(t *testing.T) {
 func TestANameInCodeStaysWhole(t *testing.T) {
 	for n := 1; n <= 12; n++ {
 		var b strings.Builder
-		w := ink.Wrap{Put: func(_ ink.Look, text string) { b.WriteString(text) }, Width: 24}
+		w := ink.Wrap{Put: func(_ ink.Style, text string) { b.WriteString(text) }, Width: 24}
 		for _, s := range []ink.Span{
-			{Text: "请打开说明所在的"}, {Look: ink.Look{Role: ink.Code}, Text: "文档/用户手册.md"}, {Text: "看看第一章怎么写的"},
+			{Text: "请打开说明所在的"}, {Style: ink.Style{Role: ink.Code}, Text: "文档/用户手册.md"}, {Text: "看看第一章怎么写的"},
 		} {
 			for runes := []rune(s.Text); len(runes) > 0; runes = runes[min(n, len(runes)):] {
-				w.Write(s.Look, string(runes[:min(n, len(runes))]))
+				w.Write(s.Style, string(runes[:min(n, len(runes))]))
 			}
 		}
 		w.End()
@@ -84,9 +84,9 @@ func FuzzWrap(f *testing.F) {
 
 func TestRowsHoldAllOfALine(t *testing.T) {
 	for width, want := range map[int]string{20: "rm -rf| /very/long/path | /other/place/wide", 12: "rm -rf /|very/long/|path  /|other/place/|wide"} {
-		line := []ink.Span{{Text: "rm -rf /very/"}, {Look: ink.Look{Bold: true}, Text: "long/path  /other/place"}, {Text: "/wide"}}
+		line := []ink.Span{{Text: "rm -rf /very/"}, {Style: ink.Style{Bold: true}, Text: "long/path  /other/place"}, {Text: "/wide"}}
 		var rows []string
-		for _, row := range ink.Rows(line, width) {
+		for _, row := range ink.WrapRows(line, width) {
 			text := ""
 			for _, s := range row {
 				text += s.Text
@@ -103,7 +103,7 @@ func TestTheEndOfALineFits(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"short", "short"}, {"exactly ten", "…actly ten"}, {"中文字符很多很多", "…很多很多"}, {strings.Repeat("中", 1000) + "end", "…中中中end"},
 	} {
-		if got := ink.End(tt.text, 10, "…"); got != tt.want || ink.Width(got) > 10 {
+		if got := ink.TruncateLeft(tt.text, 10, "…"); got != tt.want || ink.Width(got) > 10 {
 			t.Errorf("%q: %q, want %q", tt.text, got, tt.want)
 		}
 	}

@@ -8,21 +8,21 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// signs lists the bytes that may begin an inline element.
-const signs = "*_`[\\~&<!h"
+// inlineSigns lists the bytes that may begin an inline element.
+const inlineSigns = "*_`[\\~&<!h"
 
 // maxDepth is the deepest nesting of spans.
 const maxDepth = 4
 
-// inline draws what is certain of the rest of the line.
-func (s *Stream) inline(whole bool) {
-	if s.Source {
-		s.wrap.Write(s.look, s.line)
+// drawInline draws what is certain of the rest of the line.
+func (s *Stream) drawInline(whole bool) {
+	if s.KeepMarks {
+		s.wrap.Write(s.style, s.line)
 		s.line = ""
 		return
 	}
-	in := inliner{put: s.wrap.Write, whole: whole}
-	n := in.read(s.line, s.prev, s.look, 0)
+	in := inliner{put: s.wrap.Write, complete: whole}
+	n := in.parse(s.line, s.prev, s.style, 0)
 	if n > 0 {
 		s.prev = s.line[n-1]
 	}
@@ -31,12 +31,12 @@ func (s *Stream) inline(whole bool) {
 
 // inliner parses text within a line.
 type inliner struct {
-	put   ink.Put
-	whole bool // the line is complete
+	put      ink.SpanFunc
+	complete bool // the line is complete
 }
 
-// read draws text, which follows prev, and returns how much of it is finished.
-func (in inliner) read(text string, prev byte, l ink.Look, depth int) int {
+// parse draws text, which follows prev, and returns how much of it is finished.
+func (in inliner) parse(text string, prev byte, l ink.Style, depth int) int {
 	i := 0
 	for i < len(text) {
 		next := nextSign(text[i:])
@@ -49,7 +49,7 @@ func (in inliner) read(text string, prev byte, l ink.Look, depth int) int {
 		if i > 0 {
 			prev = text[i-1]
 		}
-		n := in.sign(text[i:], prev, l, depth)
+		n := in.parseSign(text[i:], prev, l, depth)
 		if n == 0 {
 			return i // wait for more
 		}
@@ -62,7 +62,7 @@ func (in inliner) read(text string, prev byte, l ink.Look, depth int) int {
 // nextSign returns the index of the next sign in text, or -1.
 func nextSign(text string) int {
 	for from := 0; ; {
-		i := strings.IndexAny(text[from:], signs)
+		i := strings.IndexAny(text[from:], inlineSigns)
 		if i < 0 {
 			return -1
 		}
@@ -73,33 +73,33 @@ func nextSign(text string) int {
 	}
 }
 
-// sign draws the element that starts at the sign and returns its length, or 0 if it is not certain yet.
-func (in inliner) sign(text string, prev byte, l ink.Look, depth int) int {
+// parseSign draws the element that starts at the sign and returns its length, or 0 if it is not certain yet.
+func (in inliner) parseSign(text string, prev byte, l ink.Style, depth int) int {
 	switch text[0] {
 	case '\\':
 		if len(text) == 1 {
-			if in.whole {
-				return in.literal(text, 1, l)
+			if in.complete {
+				return in.drawLiteral(text, 1, l)
 			}
 			return 0
 		}
-		if !punctuation(text[1]) {
-			return in.literal(text, 1, l)
+		if !isPunctuation(text[1]) {
+			return in.drawLiteral(text, 1, l)
 		}
 		in.put(l, text[1:2])
 		return 2
 	case '`':
 		// It ends with as many ticks as it began with
-		n, sure := in.opening(text)
+		n, sure := in.openingRun(text)
 		if !sure {
 			return 0
 		}
-		end, sure := in.find(text, n, '`', func(int, int) bool { return true })
+		end, sure := in.findRun(text, n, '`', func(int, int) bool { return true })
 		switch {
 		case !sure:
 			return 0
 		case end < 0:
-			return in.literal(text, n, l)
+			return in.drawLiteral(text, n, l)
 		}
 		code := text[n:end]
 		if len(code) > 2 && code[0] == ' ' && code[len(code)-1] == ' ' {
@@ -109,118 +109,118 @@ func (in inliner) sign(text string, prev byte, l ink.Look, depth int) int {
 		in.put(l, code)
 		return end + n
 	case '[':
-		return in.link(text, prev, l, depth)
+		return in.parseLink(text, prev, l, depth)
 	case '&':
-		return in.entity(text, l)
+		return in.parseEntity(text, l)
 	case '!': // a picture
 		end := -1
 		if len(text) > 1 && text[1] == '[' {
-			_, end = linkParts(window(text[1:]))
+			_, end = linkParts(searchWindow(text[1:]))
 		}
 		switch {
 		case end > 0:
-			return 1 + in.link(text[1:], ' ', l, depth)
-		case (end == 0 || len(text) == 1) && in.waits(text):
+			return 1 + in.parseLink(text[1:], ' ', l, depth)
+		case (end == 0 || len(text) == 1) && in.mayContinue(text):
 			return 0
 		}
-		return in.literal(text, 1, l)
+		return in.drawLiteral(text, 1, l)
 	case '<':
-		return in.address(text, 1, l)
+		return in.parseAddress(text, 1, l)
 	case 'h':
-		if alnum(prev) || l.Link != "" {
-			return in.literal(text, 1, l)
+		if isAlnum(prev) || l.Link != "" {
+			return in.drawLiteral(text, 1, l)
 		}
-		return in.address(text, 0, l)
+		return in.parseAddress(text, 0, l)
 	}
-	n, sure := in.opening(text)
+	n, sure := in.openingRun(text)
 	if !sure {
 		return 0
 	}
 	under := text[0] == '_' // names such as __init__, _x_y and f_(a) are text
-	if n > 3 || text[0] == '~' && n != 2 || n == len(text) || space(text[n]) || (n == 1 || under) && alnum(prev) || under && n > 2 {
-		return in.literal(text, n, l)
+	if n > 3 || text[0] == '~' && n != 2 || n == len(text) || isSpace(text[n]) || (n == 1 || under) && isAlnum(prev) || under && n > 2 {
+		return in.drawLiteral(text, n, l)
 	}
-	end, sure := in.find(text, n, text[0], func(from, to int) bool {
+	end, sure := in.findRun(text, n, text[0], func(from, to int) bool {
 		switch {
-		case space(text[from-1]), under && n == 2 && !strings.Contains(text[n:from], " "):
+		case isSpace(text[from-1]), under && n == 2 && !strings.Contains(text[n:from], " "):
 			return false
 		case to == len(text):
 			return true
 		}
-		return n > 1 && !under || !alnum(text[to]) && (!under || text[to] != '(' && text[to] != '/')
+		return n > 1 && !under || !isAlnum(text[to]) && (!under || text[to] != '(' && text[to] != '/')
 	})
 	switch {
 	case !sure:
 		return 0
 	case end < 0:
-		return in.literal(text, n, l)
+		return in.drawLiteral(text, n, l)
 	}
-	inner := inliner{put: in.put, whole: true}
-	inner.read(text[n:end], text[0], emphasised(l, text[0], n), depth+1)
+	inner := inliner{put: in.put, complete: true}
+	inner.parse(text[n:end], text[0], emphasize(l, text[0], n), depth+1)
 	return end + n
 }
 
-// literal draws the first n bytes unchanged.
-func (in inliner) literal(text string, n int, l ink.Look) int {
+// drawLiteral draws the first n bytes unchanged.
+func (in inliner) drawLiteral(text string, n int, l ink.Style) int {
 	in.put(l, text[:n])
 	return n
 }
 
-// longestEntity is the longest name of a character.
-const longestEntity = 32
+// maxEntity is the longest name of a character.
+const maxEntity = 32
 
-// entity parses a character written by name or number, such as &lt;. An invisible character stays as
+// parseEntity parses a character written by name or number, such as &lt;. An invisible character stays as
 // typed.
-func (in inliner) entity(text string, l ink.Look) int {
+func (in inliner) parseEntity(text string, l ink.Style) int {
 	n := 1
-	for n < len(text) && n <= longestEntity && (alnum(text[n]) || text[n] == '#') {
+	for n < len(text) && n <= maxEntity && (isAlnum(text[n]) || text[n] == '#') {
 		n++
 	}
 	switch {
-	case n == len(text) && n <= longestEntity && !in.whole:
+	case n == len(text) && n <= maxEntity && !in.complete:
 		return 0
 	case n == len(text) || text[n] != ';':
-		return in.literal(text, 1, l)
+		return in.drawLiteral(text, 1, l)
 	}
 	n++
 	shown := strings.ReplaceAll(html.UnescapeString(text[:n]), "\u00a0", " ")
 	if shown == text[:n] || strings.ContainsFunc(shown, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
-		return in.literal(text, 1, l)
+		return in.drawLiteral(text, 1, l)
 	}
 	in.put(l, shown)
 	return n
 }
 
-// waits reports whether more of text may come and be examined.
-func (in inliner) waits(text string) bool { return !in.whole && len(text) < spanBytes }
+// mayContinue reports whether more of text may come and be examined.
+func (in inliner) mayContinue(text string) bool { return !in.complete && len(text) < maxSpanBytes }
 
-// window returns the part of text that is examined for the end of a span.
-func window(text string) string { return text[:min(len(text), spanBytes)] }
+// searchWindow returns the part of text that is examined for the end of a span.
+func searchWindow(text string) string { return text[:min(len(text), maxSpanBytes)] }
 
-func punctuation(c byte) bool { return c > ' ' && c < 0x7f && !alnum(c) }
+func isPunctuation(c byte) bool { return c > ' ' && c < 0x7f && !isAlnum(c) }
 
-func alnum(c byte) bool {
+func isAlnum(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// maxTries is how often the end of code is searched for within one span.
-const maxTries = 4
+// maxSearches is how often the end of code is searched for within one span.
+const maxSearches = 4
 
-// longestRun is the longest run of equal signs treated as one.
-const longestRun = 32
+// maxRun is the longest run of equal signs treated as one.
+const maxRun = 32
 
-// opening returns the length of the run of signs at the start of text; sure is false while the run may
+// openingRun returns the length of the run of signs at the start of text; sure is false while the run may
 // grow.
-func (in inliner) opening(text string) (n int, sure bool) {
-	n = min(run(text), longestRun)
-	return n, n < len(text) || n == longestRun || in.whole
+func (in inliner) openingRun(text string) (n int, sure bool) {
+	n = min(runLength(text), maxRun)
+	return n, n < len(text) || n == maxRun || in.complete
 }
 
-// find returns where, after the first n bytes, a run of exactly n signs begins that ends may accept; -1
+// findRun returns where, after the first n bytes, a run of exactly n signs begins that ends may accept; -1
 // if none. sure is false while more text could change the answer. A run at the edge of the window does
 // not count, since its length is unknown.
-func (in inliner) find(text string, n int, sign byte, ends func(from, to int) bool) (at int, sure bool) {
-	seen, tries := window(text), maxTries
+func (in inliner) findRun(text string, n int, sign byte, ends func(from, to int) bool) (at int, sure bool) {
+	seen, tries := searchWindow(text), maxSearches
 	for i := n; i < len(seen); {
 		switch c := seen[i]; {
 		case c == '\\' && sign != '`':
@@ -230,16 +230,16 @@ func (in inliner) find(text string, n int, sign byte, ends func(from, to int) bo
 		case c != sign && tries == 0:
 			i++
 		case c != sign:
-			to := skipTicks(seen, i)
+			to := skipCode(seen, i)
 			tries--
-			if to < 0 && in.waits(text) {
+			if to < 0 && in.mayContinue(text) {
 				return -1, false
 			}
-			i = max(to, i+run(seen[i:]))
+			i = max(to, i+runLength(seen[i:]))
 		default:
-			to := i + run(seen[i:])
-			if to == len(seen) && (in.waits(text) || to == spanBytes) {
-				return -1, !in.waits(text)
+			to := i + runLength(seen[i:])
+			if to == len(seen) && (in.mayContinue(text) || to == maxSpanBytes) {
+				return -1, !in.mayContinue(text)
 			}
 			if to-i == n && i > n && ends(i, to) {
 				return i, true
@@ -247,18 +247,18 @@ func (in inliner) find(text string, n int, sign byte, ends func(from, to int) bo
 			i = to
 		}
 	}
-	return -1, !in.waits(text)
+	return -1, !in.mayContinue(text)
 }
 
-// skipTicks returns the end of the code that begins at i, or -1 if there is none.
-func skipTicks(text string, i int) int {
-	n := run(text[i:])
+// skipCode returns the end of the code that begins at i, or -1 if there is none.
+func skipCode(text string, i int) int {
+	n := runLength(text[i:])
 	for i += n; i < len(text); {
 		if text[i] != '`' {
 			i++
 			continue
 		}
-		to := i + run(text[i:])
+		to := i + runLength(text[i:])
 		if to-i == n && to < len(text) {
 			return to
 		}
@@ -267,7 +267,7 @@ func skipTicks(text string, i int) int {
 	return -1
 }
 
-func emphasised(l ink.Look, sign byte, n int) ink.Look {
+func emphasize(l ink.Style, sign byte, n int) ink.Style {
 	switch {
 	case sign == '~':
 		l.Strike = true
@@ -281,33 +281,33 @@ func emphasised(l ink.Look, sign byte, n int) ink.Look {
 	return l
 }
 
-func space(c byte) bool { return c == ' ' || c == '\t' }
+func isSpace(c byte) bool { return c == ' ' || c == '\t' }
 
-// link parses [text](address).
-func (in inliner) link(text string, prev byte, l ink.Look, depth int) int {
-	if alnum(prev) || prev == ']' {
-		return in.literal(text, 1, l)
+// parseLink parses [text](address).
+func (in inliner) parseLink(text string, prev byte, l ink.Style, depth int) int {
+	if isAlnum(prev) || prev == ']' {
+		return in.drawLiteral(text, 1, l)
 	}
-	middle, end := linkParts(window(text))
+	middle, end := linkParts(searchWindow(text))
 	switch {
 	case end < 0:
-		return in.literal(text, 1, l)
-	case end == 0 && in.waits(text):
+		return in.drawLiteral(text, 1, l)
+	case end == 0 && in.mayContinue(text):
 		return 0
 	case end == 0:
-		return in.literal(text, 1, l)
+		return in.drawLiteral(text, 1, l)
 	}
-	label, address := text[1:middle], destination(text[middle+2:end-1])
+	label, address := text[1:middle], linkDestination(text[middle+2:end-1])
 	if strings.HasPrefix(label, "![") { // a picture that is a link
 		label, _, _ = strings.Cut(label[2:], "]")
 	}
-	inner := inliner{put: in.put, whole: true}
-	shown, shownAddress := l, ink.Look{Role: ink.Link}
+	inner := inliner{put: in.put, complete: true}
+	shown, shownAddress := l, ink.Style{Role: ink.Link}
 	shown.Underline = true
-	if leads(address) {
+	if isClickable(address) {
 		shown.Link, shownAddress.Link = address, address
 	}
-	inner.read(label, '[', shown, depth+1)
+	inner.parse(label, '[', shown, depth+1)
 	if address != "" && address != label && address != "mailto:"+label {
 		in.put(l, " (")
 		in.put(shownAddress, address)
@@ -316,15 +316,15 @@ func (in inliner) link(text string, prev byte, l ink.Look, depth int) int {
 	return end
 }
 
-// address parses a bare address, or one in angle brackets.
-func (in inliner) address(text string, angle int, l ink.Look) int {
-	address := window(text)[angle:]
+// parseAddress parses a bare address, or one in angle brackets.
+func (in inliner) parseAddress(text string, angle int, l ink.Style) int {
+	address := searchWindow(text)[angle:]
 	for _, kind := range []string{"https://", "http://"} {
 		n := min(len(address), len(kind))
 		switch {
 		case address[:n] != kind[:n]:
 			continue
-		case n < len(kind) && in.waits(text):
+		case n < len(kind) && in.mayContinue(text):
 			return 0
 		case n < len(kind):
 			continue
@@ -332,10 +332,10 @@ func (in inliner) address(text string, angle int, l ink.Look) int {
 		end := len(address) - len(strings.TrimLeft(address, addressRunes))
 		switch {
 		case end < len(address):
-		case in.waits(text):
+		case in.mayContinue(text):
 			return 0
 		case len(text) > len(address)+angle: // its length is unknown
-			return in.literal(text, 1, l)
+			return in.drawLiteral(text, 1, l)
 		}
 		if angle > 0 {
 			if end == len(address) || address[end] != '>' {
@@ -355,14 +355,14 @@ func (in inliner) address(text string, angle int, l ink.Look) int {
 		in.put(l, address)
 		return len(address) + 2*angle
 	}
-	return in.literal(text, 1, l)
+	return in.drawLiteral(text, 1, l)
 }
 
 // addressRunes are the characters of addresses.
 const addressRunes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~:/?#[]@!$&'()*+,;=%"
 
-// leads reports whether an address may be clickable: a complete web or mail address in plain letters.
-func leads(address string) bool {
+// isClickable reports whether an address may be clickable: a complete web or mail address in plain letters.
+func isClickable(address string) bool {
 	for _, kind := range []string{"https://", "http://", "mailto:"} {
 		if strings.HasPrefix(strings.ToLower(address), kind) {
 			return len(address) < 2000 && strings.Trim(address, addressRunes) == ""
@@ -371,8 +371,8 @@ func leads(address string) bool {
 	return false
 }
 
-// destination returns the address of a link, without a title after it.
-func destination(inside string) string {
+// linkDestination returns the address of a link, without a title after it.
+func linkDestination(inside string) string {
 	inside = strings.TrimSpace(inside)
 	address, title, _ := strings.Cut(inside, " ")
 	if title = strings.TrimSpace(title); len(title) > 1 && strings.Contains(`""  ''  ()`, title[:1]+title[len(title)-1:]) {

@@ -7,34 +7,34 @@ import (
 	"coder/internal/ui/term/ink"
 )
 
-// kind is the kind of a line, determined by its beginning.
-type kind uint8
+// lineKind is the kind of a line, determined by its beginning.
+type lineKind uint8
 
 const (
-	unsure kind = iota
-	blank
-	prose
-	heading
-	quote
-	bullet
-	rule
-	opening // of a block of code
-	row     // possibly of a table
+	lineUnsure lineKind = iota
+	lineBlank
+	lineProse
+	lineHeading
+	lineQuote
+	lineBullet
+	lineRule
+	lineFence // of a block of code
+	lineRow   // possibly of a table
 )
 
-// start draws the first n bytes of the line unchanged and continues inline.
-func (s *Stream) start(n int, l ink.Look, whole bool) {
+// startLine draws the first n bytes of the line unchanged and continues inline.
+func (s *Stream) startLine(n int, l ink.Style, whole bool) {
 	head := strings.ReplaceAll(s.line[:n], "\t", "    ")
-	s.wrap = ink.Wrap{Put: s.put, Indent: ink.Width(head)}
+	s.wrap = ink.Wrap{Put: s.draw, Indent: ink.Width(head)}
 	if s.Width != nil {
 		s.wrap.Width = s.Width()
 	}
-	s.wrap.Fixed(l, head)
+	s.wrap.WriteFixed(l, head)
 	if n > 0 {
 		s.prev = s.line[n-1]
 	}
-	s.line, s.begun = s.line[n:], true
-	s.inline(whole)
+	s.line, s.started = s.line[n:], true
+	s.drawInline(whole)
 }
 
 // codeIndent is the indent of code without a fence.
@@ -45,162 +45,162 @@ const codeIndent = 4
 func (s *Stream) isCode() bool {
 	text := strings.TrimLeft(s.line, " \t")
 	blanks := s.line[:len(s.line)-len(text)]
-	if text == "" || len(blanks) > headBytes || ink.Width(strings.ReplaceAll(blanks, "\t", "    ")) < s.item+codeIndent {
+	if text == "" || len(blanks) > maxHeadBytes || ink.Width(strings.ReplaceAll(blanks, "\t", "    ")) < s.itemColumn+codeIndent {
 		return false
 	}
-	return s.code || (s.ends > 1 || !s.wrote) && len(s.table.rows) == 0 && !strings.Contains("-*+>|`~0123456789", text[:1])
+	return s.inCode || (s.pendingNewlines > 1 || !s.hasOutput) && len(s.table.rows) == 0 && !strings.Contains("-*+>|`~0123456789", text[:1])
 }
 
-// place records the position of a line with a known kind: later lines may belong to it, or to the item
+// recordPosition records the position of a line with a known kind: later lines may belong to it, or to the item
 // before.
-func (s *Stream) place(k kind, n int) {
-	if k == blank {
+func (s *Stream) recordPosition(k lineKind, n int) {
+	if k == lineBlank {
 		return
 	}
-	s.code = false
+	s.inCode = false
 	head := s.line[:len(s.line)-len(strings.TrimLeft(s.line, " \t"))]
-	if k == bullet {
+	if k == lineBullet {
 		head = s.line[:n]
 		if strings.HasSuffix(head, "] ") { // its continuation is below its box
 			head = head[:len(head)-boxBytes]
 		}
 	}
-	if column := ink.Width(strings.ReplaceAll(head, "\t", "    ")); k == bullet || column < s.item && s.ends > 1 {
-		s.item = column
+	if column := ink.Width(strings.ReplaceAll(head, "\t", "    ")); k == lineBullet || column < s.itemColumn && s.pendingNewlines > 1 {
+		s.itemColumn = column
 	}
 }
 
 // classify returns a line's kind, and how much of its beginning stays unchanged.
-func classify(line string, whole bool) (kind, int) {
+func classify(line string, whole bool) (lineKind, int) {
 	text := strings.TrimLeft(line, " \t")
 	indent := len(line) - len(text)
-	k, n := unsure, 0
+	k, n := lineUnsure, 0
 	switch {
 	case text == "" && whole:
-		return blank, 0
+		return lineBlank, 0
 	case text == "":
 	case text[0] == '|':
-		if len(line) > rowBytes {
-			return prose, 0
+		if len(line) > maxRowBytes {
+			return lineProse, 0
 		}
-		return row, indent
+		return lineRow, indent
 	default:
 		k, n = classifyText(text, whole)
 	}
-	if k == unsure && (whole || len(line) > headBytes) {
-		k, n = prose, 0
+	if k == lineUnsure && (whole || len(line) > maxHeadBytes) {
+		k, n = lineProse, 0
 	}
 	return k, indent + n
 }
 
-func classifyText(text string, whole bool) (kind, int) {
+func classifyText(text string, whole bool) (lineKind, int) {
 	switch text[0] {
 	case '#':
-		n := run(text)
+		n := runLength(text)
 		switch {
 		case n > 6:
-			return prose, 0
+			return lineProse, 0
 		case n == len(text):
-			return unsure, 0
+			return lineUnsure, 0
 		case text[n] == ' ' || text[n] == '\t':
-			return heading, n + 1
+			return lineHeading, n + 1
 		}
-		return prose, 0
+		return lineProse, 0
 	case '`', '~':
-		n := run(text)
+		n := runLength(text)
 		switch {
 		case n == len(text) && n < 3 && !whole:
-			return unsure, 0
-		case n < 3 || text[0] == '`' && strings.Contains(text[n:], "`") || len(text) > headBytes:
-			return prose, 0
+			return lineUnsure, 0
+		case n < 3 || text[0] == '`' && strings.Contains(text[n:], "`") || len(text) > maxHeadBytes:
+			return lineProse, 0
 		case !whole:
-			return unsure, 0
+			return lineUnsure, 0
 		}
-		return opening, 0
+		return lineFence, 0
 	case '>':
 		n := len(text) - len(strings.TrimLeft(text, "> \t"))
 		if n == len(text) && !whole {
-			return unsure, 0
+			return lineUnsure, 0
 		}
-		if strings.HasPrefix(text[n:], "|") && len(text) <= rowBytes {
-			return row, n
+		if strings.HasPrefix(text[n:], "|") && len(text) <= maxRowBytes {
+			return lineRow, n
 		}
 		if code := text[n:]; code != "" && (code[0] == '`' || code[0] == '~') {
 			switch k, _ := classifyText(code, whole); k {
-			case unsure:
-				return unsure, 0
-			case opening:
-				return opening, n
+			case lineUnsure:
+				return lineUnsure, 0
+			case lineFence:
+				return lineFence, n
 			}
 		}
-		item, sure := itemSign(text[n:])
-		if !sure && !whole && n < headBytes/2 {
-			return unsure, 0
+		item, sure := itemMarker(text[n:])
+		if !sure && !whole && n < maxHeadBytes/2 {
+			return lineUnsure, 0
 		}
-		return quote, n + item
+		return lineQuote, n + item
 	case '-', '*', '_', '+':
 		sign := text[:1]
 		if strings.Trim(text, sign+" ") == "" {
 			switch {
 			case !whole:
-				return unsure, 0
-			case strings.Count(text, sign) >= 3 && sign != "+" && len(text) <= headBytes:
-				return rule, 0
+				return lineUnsure, 0
+			case strings.Count(text, sign) >= 3 && sign != "+" && len(text) <= maxHeadBytes:
+				return lineRule, 0
 			}
 		}
 		if len(text) > 1 && text[1] == ' ' && sign != "_" {
-			return boxed(text, 2, whole)
+			return classifyItem(text, 2, whole)
 		}
-		return prose, 0
+		return lineProse, 0
 	}
 	if text[0] == ':' || text[0] == '[' {
 		return classifyNote(text, whole)
 	}
-	switch n, sure := otherSign(text); {
+	switch n, sure := otherBullet(text); {
 	case n > 0:
-		return bullet, n
+		return lineBullet, n
 	case !sure && !whole:
-		return unsure, 0
+		return lineUnsure, 0
 	}
 	digits := len(text) - len(strings.TrimLeft(text, "0123456789"))
 	switch rest := text[digits:]; {
 	case digits == 0 || digits > maxDigits || len(rest) > 1 && (rest[0] != '.' && rest[0] != ')' || rest[1] != ' '):
-		return prose, 0
+		return lineProse, 0
 	case len(rest) > 1:
-		return boxed(text, digits+2, whole)
+		return classifyItem(text, digits+2, whole)
 	case whole || rest != "" && rest != "." && rest != ")":
-		return prose, 0
+		return lineProse, 0
 	}
-	return unsure, 0
+	return lineUnsure, 0
 }
 
-// boxed classifies an item whose sign has n bytes, and its box, if any: - [x] done.
-func boxed(text string, n int, whole bool) (kind, int) {
+// classifyItem classifies an item whose sign has n bytes, and its box, if any: - [x] done.
+func classifyItem(text string, n int, whole bool) (lineKind, int) {
 	rest := text[n:]
 	for _, box := range []string{"[ ] ", "[x] ", "[X] "} {
 		switch {
 		case strings.HasPrefix(rest, box):
-			return bullet, n + boxBytes
+			return lineBullet, n + boxBytes
 		case rest != "" && strings.HasPrefix(box, rest) && !whole:
-			return unsure, 0
+			return lineUnsure, 0
 		}
 	}
-	return bullet, n
+	return lineBullet, n
 }
 
 const boxBytes = len("[ ] ")
 
-// otherSigns are the bullets that people use besides Markdown's own, and numerals the Chinese digits.
+// otherBullets are the bullets that people use besides Markdown's own, and numerals the Chinese digits.
 const (
-	otherSigns = "•◦▪‣●○■□"
-	numerals   = "一二三四五六七八九十0123456789"
+	otherBullets = "•◦▪‣●○■□"
+	numerals     = "一二三四五六七八九十0123456789"
 )
 
-// otherSign returns the length of an item's sign that is not Markdown: • a, 1、a, （1）a, 一、a. It is 0 if
+// otherBullet returns the length of an item's sign that is not Markdown: • a, 1、a, （1）a, 一、a. It is 0 if
 // there is none, which is not sure while more may come.
-func otherSign(text string) (n int, sure bool) {
+func otherBullet(text string) (n int, sure bool) {
 	first, size := utf8.DecodeRuneInString(text)
-	if strings.ContainsRune(otherSigns, first) {
+	if strings.ContainsRune(otherBullets, first) {
 		if rest := text[size:]; rest == "" || rest[0] != ' ' {
 			return 0, rest != ""
 		}
@@ -213,7 +213,7 @@ func otherSign(text string) (n int, sure bool) {
 	rest := strings.TrimLeft(number, numerals)
 	next, nextSize := utf8.DecodeRuneInString(rest)
 	switch counted := len(number) - len(rest); {
-	case counted > maxCounted, counted == 0 && (rest != "" || first != '（'):
+	case counted > maxNumber, counted == 0 && (rest != "" || first != '（'):
 		return 0, true
 	case rest == "":
 		return 0, false
@@ -223,39 +223,39 @@ func otherSign(text string) (n int, sure bool) {
 	return 0, true
 }
 
-// maxCounted is the longest number in such a sign, in bytes.
-const maxCounted = 9
+// maxNumber is the longest number in such a sign, in bytes.
+const maxNumber = 9
 
 // classifyNote distinguishes a footnote, [^1]: text, and a definition, : text, from prose.
-func classifyNote(text string, whole bool) (kind, int) {
+func classifyNote(text string, whole bool) (lineKind, int) {
 	if text[0] == ':' {
 		switch {
 		case len(text) == 1 && !whole:
-			return unsure, 0
+			return lineUnsure, 0
 		case len(text) > 1 && text[1] == ' ':
-			return bullet, 2
+			return lineBullet, 2
 		}
-		return prose, 0
+		return lineProse, 0
 	}
 	name, words, named := strings.Cut(text, "]: ")
 	switch {
-	case named && strings.HasPrefix(name, "[^") && len(name) <= longestNote && !strings.Contains(name, "]"):
-		return bullet, len(text) - len(words)
-	case whole || named || len(text) > longestNote+len("]:") || len(text) > 1 && text[1] != '^':
-		return prose, 0
+	case named && strings.HasPrefix(name, "[^") && len(name) <= maxNoteName && !strings.Contains(name, "]"):
+		return lineBullet, len(text) - len(words)
+	case whole || named || len(text) > maxNoteName+len("]:") || len(text) > 1 && text[1] != '^':
+		return lineProse, 0
 	}
 	if i := strings.IndexByte(text, ']'); i >= 0 && i+1 < len(text) && text[i+1:] != ":" {
-		return prose, 0
+		return lineProse, 0
 	}
-	return unsure, 0
+	return lineUnsure, 0
 }
 
-// longestNote is the longest name of a footnote.
-const longestNote = 32
+// maxNoteName is the longest name of a footnote.
+const maxNoteName = 32
 
-// itemSign returns the length of a list item's sign; 0 if text begins none, which is not sure while more
+// itemMarker returns the length of a list item's sign; 0 if text begins none, which is not sure while more
 // may come.
-func itemSign(text string) (n int, sure bool) {
+func itemMarker(text string) (n int, sure bool) {
 	if text != "" && strings.Contains("-*+", text[:1]) {
 		n = 1
 	} else if n = len(text) - len(strings.TrimLeft(text, "0123456789")); n > maxDigits {
@@ -278,5 +278,5 @@ func itemSign(text string) (n int, sure bool) {
 // maxDigits is the most digits in an item's number.
 const maxDigits = 4
 
-// run returns how often the first byte of text is repeated.
-func run(text string) int { return len(text) - len(strings.TrimLeft(text, text[:1])) }
+// runLength returns how often the first byte of text is repeated.
+func runLength(text string) int { return len(text) - len(strings.TrimLeft(text, text[:1])) }

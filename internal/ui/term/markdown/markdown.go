@@ -26,39 +26,39 @@ import (
 //
 // The text must be whole runes without control characters other than tab and newline.
 type Stream struct {
-	Put    ink.Put
-	Width  func() int // of the terminal; nil: unlimited
-	Source bool       // no styles: leave all marks in place
-	ASCII  bool       // draw with ASCII only
-	Spoken bool       // for a screen reader: a table that does not fit is a list
+	Put          ink.SpanFunc
+	Width        func() int // of the terminal; nil: unlimited
+	KeepMarks    bool       // no styles: leave all marks in place
+	ASCII        bool       // draw with ASCII only
+	ScreenReader bool       // for a screen reader: a table that does not fit is a list
 
-	line  string   // the undrawn part of the current line
-	begun bool     // the start of the line was drawn; the rest is inline
-	look  ink.Look // style of the line
-	prev  byte     // the byte before line
+	line    string    // the undrawn part of the current line
+	started bool      // the start of the line was drawn; the rest is inline
+	style   ink.Style // style of the line
+	prev    byte      // the byte before line
 
-	ends  int  // newlines pending
-	wrote bool // something was drawn
+	pendingNewlines int  // newlines pending
+	hasOutput       bool // something was drawn
 
-	fence  fence
-	code   bool // the line before was indented code
-	hidden bool // the line is a fence, which is not put
-	item   int  // start column of the current item's words
-	table  table
-	wrap   ink.Wrap // for prose
+	fence      fence
+	inCode     bool // the line before was indented code
+	isFence    bool // the line is a fence, which is not put
+	itemColumn int  // start column of the current item's words
+	table      table
+	wrap       ink.Wrap // for prose
 }
 
 // Limits of what is held back, in bytes.
 const (
-	spanBytes = 512     // an unfinished span
-	headBytes = 256     // a line of unknown kind
-	codeBytes = 4096    // a line of code
-	rowBytes  = 8 << 10 // a table row
+	maxSpanBytes = 512     // an unfinished span
+	maxHeadBytes = 256     // a line of unknown kind
+	maxCodeBytes = 4096    // a line of code
+	maxRowBytes  = 8 << 10 // a table row
 )
 
 // Write adds the next piece.
 func (s *Stream) Write(text string) {
-	if s.Width != nil && s.begun {
+	if s.Width != nil && s.started {
 		s.wrap.Resize(s.Width())
 	}
 	for text != "" {
@@ -67,15 +67,15 @@ func (s *Stream) Write(text string) {
 		s.advance(whole)
 		if whole {
 			s.wrap.End()
-			if s.hidden { // a blank line stands for it
-				s.hidden, s.ends = false, max(s.ends, 2)
+			if s.isFence { // a blank line stands for it
+				s.isFence, s.pendingNewlines = false, max(s.pendingNewlines, 2)
 			} else {
-				s.ends++
+				s.pendingNewlines++
 			}
-			if !s.fence.open() {
-				s.ends = min(s.ends, 2)
+			if !s.fence.isOpen() {
+				s.pendingNewlines = min(s.pendingNewlines, 2)
 			}
-			s.line, s.begun, s.look, s.prev = "", false, ink.Look{}, 0
+			s.line, s.started, s.style, s.prev = "", false, ink.Style{}, 0
 		}
 		text = rest
 	}
@@ -88,114 +88,114 @@ func (s *Stream) End() {
 	}
 	s.wrap.End()
 	s.endTable()
-	*s = Stream{Put: s.Put, Width: s.Width, Source: s.Source, ASCII: s.ASCII, Spoken: s.Spoken}
+	*s = Stream{Put: s.Put, Width: s.Width, KeepMarks: s.KeepMarks, ASCII: s.ASCII, ScreenReader: s.ScreenReader}
 }
 
 // advance draws as much of the line as is certain; whole means that the line is complete.
 func (s *Stream) advance(whole bool) {
 	switch {
-	case s.begun && (s.fence.open() || s.code):
-		s.rest(ink.Look{Role: ink.Plain})
-	case s.begun:
-		s.inline(whole)
-	case s.fence.open():
-		margin, inside := s.fence.within(s.line)
+	case s.started && (s.fence.isOpen() || s.inCode):
+		s.drawRest(ink.Style{Role: ink.Plain})
+	case s.started:
+		s.drawInline(whole)
+	case s.fence.isOpen():
+		margin, inside := s.fence.stripMargin(s.line)
 		switch {
 		case !inside && (whole || strings.TrimLeft(s.line, " ") != ""): // the quote has ended, and its code with it
 			s.fence = fence{}
 			s.advance(whole)
 			return
-		case len(s.line) > codeBytes:
-			s.begun = true
-			s.rest(ink.Look{})
+		case len(s.line) > maxCodeBytes:
+			s.started = true
+			s.drawRest(ink.Style{})
 		case !whole:
-		case s.fence.closedBy(s.line[margin:]):
-			s.fenced()
+		case s.fence.isClosedBy(s.line[margin:]):
+			s.drawFence()
 			s.fence = fence{}
 		default:
-			s.put(ink.Look{Role: ink.Dim}, s.line[:margin])
+			s.draw(ink.Style{Role: ink.Dim}, s.line[:margin])
 			if s.line = s.line[margin:]; s.fence.diff {
-				s.rest(ink.Look{Role: diffRole(s.line)})
+				s.drawRest(ink.Style{Role: diffRole(s.line)})
 				return
 			}
-			s.fence.syntax.Line(s.line, s.put)
+			s.fence.syntax.DrawLine(s.line, s.draw)
 			s.line = ""
 		}
 	case s.isCode():
 		s.endTable()
-		if s.code = true; whole || len(s.line) > codeBytes {
-			s.begun = true
-			s.rest(ink.Look{})
+		if s.inCode = true; whole || len(s.line) > maxCodeBytes {
+			s.started = true
+			s.drawRest(ink.Style{})
 		}
 	default:
 		k, n := classify(s.line, whole)
-		if k == unsure {
+		if k == lineUnsure {
 			return
 		}
-		s.place(k, n)
-		if k != row || !s.table.goesOn(s.line[:n]) {
+		s.recordPosition(k, n)
+		if k != lineRow || !s.table.continues(s.line[:n]) {
 			s.endTable()
 		}
 		switch k {
-		case blank:
+		case lineBlank:
 			s.line = ""
-		case row:
+		case lineRow:
 			if whole {
-				if s.table.empty() {
+				if s.table.isEmpty() {
 					s.table.margin = strings.ReplaceAll(s.line[:n], "\t", "    ")
 				}
 				s.addRow(s.line[n:])
 				s.line = ""
 			}
-		case rule:
-			s.rest(ink.Look{Role: ink.Dim})
-		case opening:
+		case lineRule:
+			s.drawRest(ink.Style{Role: ink.Dim})
+		case lineFence:
 			quotes := strings.Count(s.line[:n], ">")
 			text := strings.TrimSpace(s.line[n:])
-			sign := text[:run(text)]
+			sign := text[:runLength(text)]
 			lang := strings.TrimSpace(text[len(sign):])
 			s.fence = fence{sign: sign, quotes: quotes, diff: lang == "diff" || lang == "patch", syntax: syntax.For(lang)}
-			s.fenced()
-		case heading:
-			s.look.Bold = true
-			s.start(n, s.look, whole)
-		case quote:
-			s.start(n, ink.Look{Role: ink.Dim}, whole)
-		case prose, bullet, unsure:
-			s.start(n, s.look, whole)
+			s.drawFence()
+		case lineHeading:
+			s.style.Bold = true
+			s.startLine(n, s.style, whole)
+		case lineQuote:
+			s.startLine(n, ink.Style{Role: ink.Dim}, whole)
+		case lineProse, lineBullet, lineUnsure:
+			s.startLine(n, s.style, whole)
 		}
 	}
 }
 
-// fenced puts the fence that the line is, or hides it where colours tell code from words.
-func (s *Stream) fenced() {
-	coloured := !s.Source && !s.Spoken && (s.fence.diff || s.fence.syntax.Known())
+// drawFence puts the fence that the line is, or hides it where colours tell code from words.
+func (s *Stream) drawFence() {
+	coloured := !s.KeepMarks && !s.ScreenReader && (s.fence.diff || s.fence.syntax.HasLanguage())
 	if !coloured || s.fence.quotes > 0 {
-		s.rest(ink.Look{Role: ink.Dim})
+		s.drawRest(ink.Style{Role: ink.Dim})
 		return
 	}
-	s.line, s.hidden = "", true
+	s.line, s.isFence = "", true
 }
 
-// Anew continues the arriving line on a new line, because other output is below it. It returns the
+// Restart continues the arriving line on a new line, because other output is below it. It returns the
 // indent to use.
-func (s *Stream) Anew() (indent int) { return s.wrap.Anew() }
+func (s *Stream) Restart() (indent int) { return s.wrap.Restart() }
 
-// Owes reports whether the last line drawn is complete except for its newline.
-func (s *Stream) Owes() bool { return s.wrote && s.ends > 0 }
+// OwesNewline reports whether the last line drawn is complete except for its newline.
+func (s *Stream) OwesNewline() bool { return s.hasOutput && s.pendingNewlines > 0 }
 
-// Between reports whether only whole paragraphs and blocks of code have been drawn.
-func (s *Stream) Between() bool { return s.Owes() && !s.fence.open() }
+// AtParagraphEnd reports whether only whole paragraphs and blocks of code have been drawn.
+func (s *Stream) AtParagraphEnd() bool { return s.OwesNewline() && !s.fence.isOpen() }
 
-// Held returns the text not drawn yet: an unfinished word, line of code or table row. If it is wider
+// Pending returns the text not drawn yet: an unfinished word, line of code or table row. If it is wider
 // than the screen, it returns the end.
-func (s *Stream) Held() []ink.Span {
-	if s.begun || s.line == "" && len(s.table.rows) == 0 {
-		return s.wrap.Held()
+func (s *Stream) Pending() []ink.Span {
+	if s.started || s.line == "" && len(s.table.rows) == 0 {
+		return s.wrap.Pending()
 	}
-	line, look := s.line, ink.Look{}
+	line, look := s.line, ink.Style{}
 	switch {
-	case s.fence.open() || s.isCode():
+	case s.fence.isOpen() || s.isCode():
 	case len(s.table.rows) > 0 || strings.HasPrefix(strings.TrimLeft(line, "> "), "|"):
 		look.Role = ink.Dim
 		switch {
@@ -207,11 +207,11 @@ func (s *Stream) Held() []ink.Span {
 	default: // a few signs that may become anything
 		return nil
 	}
-	return []ink.Span{{}, {Look: look, Text: s.end(line)}} // keeps the spaces before it
+	return []ink.Span{{}, {Style: look, Text: s.fittingEnd(line)}} // keeps the spaces before it
 }
 
-// end returns the end of a line as typed, as much as fits.
-func (s *Stream) end(line string) string {
+// fittingEnd returns the end of a line as typed, as much as fits.
+func (s *Stream) fittingEnd(line string) string {
 	room := 79
 	if s.Width != nil && s.Width() > 0 {
 		room = s.Width() - 1
@@ -220,24 +220,24 @@ func (s *Stream) end(line string) string {
 	if s.ASCII {
 		dots = "..."
 	}
-	return ink.End(strings.ReplaceAll(line, "\t", "    "), room, dots)
+	return ink.TruncateLeft(strings.ReplaceAll(line, "\t", "    "), room, dots)
 }
 
-// put draws text after the pending newlines.
-func (s *Stream) put(l ink.Look, text string) {
+// draw draws text after the pending newlines.
+func (s *Stream) draw(l ink.Style, text string) {
 	if text == "" {
 		return
 	}
-	if s.ends > 0 && s.wrote {
-		s.Put(ink.Look{}, strings.Repeat("\n", s.ends))
+	if s.pendingNewlines > 0 && s.hasOutput {
+		s.Put(ink.Style{}, strings.Repeat("\n", s.pendingNewlines))
 	}
-	s.ends, s.wrote = 0, true
+	s.pendingNewlines, s.hasOutput = 0, true
 	s.Put(l, text)
 }
 
-// rest draws the rest of the line.
-func (s *Stream) rest(l ink.Look) {
-	s.put(l, s.line)
+// drawRest draws the rest of the line.
+func (s *Stream) drawRest(l ink.Style) {
+	s.draw(l, s.line)
 	s.line = ""
 }
 
@@ -249,11 +249,11 @@ type fence struct {
 	syntax syntax.Scanner
 }
 
-func (f fence) open() bool { return f.sign != "" }
+func (f fence) isOpen() bool { return f.sign != "" }
 
-// within returns the length of the prefix before a line's code, and whether the line is still in the
+// stripMargin returns the length of the prefix before a line's code, and whether the line is still in the
 // code's quote.
-func (f fence) within(line string) (margin int, ok bool) {
+func (f fence) stripMargin(line string) (margin int, ok bool) {
 	for range f.quotes {
 		rest := strings.TrimLeft(line[margin:], " ")
 		if !strings.HasPrefix(rest, ">") {
@@ -267,8 +267,8 @@ func (f fence) within(line string) (margin int, ok bool) {
 	return margin, true
 }
 
-// closedBy reports whether line closes f.
-func (f fence) closedBy(line string) bool {
+// isClosedBy reports whether line closes f.
+func (f fence) isClosedBy(line string) bool {
 	line = strings.TrimSpace(line)
 	return len(line) >= len(f.sign) && strings.Trim(line, f.sign[:1]) == ""
 }

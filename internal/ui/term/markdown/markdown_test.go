@@ -11,11 +11,11 @@ import (
 // looks writes spans out: <b>bold</b> and so on, equal neighbours joined.
 type looks struct {
 	b    strings.Builder
-	last ink.Look
+	last ink.Style
 	held string
 }
 
-func (w *looks) put(l ink.Look, text string) {
+func (w *looks) put(l ink.Style, text string) {
 	if l != w.last {
 		w.flush()
 		w.last = l
@@ -36,7 +36,7 @@ func (w *looks) flush() {
 
 func (w *looks) String() string { w.flush(); return w.b.String() }
 
-func name(l ink.Look) string {
+func name(l ink.Style) string {
 	n := [...]string{"", "dim", "tool", "good", "bad", "warn", "done", "code", "url", "kw", "str", "com", "num", "name"}[l.Role]
 	for _, a := range []struct {
 		set  bool
@@ -160,14 +160,14 @@ func TestAnyCut(t *testing.T) {
 // Without looks every mark stays, so nothing that was said is lost.
 func TestSource(t *testing.T) {
 	const text = "# T\n**a** `b` [c](d) \\*\n> q\n```go\nfunc\n```\n- x"
-	if got := visible(markdown.Stream{Source: true}, text); got != text {
+	if got := visible(markdown.Stream{KeepMarks: true}, text); got != text {
 		t.Errorf("got %q", got)
 	}
 }
 
 func visible(s markdown.Stream, pieces ...string) string {
 	var b strings.Builder
-	s.Put = func(_ ink.Look, text string) { b.WriteString(text) }
+	s.Put = func(_ ink.Style, text string) { b.WriteString(text) }
 	for _, p := range pieces {
 		s.Write(p)
 	}
@@ -189,7 +189,7 @@ func TestNothingIsHeldForLong(t *testing.T) {
 		{"a long fence", "```" + strings.Repeat("x", 2000), "```" + strings.Repeat("x", 2000)},
 	} {
 		var b strings.Builder
-		s := markdown.Stream{Put: func(_ ink.Look, text string) { b.WriteString(text) }}
+		s := markdown.Stream{Put: func(_ ink.Style, text string) { b.WriteString(text) }}
 		s.Write(c.in)
 		if b.String() != c.want {
 			t.Errorf("%s: %.80q so far, want %.80q", c.name, b.String(), c.want)
@@ -230,7 +230,7 @@ func FuzzStream(f *testing.F) {
 	f.Add(strings.Repeat("*a", 900), 7, true)
 	f.Fuzz(func(t *testing.T, text string, step int, source bool) {
 		text = strings.ToValidUTF8(text, "?")
-		s := markdown.Stream{Width: wide, Source: source}
+		s := markdown.Stream{Width: wide, KeepMarks: source}
 		want := render(s, text)
 		runes := strings.Split(text, "")
 		step = max(1, step%50)
@@ -259,7 +259,7 @@ func BenchmarkStream(b *testing.B) {
 	for name, piece := range map[string]string{"prose": "word, **bold** and ", "code": "x := 1\n", "stars": "*a "} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				s := markdown.Stream{Put: func(ink.Look, string) {}}
+				s := markdown.Stream{Put: func(ink.Style, string) {}}
 				if name == "code" {
 					s.Write("```go\n")
 				}

@@ -19,7 +19,7 @@ func TestAnyPieces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pieces := rapid.SliceOfN(word, 1, 40).Draw(t, "pieces")
 		text := strings.Join(pieces, "")
-		s := markdown.Stream{Width: wide, Source: rapid.Bool().Draw(t, "source")}
+		s := markdown.Stream{Width: wide, KeepMarks: rapid.Bool().Draw(t, "source")}
 		want := render(s, text)
 		if got := render(s, pieces...); got != want {
 			t.Fatalf("%q\n got %q\nwant %q", text, got, want)

@@ -13,8 +13,8 @@ import (
 // Scanner colors the lines of one text, in order. The zero Scanner has no language and leaves everything
 // plain.
 type Scanner struct {
-	lang *language
-	open *quote // what the last line left open
+	lang      *language
+	openQuote *quote // what the last line left open
 }
 
 // For returns a Scanner for the language of that name, as written after a code fence or as a file
@@ -27,58 +27,58 @@ func For(name string) Scanner {
 	if name == "" {
 		return Scanner{}
 	}
-	return Scanner{lang: index()[name]}
+	return Scanner{lang: languageByName()[name]}
 }
 
-// Known reports whether s has a language.
-func (s *Scanner) Known() bool { return s.lang != nil }
+// HasLanguage reports whether s has a language.
+func (s *Scanner) HasLanguage() bool { return s.lang != nil }
 
-// lineBytes is the longest line that is colored.
-const lineBytes = 4096
+// maxLineBytes is the longest line that is colored.
+const maxLineBytes = 4096
 
-// Line draws the spans of the next line, which has no newline.
-func (s *Scanner) Line(line string, put ink.Put) {
-	if s.lang == nil || len(line) > lineBytes {
+// DrawLine draws the spans of the next line, which has no newline.
+func (s *Scanner) DrawLine(line string, put ink.SpanFunc) {
+	if s.lang == nil || len(line) > maxLineBytes {
 		emit(put, ink.Plain, line)
 		return
 	}
 	for i := 0; i < len(line); {
-		n, role := s.next(line, i)
+		n, role := s.nextToken(line, i)
 		emit(put, role, line[i:i+n])
 		i += n
 	}
 }
 
-func emit(put ink.Put, r ink.Role, text string) {
+func emit(put ink.SpanFunc, r ink.Role, text string) {
 	if text != "" {
-		put(ink.Look{Role: r}, text)
+		put(ink.Style{Role: r}, text)
 	}
 }
 
-// next returns the length and role of the token at i.
-func (s *Scanner) next(line string, i int) (int, ink.Role) {
+// nextToken returns the length and role of the token at i.
+func (s *Scanner) nextToken(line string, i int) (int, ink.Role) {
 	rest := line[i:]
-	if s.open != nil {
-		return s.inside(s.open, rest, 0)
+	if s.openQuote != nil {
+		return s.quotedLen(s.openQuote, rest, 0)
 	}
-	if q := s.quote(rest); q != nil {
-		return s.inside(q, rest, len(q.from))
+	if q := s.findQuote(rest); q != nil {
+		return s.quotedLen(q, rest, len(q.start))
 	}
-	if s.comment(line, i) {
+	if s.startsComment(line, i) {
 		return len(rest), ink.Comment
 	}
 	switch c := rest[0]; {
 	case c >= '0' && c <= '9':
-		return span(rest, numeral), ink.Number
-	case letter(c):
-		n := span(rest, s.lang.letters)
-		return n, s.lang.word(rest[:n], strings.TrimLeft(rest[n:], " "))
+		return spanLen(rest, isNumeral), ink.Number
+	case isLetter(c):
+		n := spanLen(rest, s.lang.isWordByte)
+		return n, s.lang.wordRole(rest[:n], strings.TrimLeft(rest[n:], " "))
 	}
-	return s.other(rest), ink.Plain
+	return s.plainLen(rest), ink.Plain
 }
 
-// other returns the length of text before the next token, at least one byte.
-func (s *Scanner) other(rest string) int {
+// plainLen returns the length of text before the next token, at least one byte.
+func (s *Scanner) plainLen(rest string) int {
 	for i := 1; i < len(rest); i++ {
 		if c := rest[i]; c != ' ' && c != '\t' && c < 0x80 {
 			return i
@@ -87,41 +87,41 @@ func (s *Scanner) other(rest string) int {
 	return len(rest)
 }
 
-// comment reports whether a comment to the end of the line begins at i. A single sign must be at the
+// startsComment reports whether a comment to the end of the line begins at i. A single sign must be at the
 // start of a word.
-func (s *Scanner) comment(line string, i int) bool {
+func (s *Scanner) startsComment(line string, i int) bool {
 	return slices.ContainsFunc(s.lang.comments, func(c string) bool {
 		return strings.HasPrefix(line[i:], c) && (len(c) > 1 || i == 0 || strings.IndexByte(" \t;(", line[i-1]) >= 0)
 	})
 }
 
-func (s *Scanner) quote(rest string) *quote {
+func (s *Scanner) findQuote(rest string) *quote {
 	for i := range s.lang.quotes {
-		if q := &s.lang.quotes[i]; strings.HasPrefix(rest, q.from) && (q.fits == nil || q.fits(rest)) {
+		if q := &s.lang.quotes[i]; strings.HasPrefix(rest, q.start) && (q.matches == nil || q.matches(rest)) {
 			return q
 		}
 	}
 	return nil
 }
 
-// inside returns how much of rest belongs to q, searching for its end from skip on.
-func (s *Scanner) inside(q *quote, rest string, skip int) (int, ink.Role) {
-	s.open = nil
+// quotedLen returns how much of rest belongs to q, searching for its end from skip on.
+func (s *Scanner) quotedLen(q *quote, rest string, skip int) (int, ink.Role) {
+	s.openQuote = nil
 	for i := skip; i < len(rest); i++ {
 		switch {
 		case q.escape != 0 && rest[i] == q.escape && i+1 < len(rest):
 			i++
-		case strings.HasPrefix(rest[i:], q.to):
-			return i + len(q.to), q.role
+		case strings.HasPrefix(rest[i:], q.end):
+			return i + len(q.end), q.role
 		}
 	}
-	if q.lines {
-		s.open = q
+	if q.multiline {
+		s.openQuote = q
 	}
 	return len(rest), q.role
 }
 
-func span(s string, in func(byte) bool) int {
+func spanLen(s string, in func(byte) bool) int {
 	for i := range len(s) {
 		if !in(s[i]) {
 			return i
@@ -130,8 +130,8 @@ func span(s string, in func(byte) bool) int {
 	return len(s)
 }
 
-func letter(c byte) bool {
+func isLetter(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '@' || c == '$'
 }
 
-func numeral(c byte) bool { return letter(c) || c >= '0' && c <= '9' || c == '.' }
+func isNumeral(c byte) bool { return isLetter(c) || c >= '0' && c <= '9' || c == '.' }

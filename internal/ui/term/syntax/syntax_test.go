@@ -18,7 +18,7 @@ func spans(lang, text string) string {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		scan.Line(line, func(l ink.Look, text string) {
+		scan.DrawLine(line, func(l ink.Style, text string) {
 			if n := names[l.Role]; n != "" {
 				text = n + "«" + text + "»"
 			}
@@ -65,8 +65,8 @@ func TestLanguages(t *testing.T) {
 func TestKnown(t *testing.T) {
 	for lang, want := range map[string]bool{"go": true, ".py": true, "TSX": true, "js {1,3}": true, "": false, "text": false} {
 		scan := syntax.For(lang)
-		if scan.Known() != want {
-			t.Errorf("%q known: %v", lang, scan.Known())
+		if scan.HasLanguage() != want {
+			t.Errorf("%q known: %v", lang, scan.HasLanguage())
 		}
 	}
 }
@@ -79,7 +79,7 @@ func FuzzLine(f *testing.F) {
 		scan := syntax.For(lang)
 		for _, line := range strings.Split(text, "\n") {
 			var b strings.Builder
-			scan.Line(line, func(_ ink.Look, part string) {
+			scan.DrawLine(line, func(_ ink.Style, part string) {
 				if part == "" {
 					t.Error("an empty part")
 				}
