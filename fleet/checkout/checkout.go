@@ -43,7 +43,8 @@ func Look(ctx context.Context, dir, base string, door program.Launcher) (top str
 	if err != nil {
 		return "", false, fmt.Errorf("%s is not a git repository", dir)
 	}
-	ask := func(args ...string) (string, error) { return t.Git(ctx, nil, args...) } // it changes nothing, not even an index
+	// it changes nothing, not even an index
+	ask := func(args ...string) (string, error) { return t.Git(ctx, nil, args...) }
 	at := cmp.Or(base, "HEAD")
 	if bare, err := ask("rev-parse", "--is-bare-repository"); err != nil {
 		return "", false, fmt.Errorf("%s is not a git repository: %w", dir, err)
@@ -154,7 +155,8 @@ func (f *Folder) stage(ctx context.Context) error {
 			names.WriteString(name + "\x00")
 		}
 	}
-	_, err = f.feed(ctx, strings.NewReader(names.String()), "update-index", "--add", "--remove", "--replace", "-z", "--stdin")
+	_, err = f.feed(ctx, strings.NewReader(names.String()), "update-index", "--add", "--remove", "--replace", "-z",
+		"--stdin")
 	return err
 }
 
@@ -236,6 +238,7 @@ func (f *Folder) Result(ctx context.Context, branch, message string) (r Result, 
 		return r, err
 	}
 	r.Patch = filepath.Join(f.beside, "patch")
-	_, err = f.git(ctx, "diff", "--binary", "--full-index", "--no-ext-diff", "--no-textconv", "--output="+r.Patch, f.Base, commit)
+	_, err = f.git(ctx, "diff", "--binary", "--full-index", "--no-ext-diff", "--no-textconv", "--output="+r.Patch, f.Base,
+		commit)
 	return r, err
 }

@@ -263,8 +263,9 @@ func Start(o ServerOptions) (*Server, error) {
 	}
 	name := cmp.Or(o.Name, "node")
 	opts := &server.Options{
-		ServerName: name, NoSigs: true, NoLog: true, DisableJetStreamBanner: true, MaxPayload: MaxPayload, MaxPending: 256 << 20,
-		JetStream: true, StoreDir: filepath.Join(o.Dir, "data", name), SyncAlways: true, SyncInterval: time.Minute,
+		ServerName: name, NoSigs: true, NoLog: true, DisableJetStreamBanner: true, MaxPayload: MaxPayload,
+		MaxPending: 256 << 20,
+		JetStream:  true, StoreDir: filepath.Join(o.Dir, "data", name), SyncAlways: true, SyncInterval: time.Minute,
 		AuthTimeout: patience.Seconds(),
 	}
 	if opts.Host, opts.Port, err = address(cmp.Or(o.Listen, "127.0.0.1:0")); err != nil {
@@ -299,12 +300,14 @@ func Start(o ServerOptions) (*Server, error) {
 	if opts.TLS {
 		scheme = "tls"
 	}
-	s.Link = Link{URL: scheme + "://" + net.JoinHostPort(opts.Host, strconv.Itoa(opts.Port)), Role: Admin, TokenFile: TokenFile(o.Dir, Admin)}
+	s.Link = Link{URL: scheme + "://" + net.JoinHostPort(opts.Host, strconv.Itoa(opts.Port)), Role: Admin,
+		TokenFile: TokenFile(o.Dir, Admin)}
 	return s, nil
 }
 
 func cluster(opts *server.Options, o ServerOptions, token string) (err error) {
-	opts.Cluster = server.ClusterOpts{Name: "coder", Username: string(routes), Password: token, AuthTimeout: patience.Seconds()}
+	opts.Cluster = server.ClusterOpts{Name: "coder", Username: string(routes), Password: token,
+		AuthTimeout: patience.Seconds()}
 	if opts.Cluster.Host, opts.Cluster.Port, err = address(o.Cluster); err != nil {
 		return err
 	}
@@ -318,7 +321,8 @@ func cluster(opts *server.Options, o ServerOptions, token string) (err error) {
 		if _, _, err := address(p); err != nil {
 			return err
 		}
-		opts.Routes = append(opts.Routes, &url.URL{Scheme: "nats-route", User: url.UserPassword(string(routes), token), Host: p})
+		opts.Routes = append(opts.Routes, &url.URL{Scheme: "nats-route", User: url.UserPassword(string(routes), token),
+			Host: p})
 	}
 	return nil
 }

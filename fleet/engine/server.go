@@ -28,7 +28,8 @@ func (s *Server) start() (err error) {
 	go s.s.Start()
 	if !s.s.ReadyForConnections(patience) {
 		s.s.Shutdown()
-		return fmt.Errorf("the server could not listen on %s:%d; is a fleet already up there? see coder fleet status", s.options.Host, s.options.Port)
+		return fmt.Errorf("the server could not listen on %s:%d; is a fleet already up there? see coder fleet status",
+			s.options.Host, s.options.Port)
 	}
 	if err := d.open(s.s); err != nil {
 		s.s.Shutdown()

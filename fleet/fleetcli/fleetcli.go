@@ -85,24 +85,39 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 
 func commands() []command {
 	return []command{
-		{"up", "[--slots N] [--listen ADDR]", "start a fleet on this machine: a server and a worker", (*call).up, (*call).upFlags, nothing, (*call).checkUp, true, ""},
-		{"worker", "--slots N [--name NAME] [--allow-yolo]", "run tasks of the fleet on this machine", (*call).worker, (*call).workerFlags, nothing, (*call).checkWorker, false, engine.Worker},
-		{"submit", `"TASK" --repo URL|PATH [--base REF] [--mode M] [--max-budget-usd N] [--count N]`, "submit a task", (*call).submit, (*call).submitFlags, anything, (*call).checkSubmit, false, ""},
-		{"ps", "[TASK|QUESTION] [--all] [--json]", "list tasks, or show one task and its questions", (*call).ps, (*call).psFlags, maybeOne, nil, false, ""},
-		{"status", "[--all] [--json]", "overview: queue, workers, tasks, open questions, cost", (*call).status, (*call).allFlag, nothing, nil, false, ""},
+		{"up", "[--slots N] [--listen ADDR]", "start a fleet on this machine: a server and a worker", (*call).up,
+			(*call).upFlags, nothing, (*call).checkUp, true, ""},
+		{"worker", "--slots N [--name NAME] [--allow-yolo]", "run tasks of the fleet on this machine", (*call).worker,
+			(*call).workerFlags, nothing, (*call).checkWorker, false, engine.Worker},
+		{"submit", `"TASK" --repo URL|PATH [--base REF] [--mode M] [--max-budget-usd N] [--count N]`, "submit a task",
+			(*call).submit, (*call).submitFlags, anything, (*call).checkSubmit, false, ""},
+		{"ps", "[TASK|QUESTION] [--all] [--json]", "list tasks, or show one task and its questions", (*call).ps,
+			(*call).psFlags, maybeOne, nil, false, ""},
+		{"status", "[--all] [--json]", "overview: queue, workers, tasks, open questions, cost", (*call).status,
+			(*call).allFlag, nothing, nil, false, ""},
 		{"workers", "[--json]", "list workers", (*call).listWorkers, nil, nothing, nil, false, ""},
 		{"logs", "TASK [--json]", "show the log of a task", (*call).logs, nil, oneTask, nil, false, ""},
-		{"watch", "TASK [--json]", "follow the log until the task waits or ends", (*call).watch, nil, oneTask, nil, false, ""},
-		{"answer", "TASK|QUESTION --option ID [--input TEXT] [--comment TEXT]", "answer a task's question", (*call).answer, (*call).answerFlags, oneTask, nil, false, ""},
+		{"watch", "TASK [--json]", "follow the log until the task waits or ends", (*call).watch, nil, oneTask, nil,
+			false, ""},
+		{"answer", "TASK|QUESTION --option ID [--input TEXT] [--comment TEXT]", "answer a task's question", (*call).answer,
+			(*call).answerFlags, oneTask, nil, false, ""},
 		{"cancel", "TASK…", "cancel tasks", (*call).cancel, nil, manyTasks, nil, false, ""},
-		{"result", "TASK [--patch] [--branch] [--json]", "show a task's result; --branch fetches it into this repository", (*call).result, (*call).resultFlags, oneTask, nil, false, ""},
-		{"verify", "[TASK]", "check the logs of ended tasks, record by record", (*call).verify, nil, maybeOne, nil, false, ""},
-		{"restore", "", "restore lost fleet records from the logs of this machine's workers", (*call).restore, nil, nothing, nil, false, engine.Worker},
-		{"prune", "[--older-than 30d] [--yes]", "list data of tasks that ended long ago; --yes removes it", (*call).prune, (*call).pruneFlags, nothing, nil, false, engine.Admin},
-		{"drain", "[WORKER]", "let one or all workers finish their tasks and exit", (*call).drain, nil, maybeWorker, nil, false, engine.Worker},
-		{"enroll", "[NAME PUBLIC-KEY]", "print your key for answers; with a name and a key, let another user answer", (*call).enroll, nil, anything, nil, true, ""},
-		{"rights", "", "print the roles' rights as configuration for your own NATS server", (*call).rights, nil, nothing, nil, true, ""},
-		{"metrics", "[--listen ADDR]", "print metrics for Prometheus", (*call).metrics, (*call).metricsFlags, nothing, nil, false, ""},
+		{"result", "TASK [--patch] [--branch] [--json]", "show a task's result; --branch fetches it into this repository",
+			(*call).result, (*call).resultFlags, oneTask, nil, false, ""},
+		{"verify", "[TASK]", "check the logs of ended tasks, record by record", (*call).verify, nil, maybeOne, nil,
+			false, ""},
+		{"restore", "", "restore lost fleet records from the logs of this machine's workers", (*call).restore, nil, nothing,
+			nil, false, engine.Worker},
+		{"prune", "[--older-than 30d] [--yes]", "list data of tasks that ended long ago; --yes removes it", (*call).prune,
+			(*call).pruneFlags, nothing, nil, false, engine.Admin},
+		{"drain", "[WORKER]", "let one or all workers finish their tasks and exit", (*call).drain, nil, maybeWorker, nil,
+			false, engine.Worker},
+		{"enroll", "[NAME PUBLIC-KEY]", "print your key for answers; with a name and a key, let another user answer",
+			(*call).enroll, nil, anything, nil, true, ""},
+		{"rights", "", "print the roles' rights as configuration for your own NATS server", (*call).rights, nil, nothing, nil,
+			true, ""},
+		{"metrics", "[--listen ADDR]", "print metrics for Prometheus", (*call).metrics, (*call).metricsFlags, nothing, nil,
+			false, ""},
 	}
 }
 
@@ -195,7 +210,8 @@ func (c *call) run(s signals) error {
 func (c *call) may(least engine.Role) error {
 	rank := []engine.Role{engine.Person, engine.Worker, engine.Admin}
 	if has := slices.Index(rank, c.link.Role); has >= 0 && has < slices.Index(rank, least) {
-		return fmt.Errorf("this needs the token of the role %s, but the current token has the role %s (%s)", least, c.link.Role, c.link.TokenFile)
+		return fmt.Errorf("this needs the token of the role %s, but the current token has the role %s (%s)", least,
+			c.link.Role, c.link.TokenFile)
 	}
 	return nil
 }

@@ -60,7 +60,8 @@ func (c *call) watch(ctx context.Context) error {
 	err = c.show(ctx, s.Watch(ctx, t.ID, 0), func(r event.Record) { last = r.Seq })
 	select {
 	case t := <-ended:
-		if err := c.show(context.WithoutCancel(ctx), s.Read(context.WithoutCancel(ctx), t.ID, last), func(event.Record) {}); err != nil {
+		if err := c.show(context.WithoutCancel(ctx), s.Read(context.WithoutCancel(ctx), t.ID, last),
+			func(event.Record) {}); err != nil {
 			return err
 		}
 		if !c.json {

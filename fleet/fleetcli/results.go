@@ -49,7 +49,8 @@ func (c *call) result(ctx context.Context) error {
 		fmt.Fprintln(c.Stdout, sanitize.Text(r.Answer))
 	}
 	if r.Branch != "" {
-		c.say("branch %s, commit %s on %s; coder fleet result %s --patch or --branch fetches it", r.Branch, oneLine(r.Commit), oneLine(t.Commit), t.ID)
+		c.say("branch %s, commit %s on %s; coder fleet result %s --patch or --branch fetches it", r.Branch, oneLine(r.Commit),
+			oneLine(t.Commit), t.ID)
 	} else {
 		c.say("no files changed")
 	}

@@ -68,10 +68,12 @@ func (c *call) upFlags(f *flag.FlagSet) {
 }
 
 func (c *call) checkUp() error {
-	if c.serving.lease < time.Second || c.serving.replicas < 1 || c.serving.replicas > 5 || c.serving.slots < 0 || c.serving.maxQueue < 1 {
+	if c.serving.lease < time.Second || c.serving.replicas < 1 || c.serving.replicas > 5 || c.serving.slots < 0 ||
+		c.serving.maxQueue < 1 {
 		return usagef("--lease must be at least 1s, --replicas 1 to 5, --slots and --max-queue not negative")
 	}
-	if s := c.serving; c.link.URL != "" && (s.server.Listen != listen || s.peers != "" || s.server.Name+s.server.Cluster+s.server.Cert+s.server.Key != "") {
+	if s := c.serving; c.link.URL != "" && (s.server.Listen != listen || s.peers != "" || s.server.Name+s.server.Cluster+
+		s.server.Cert+s.server.Key != "") {
 		return usagef("--url names a running server: --listen, --node, --cluster, --peers and --tls-cert are for the built-in one")
 	}
 	return nil
@@ -115,7 +117,8 @@ func (c *call) up(ctx context.Context) error {
 		return err
 	}
 	if most := c.conn.MaxPayload(); most < engine.MaxPayload {
-		c.warn("the server limits messages to %d bytes, but a call may print more: set its max_payload to %d", most, engine.MaxPayload)
+		c.warn("the server limits messages to %d bytes, but a call may print more: set its max_payload to %d", most,
+			engine.MaxPayload)
 	}
 	if err := c.link.Save(c.dir); err != nil {
 		return fmt.Errorf("save the fleet's address: %w", err)
@@ -146,7 +149,8 @@ func (c *call) up(ctx context.Context) error {
 // startServer starts a server of our own.
 func (c *call) startServer() (*engine.Server, error) {
 	if known, err := engine.Find(c.dir); err == nil && known.TokenFile != engine.TokenFile(c.dir, engine.Admin) {
-		return nil, usagef("the fleet in %s is at %s: use --url to reach it, or --dir for another folder", c.dir, engine.Shown(known.URL))
+		return nil, usagef("the fleet in %s is at %s: use --url to reach it, or --dir for another folder", c.dir,
+			engine.Shown(known.URL))
 	}
 	o := c.serving.server
 	o.Dir = c.dir
@@ -172,7 +176,8 @@ func (c *call) provision(ctx context.Context, patience time.Duration, key ed2551
 			c.conn, c.js, err = c.link.Dial("coder fleet")
 		}
 		if err == nil {
-			s := queue.Settings{Lease: c.serving.lease, Replicas: c.serving.replicas, MaxQueue: c.serving.maxQueue, Work: c.serving.work}
+			s := queue.Settings{Lease: c.serving.lease, Replicas: c.serving.replicas, MaxQueue: c.serving.maxQueue,
+				Work: c.serving.work}
 			if err = queue.Provision(trying, c.js, s, key); err == nil {
 				c.Queue, err = queue.Open(trying, c.js, c.Now, key)
 			}
@@ -219,13 +224,15 @@ func (c *call) work(ctx context.Context) error {
 		return usagef("%q is not a valid worker name: use letters, digits, - and _", name)
 	}
 	w, err := worker.New(ctx, c.js, c.Queue, worker.Options{
-		Name: name, Slots: c.serving.slots, Fleet: c.dir, Link: c.link, Exe: c.Exe, Environ: c.Environ, Yolo: c.serving.yolo, MinFree: uint64(max(c.serving.minFree, 0)) << 20,
-		Say: c.tell,
+		Name: name, Slots: c.serving.slots, Fleet: c.dir, Link: c.link, Exe: c.Exe, Environ: c.Environ, Yolo: c.serving.yolo,
+		MinFree: uint64(max(c.serving.minFree, 0)) << 20,
+		Say:     c.tell,
 	})
 	if err != nil {
 		return err
 	}
-	c.say("worker %s takes tasks (%d at a time); Ctrl-C finishes them and exits, twice exits at once", name, c.serving.slots)
+	c.say("worker %s takes tasks (%d at a time); Ctrl-C finishes them and exits, twice exits at once", name,
+		c.serving.slots)
 	again := ctx.Value(secondKey{}).(context.Context)
 	return w.Serve(again, ctx)
 }
@@ -239,15 +246,16 @@ func (c *call) serveMetrics() (stop func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("serve metrics: %w", err)
 	}
-	s := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		text, err := c.figures(r.Context())
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
-		_, _ = w.Write([]byte(text))
-	})}
+	s := &http.Server{ReadHeaderTimeout: 10 * time.Second,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			text, err := c.figures(r.Context())
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusServiceUnavailable)
+				return
+			}
+			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+			_, _ = w.Write([]byte(text))
+		})}
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(l) }()
 	return func() {

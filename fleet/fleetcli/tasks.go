@@ -183,7 +183,8 @@ func (c *call) latest(tasks []queue.Task, few int) []queue.Task {
 }
 
 func (c *call) row(t queue.Task) {
-	line := fmt.Sprintf("%-18s %-9s %5s  %s", oneLine(t.ID), c.words.T(string(t.Status)), age(c.Now(), t.Created), sanitize.Line(t.Spec.Prompt, 60))
+	line := fmt.Sprintf("%-18s %-9s %5s  %s", oneLine(t.ID), c.words.T(string(t.Status)), age(c.Now(), t.Created),
+		sanitize.Line(t.Spec.Prompt, 60))
 	if t.CostUSD > 0 {
 		line += fmt.Sprintf("  $%.4f", t.CostUSD)
 	}
@@ -280,7 +281,8 @@ func (c *call) status(ctx context.Context) error {
 		}
 	}
 	c.say("tasks: %s", cmp.Or(strings.Join(counts, ", "), "0"))
-	c.say("cost: %s; taken over: %d; calls with unknown outcome: %d", fmt.Sprintf("$%.4f", s.CostUSD), s.Takeovers, s.Unknown)
+	c.say("cost: %s; taken over: %d; calls with unknown outcome: %d", fmt.Sprintf("$%.4f", s.CostUSD), s.Takeovers,
+		s.Unknown)
 	for _, t := range s.Tasks {
 		if t.Status == queue.Waiting {
 			c.row(t)
@@ -304,7 +306,8 @@ func (c *call) listWorkers(ctx context.Context) error {
 		return c.printJSON(all)
 	}
 	for _, w := range all {
-		fmt.Fprintf(c.Stdout, "%-24s %d/%d  %s  %s\n", oneLine(w.Name), w.Busy, w.Slots, oneLine(w.Version), oneLine(c.words.TranslateText(w.State)))
+		fmt.Fprintf(c.Stdout, "%-24s %d/%d  %s  %s\n", oneLine(w.Name), w.Busy, w.Slots, oneLine(w.Version),
+			oneLine(c.words.TranslateText(w.State)))
 	}
 	return nil
 }
@@ -354,7 +357,8 @@ func (c *call) answer(ctx context.Context) error {
 	if q == nil || t.Status != queue.Waiting {
 		return usagef("task %s is not waiting for an answer: it is %s", t.ID, c.words.T(string(t.Status)))
 	}
-	r := uip.Response{ID: q.ID, TaskID: q.TaskID, Author: event.ActorUser, Option: c.given.option, Input: c.given.input, Comment: c.given.comment}
+	r := uip.Response{ID: q.ID, TaskID: q.TaskID, Author: event.ActorUser, Option: c.given.option, Input: c.given.input,
+		Comment: c.given.comment}
 	for _, part := range c.given.parts {
 		id, option, _ := strings.Cut(part, "=")
 		r.Parts = append(r.Parts, uip.Response{ID: id, Option: option})

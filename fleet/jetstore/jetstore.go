@@ -95,7 +95,8 @@ func ensure(ctx context.Context, js jetstream.JetStream, c jetstream.StreamConfi
 
 // Remove removes the log and the snapshot of a session.
 func Remove(ctx context.Context, js jetstream.JetStream, l Layout, session string) error {
-	for name, subject := range map[string]string{l.logs(): l.subject(session), l.sessions(): l.Name + ".session." + token(session)} {
+	for name, subject := range map[string]string{l.logs(): l.subject(session),
+		l.sessions(): l.Name + ".session." + token(session)} {
 		stream, err := js.Stream(ctx, name)
 		if err == nil {
 			err = stream.Purge(ctx, jetstream.WithPurgeSubject(subject))
@@ -181,7 +182,8 @@ func (s *Store) Tip(ctx context.Context, session string) (Tip, error) {
 	if err != nil {
 		return Tip{}, fmt.Errorf("read the end of session %s: %w", session, err)
 	}
-	t := Tip{Writer: m.Header.Get(hdrWriter), Checkpoint: m.Header.Get(hdrCheckpoint), write: m.Header.Get(hdrWrite), seq: m.Sequence}
+	t := Tip{Writer: m.Header.Get(hdrWriter), Checkpoint: m.Header.Get(hdrCheckpoint), write: m.Header.Get(hdrWrite),
+		seq: m.Sequence}
 	if t.Last, err = strconv.ParseUint(m.Header.Get(hdrLast), 10, 64); err != nil {
 		return Tip{}, fmt.Errorf("session %s: message %d was not written by coder", session, m.Sequence)
 	}
@@ -340,7 +342,8 @@ func (s *Store) write(ctx context.Context, c *claim, last uint64, checkpoint str
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		m := nats.NewMsg(s.l.subject(c.session))
 		m.Data = body
-		for name, value := range map[string]string{hdrWriter: next.Writer, hdrLast: strconv.FormatUint(last, 10), hdrWrite: next.write, hdrCheckpoint: checkpoint} {
+		for name, value := range map[string]string{hdrWriter: next.Writer, hdrLast: strconv.FormatUint(last, 10),
+			hdrWrite: next.write, hdrCheckpoint: checkpoint} {
 			m.Header.Set(name, value)
 		}
 		ack, err := s.publish(ctx, m, c.tip.seq)
@@ -382,7 +385,8 @@ func (s *Store) publish(ctx context.Context, m *nats.Msg, after uint64) (*jetstr
 // moved reports whether a server refused a message because it does not follow.
 func moved(err error) bool {
 	var api *jetstream.APIError
-	return errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
+	return errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence ||
+		api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
 
 // cause prefers what went wrong to the end of the patience with it.
@@ -467,7 +471,8 @@ func (l *lease) renew(ctx context.Context) {
 			return
 		case <-every.C:
 		}
-		trying, stop := context.WithTimeout(ctx, max(l.s.l.Lease/4, 500*time.Millisecond)) // a server that comes back is to hear of it soon
+		// a server that comes back is to hear of it soon
+		trying, stop := context.WithTimeout(ctx, max(l.s.l.Lease/4, 500*time.Millisecond))
 		rev, err := l.s.leases.Update(trying, token(l.c.session), l.value, l.rev)
 		switch {
 		case err == nil:

@@ -19,7 +19,8 @@ import (
 )
 
 // Read yields what session held when the reading began.
-func (s *Store) Read(ctx context.Context, session string, after uint64, logs ...event.Log) iter.Seq2[event.Record, error] {
+func (s *Store) Read(ctx context.Context, session string, after uint64,
+	logs ...event.Log) iter.Seq2[event.Record, error] {
 	return func(yield func(event.Record, error) bool) {
 		tip, err := s.Tip(ctx, session)
 		if err != nil {
@@ -129,7 +130,8 @@ func Walk(ctx context.Context, js jetstream.JetStream, stream, subject string) i
 }
 
 // fetch reads one batch, and says where the next one begins: 0 if there is none.
-func fetch(ctx context.Context, js jetstream.JetStream, stream, subject string, from uint64) (batch []*nats.Msg, next uint64, err error) {
+func fetch(ctx context.Context, js jetstream.JetStream, stream, subject string, from uint64) (batch []*nats.Msg,
+	next uint64, err error) {
 	ctx, stop := context.WithTimeout(ctx, batchTime)
 	defer stop()
 	conn := js.Conn()
@@ -138,7 +140,8 @@ func fetch(ctx context.Context, js jetstream.JetStream, stream, subject string, 
 		return nil, 0, err
 	}
 	defer func() { _ = replies.Unsubscribe() }()
-	body := fmt.Appendf(nil, `{"seq":%d,"next_by_subj":%q,"batch":%d,"max_bytes":%d}`, from, subject, batchSize, batchBytes)
+	body := fmt.Appendf(nil, `{"seq":%d,"next_by_subj":%q,"batch":%d,"max_bytes":%d}`, from, subject, batchSize,
+		batchBytes)
 	if err := conn.PublishRequest(api(js)+"DIRECT.GET."+stream, replies.Subject, body); err != nil {
 		return nil, 0, err
 	}

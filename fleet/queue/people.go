@@ -47,7 +47,8 @@ const via = "fleet"
 
 // Via is how the answer is told on record: who gave it, when, and the signature.
 func (a Answer) Via() string {
-	return strings.Join([]string{via, a.By, a.At.UTC().Format(time.RFC3339Nano), base64.RawStdEncoding.EncodeToString(a.Signature)}, " ")
+	return strings.Join([]string{via, a.By, a.At.UTC().Format(time.RFC3339Nano),
+		base64.RawStdEncoding.EncodeToString(a.Signature)}, " ")
 }
 
 // Recorded is the answer that a response on record is, to be verified again.

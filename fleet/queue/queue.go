@@ -181,7 +181,8 @@ func Provision(ctx context.Context, js jetstream.JetStream, s Settings, key ed25
 		return err
 	}
 	_, err := js.CreateStream(ctx, jetstream.StreamConfig{
-		Name: name + "-file", Subjects: []string{name + ".file.>"}, Replicas: replicas, MaxMsgsPerSubject: 1, DenyDelete: true,
+		Name: name + "-file", Subjects: []string{name + ".file.>"}, Replicas: replicas, MaxMsgsPerSubject: 1,
+		DenyDelete: true,
 	})
 	if err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 		return fmt.Errorf("create the file store: %w", err)
@@ -270,13 +271,16 @@ func patiently(ctx context.Context, open func() (*Queue, error)) (q *Queue, err 
 
 // away reports whether err is that of servers which do not answer now.
 func away(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrNoResponders) ||
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) ||
+		errors.Is(err, nats.ErrNoResponders) ||
 		errors.Is(err, jetstream.ErrNoStreamResponse)
 }
 
-func open(ctx context.Context, js jetstream.JetStream, now func() time.Time, key ed25519.PrivateKey) (q *Queue, err error) {
+func open(ctx context.Context, js jetstream.JetStream, now func() time.Time, key ed25519.PrivateKey) (q *Queue,
+	err error) {
 	q = &Queue{js: js, now: now, key: key}
-	buckets := map[string]*jetstream.KeyValue{"task": &q.tasks, "people": &q.people, "worker": &q.workers, "fleet": &q.fleet}
+	buckets := map[string]*jetstream.KeyValue{"task": &q.tasks, "people": &q.people, "worker": &q.workers,
+		"fleet": &q.fleet}
 	for bucket, kv := range buckets {
 		if *kv, err = js.KeyValue(ctx, name+"-"+bucket); errors.Is(err, jetstream.ErrBucketNotFound) {
 			return nil, ErrNone
@@ -347,7 +351,8 @@ func (q *Queue) publish(ctx context.Context, j Job, once string) error {
 	case errors.As(err, &api):
 		return fmt.Errorf("submit the task: %w", err)
 	case err != nil:
-		return fmt.Errorf("no receipt for task %s, but it may have been submitted; check coder fleet ps before you retry: %w", j.Task.ID, err)
+		return fmt.Errorf("no receipt for task %s, but it may have been submitted; check coder fleet ps before you retry: %w",
+			j.Task.ID, err)
 	}
 	return nil
 }
@@ -557,7 +562,8 @@ func (q *Queue) entries(ctx context.Context, bucket string) iter.Seq2[entry, err
 
 // Streams describes the streams of the fleet.
 func (q *Queue) Streams(ctx context.Context) (all []*jetstream.StreamInfo, err error) {
-	for _, end := range []string{"coder-job", "coder-request", "coder-log", "coder-session", "coder-file", "KV_coder-task", "KV_coder-lease", "KV_coder-worker"} {
+	for _, end := range []string{"coder-job", "coder-request", "coder-log", "coder-session", "coder-file", "KV_coder-task",
+		"KV_coder-lease", "KV_coder-worker"} {
 		s, err := q.js.Stream(ctx, end)
 		if err != nil {
 			return nil, fmt.Errorf("inspect the stream %s: %w", end, err)

@@ -53,7 +53,8 @@ func foldLog(records iter.Seq2[event.Record, error]) (v view, err error) {
 	}
 	v.open = slices.DeleteFunc(v.open, func(q uip.Request) bool { return tasks.Get(q.TaskID).Status.IsEnded() })
 	check := checks.Last()
-	v.result.Answer, v.result.Check, v.result.CheckExit, v.result.Verified = v.answer, check.Command, check.ExitCode, check.HasPassed()
+	v.result.Answer, v.result.Check, v.result.CheckExit, v.result.Verified = v.answer, check.Command, check.ExitCode,
+		check.HasPassed()
 	return v, nil
 }
 

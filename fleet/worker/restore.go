@@ -31,7 +31,8 @@ type Restored struct {
 // the workers of this machine kept. It only adds what follows: where the two are
 // not the same, or nothing says that there was more, nothing is done. A task that had not ended is set aside, since its
 // files may be older than its log.
-func Restore(ctx context.Context, q *queue.Queue, logs *jetstore.Store, here, fleet *authkey.Key) (all []Restored, err error) {
+func Restore(ctx context.Context, q *queue.Queue, logs *jetstore.Store, here, fleet *authkey.Key) (all []Restored,
+	err error) {
 	root := filepath.Join(q.Settings.Work, logsName)
 	entries, err := os.ReadDir(root)
 	if err != nil {
@@ -69,7 +70,8 @@ func longest(ctx context.Context, dir string) (best string) {
 }
 
 // restore adds what one log on this disk has beyond the fleet's.
-func restore(ctx context.Context, q *queue.Queue, logs *jetstore.Store, dir string, seals sealing) (added uint64, err error) {
+func restore(ctx context.Context, q *queue.Queue, logs *jetstore.Store, dir string, seals sealing) (added uint64,
+	err error) {
 	tip, err := logs.Tip(ctx, seals.id)
 	if err != nil {
 		return 0, err

@@ -121,7 +121,8 @@ func (r *run) run(ctx context.Context) (out Outcome, err error) {
 	if err := atomicfile.Write(filepath.Join(r.dir, taskFile), jsonx.MustMarshal(r.Task), 0o600); err != nil {
 		return out, err
 	}
-	r.folder, err = checkout.Clone(ctx, filepath.Join(r.dir, "repo"), r.Task.Spec.Repo, cmp.Or(r.Task.Commit, r.Task.Spec.Base), program.NewOutside(r.env.Environ, r.dir))
+	r.folder, err = checkout.Clone(ctx, filepath.Join(r.dir, "repo"), r.Task.Spec.Repo,
+		cmp.Or(r.Task.Commit, r.Task.Spec.Base), program.NewOutside(r.env.Environ, r.dir))
 	if err != nil {
 		return Outcome{Attempts: beginAttempts}, err
 	}
@@ -160,7 +161,8 @@ func (r *run) connect(ctx context.Context) (err error) {
 	if r.queue, err = queue.Open(ctx, r.js, r.env.Now, SealKey(r.key)); err != nil {
 		return err
 	}
-	if r.logs, err = jetstore.Open(ctx, r.js, r.queue.Layout, jetstore.Options{Token: r.Run, Checkpoint: r.checkpoint}); err != nil {
+	if r.logs, err = jetstore.Open(ctx, r.js, r.queue.Layout,
+		jetstore.Options{Token: r.Run, Checkpoint: r.checkpoint}); err != nil {
 		return err
 	}
 	r.sessions, err = jetstore.OpenSessions(ctx, r.js, r.queue.Layout)
@@ -394,7 +396,8 @@ func patiently(ctx context.Context, do func(context.Context) error) error {
 		trying, stop := context.WithTimeout(ctx, tryTime)
 		err := do(trying)
 		stop()
-		final := err == nil || errors.Is(err, event.ErrConflict) || errors.Is(err, queue.ErrMoved) || errors.Is(err, queue.ErrNotFound) || errors.Is(err, fs.ErrNotExist)
+		final := err == nil || errors.Is(err, event.ErrConflict) || errors.Is(err, queue.ErrMoved) ||
+			errors.Is(err, queue.ErrNotFound) || errors.Is(err, fs.ErrNotExist)
 		if final || ctx.Err() != nil || time.Now().After(end) {
 			return err
 		}
@@ -404,7 +407,8 @@ func patiently(ctx context.Context, do func(context.Context) error) error {
 
 // end makes the result of a task whose log has an end.
 func (r *run) end(ctx context.Context, v view) (Outcome, error) {
-	status := map[task.Status]queue.Status{task.StatusDone: queue.Done, task.StatusFailed: queue.Failed, task.StatusCanceled: queue.Canceled}[v.task.Status]
+	status := map[task.Status]queue.Status{task.StatusDone: queue.Done, task.StatusFailed: queue.Failed,
+		task.StatusCanceled: queue.Canceled}[v.task.Status]
 	out := Outcome{Status: status, Reason: v.task.Reason, CostUSD: v.cost, Commit: r.Task.Commit, Result: &v.result}
 	out.Result.Decisions = v.decisions(ctx, r.queue, r.Task.ID)
 	made, err := r.folder.Result(ctx, queue.Branch(r.Task.ID), sanitize.Line(r.Task.Spec.Prompt, 72))

@@ -96,7 +96,8 @@ func (t *tee) Append(ctx context.Context, last uint64, rs ...event.Record) error
 }
 
 // bring writes what the fleet knows of a session to this disk.
-func bring(ctx context.Context, records iter.Seq2[event.Record, error], to event.Store, session string, in translator) (err error) {
+func bring(ctx context.Context, records iter.Seq2[event.Record, error], to event.Store, session string,
+	in translator) (err error) {
 	release, err := to.Claim(ctx, session)
 	if err != nil {
 		return err

@@ -121,7 +121,8 @@ func (w *Worker) report(ctx, drain context.Context, leave func()) {
 		if drain.Err() != nil {
 			state = "draining"
 		}
-		s := queue.WorkerState{Name: w.Name, Version: app.Version, Slots: w.Slots, Busy: int(w.busy.Load()), State: state, PID: os.Getpid(), Host: host}
+		s := queue.WorkerState{Name: w.Name, Version: app.Version, Slots: w.Slots, Busy: int(w.busy.Load()), State: state,
+			PID: os.Getpid(), Host: host}
 		err := w.queue.Report(ctx, s) // the next one may arrive
 		switch {
 		case ctx.Err() != nil:
@@ -273,7 +274,8 @@ func (w *Worker) begin(ctx context.Context, id, token string) (queue.Task, error
 		}
 		if t.Attempts >= limit {
 			t.Status, t.Run = queue.Aside, ""
-			t.Reason = fmt.Sprintf("started %d times without finishing; the last time: %s", t.Attempts, cmp.Or(t.Reason, "its worker stopped responding"))
+			t.Reason = fmt.Sprintf("started %d times without finishing; the last time: %s", t.Attempts,
+				cmp.Or(t.Reason, "its worker stopped responding"))
 			return nil
 		}
 		if t.Status == queue.Running {
@@ -288,7 +290,8 @@ func (w *Worker) begin(ctx context.Context, id, token string) (queue.Task, error
 
 // finish puts what came of a task on its document, for as long as it takes to
 // reach the engine, unless the task is another's by now.
-func (w *Worker) finish(ctx context.Context, t queue.Task, token string, lost <-chan struct{}, out Outcome) (again time.Duration, err error) {
+func (w *Worker) finish(ctx context.Context, t queue.Task, token string, lost <-chan struct{},
+	out Outcome) (again time.Duration, err error) {
 	deadline := time.Now().Add(patience)
 	for {
 		_, err = w.queue.Change(ctx, t.ID, func(t *queue.Task) error {
@@ -349,7 +352,8 @@ type attempt struct {
 // said.
 func (a *attempt) execute(ctx context.Context) (Outcome, error) {
 	if a.task.Spec.Mode == mode.Yolo && !a.w.Yolo {
-		return Outcome{Status: queue.Queued, Attempts: beginAttempts, Reason: "worker " + a.w.Name + " does not run yolo tasks; coder fleet worker --allow-yolo allows them"}, nil
+		return Outcome{Status: queue.Queued, Attempts: beginAttempts,
+			Reason: "worker " + a.w.Name + " does not run yolo tasks; coder fleet worker --allow-yolo allows them"}, nil
 	}
 	cmd := program.TrustedCommand(context.Background(), a.w.Exe, TaskCommand)
 	cmd.Env, cmd.SysProcAttr = a.w.Environ, new(syscall.SysProcAttr)

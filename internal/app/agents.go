@@ -24,7 +24,8 @@ import (
 // delegation, the todo list, questions and plans for the user.
 func isMainAgentOnly(name string) bool {
 	return slices.Contains([]tool.Class{
-		tool.ClassDelegate, tool.ClassReadTodos, tool.ClassWriteTodos, tool.ClassAskUser, tool.ClassEndPlan, tool.ClassFinalAnswer,
+		tool.ClassDelegate, tool.ClassReadTodos, tool.ClassWriteTodos, tool.ClassAskUser, tool.ClassEndPlan,
+		tool.ClassFinalAnswer,
 	}, tool.ClassOf(name))
 }
 
@@ -58,7 +59,8 @@ func (a *Authored) loadAgents() (subagent.Catalogue, []subagent.Warning) {
 func taskTool(agents subagent.Catalogue, run func(context.Context, delegate.Job) (delegate.Report, error)) tool.Tool {
 	o := delegate.Options{Default: subagent.AgentGeneral, Spawn: run}
 	for _, d := range agents {
-		o.Agents = append(o.Agents, delegate.Agent{Name: d.Name, ShortName: d.ShortName, Description: d.Description, ReadOnly: d.ReadOnly, UserDefined: d.IsCustom()})
+		o.Agents = append(o.Agents, delegate.Agent{Name: d.Name, ShortName: d.ShortName, Description: d.Description,
+			ReadOnly: d.ReadOnly, UserDefined: d.IsCustom()})
 	}
 	return delegate.Task(o)
 }
@@ -99,5 +101,6 @@ func (c *subagentRunner) run(ctx context.Context, job delegate.Job) (delegate.Re
 	r, err := c.spawn(ctx, supervisor.Subtask{
 		Agent: d.Name, Title: job.Title, Objective: job.Objective, Settings: set, Runner: &runner,
 	})
-	return delegate.Report{TaskID: r.Task, Summary: r.Summary, InputTokens: r.Usage.In, OutputTokens: r.Usage.Out, WrittenFiles: r.WrittenFiles, Err: r.Err}, err
+	return delegate.Report{TaskID: r.Task, Summary: r.Summary, InputTokens: r.Usage.In, OutputTokens: r.Usage.Out,
+		WrittenFiles: r.WrittenFiles, Err: r.Err}, err
 }

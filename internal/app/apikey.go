@@ -107,7 +107,8 @@ func (a *Models) addKeySource(err error) error {
 	}
 	named := *e
 	if from := a.KeySource(); from != "" {
-		named.Err = keyRejectedError{fmt.Errorf("the API key was rejected (from %s): %v; run coder setup to change it", from, why)}
+		named.Err = keyRejectedError{fmt.Errorf("the API key was rejected (from %s): %v; run coder setup to change it",
+			from, why)}
 	} else {
 		named.Err = keyRejectedError{fmt.Errorf("the server wants an API key: %v; run coder setup to add one", why)}
 	}
@@ -115,7 +116,8 @@ func (a *Models) addKeySource(err error) error {
 }
 
 // keyPrefixes lists the prefixes of vendors' API keys.
-var keyPrefixes = []string{"sk-", "sk_", "gsk_", "AIza", "xai-", "ghp_", "github_pat_", "hf_", "nvapi-", "pplx-", "Bearer "}
+var keyPrefixes = []string{"sk-", "sk_", "gsk_", "AIza", "xai-", "ghp_", "github_pat_", "hf_", "nvapi-", "pplx-",
+	"Bearer "}
 
 // LooksLikeKey reports whether text entered in the wrong place is an API key, which must not be printed.
 func LooksLikeKey(text string) bool {

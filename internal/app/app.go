@@ -176,7 +176,8 @@ func New(env Env, o Options, s Settings, warn func(string)) (*Workspace, error) 
 	added := &Extensions{Site: site}
 	modes, err := site.initMode()
 	answer, badSchema := newAnswer(o.Schema)
-	if err := errors.Join(site.checkRecordRequired(), err, site.checkModelInfo(), added.read(), badSchema, site.findAddDirs()); err != nil {
+	if err := errors.Join(site.checkRecordRequired(), err, site.checkModelInfo(), added.read(), badSchema,
+		site.findAddDirs()); err != nil {
 		return nil, err
 	}
 	site.showTrustHint()
@@ -192,7 +193,8 @@ func New(env Env, o Options, s Settings, warn func(string)) (*Workspace, error) 
 	keys := &Keys{Site: site, newConcealer: sync.OnceValue(added.concealer), known: make(map[string]string)}
 	models := &Models{Archive: &Archive{Keys: keys}}
 	return &Workspace{
-		Site: site, Authored: &Authored{Extensions: added, shownMessages: make(map[string]bool)}, Setup: &Setup{Models: models}, ModeState: modes, answer: answer,
+		Site: site, Authored: &Authored{Extensions: added, shownMessages: make(map[string]bool)},
+		Setup: &Setup{Models: models}, ModeState: modes, answer: answer,
 	}, nil
 }
 
@@ -237,7 +239,8 @@ func (a *Site) checkDataDir() error {
 		return nil // creating it later will report any problem
 	case info.Mode()&fs.ModeSymlink != 0:
 		if isOutsideLink(a.Root, a.dataDir()) {
-			return configErrorf("%s is a link that leads outside the project; remove it, or use --no-session-persistence", a.dataDir())
+			return configErrorf("%s is a link that leads outside the project; remove it, or use --no-session-persistence",
+				a.dataDir())
 		}
 	case !info.IsDir():
 		return configErrorf("%s is not a folder; remove it, or use --no-session-persistence", a.dataDir())

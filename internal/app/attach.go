@@ -22,7 +22,8 @@ import (
 // newAttachments returns the reader of files that messages name.
 func (a *Session) newAttachments() *orchestrator.Attachments {
 	o := files.Options{CheckMedia: a.checkViewable, PDF: a.pdfReader(a.confiner), Buffer: a.Options.Driver.Buffer}
-	tools := []tool.Tool{files.Read(a.kit.project.ws, &a.kit.recollection.files, o), files.List(a.kit.project.ws), files.Attach(o)}
+	tools := []tool.Tool{files.Read(a.kit.project.ws, &a.kit.recollection.files, o), files.List(a.kit.project.ws),
+		files.Attach(o)}
 	if a.Replay != nil {
 		tools = a.Replay.withReplacements(tools)
 	}
@@ -30,7 +31,8 @@ func (a *Session) newAttachments() *orchestrator.Attachments {
 	if err != nil {
 		panic(err) // three tools with different names
 	}
-	return &orchestrator.Attachments{Tools: set, OutsideTool: files.AttachTool, Outside: outsideFiles{a.Site}, ImageSupportError: func() error { return a.checkViewable("image/png") }}
+	return &orchestrator.Attachments{Tools: set, OutsideTool: files.AttachTool, Outside: outsideFiles{a.Site},
+		ImageSupportError: func() error { return a.checkViewable("image/png") }}
 }
 
 // checkViewable returns an error if the model cannot see an attached picture

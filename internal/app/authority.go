@@ -88,7 +88,8 @@ func trackedFile(dir string) string {
 			continue
 		}
 		found := ""
-		parseErr := gitindex.Read(data, gitindex.OIDSize(data), folder, func(e gitindex.Entry) { found = folder + string(e.Name) })
+		parseErr := gitindex.Read(data, gitindex.OIDSize(data), folder,
+			func(e gitindex.Entry) { found = folder + string(e.Name) })
 		if err != nil || parseErr != nil {
 			return folder
 		}

@@ -35,7 +35,8 @@ func (a *Workspace) BugReport(ctx context.Context, findings []Finding, session s
 	for _, r := range a.Report.Rows() {
 		fmt.Fprintf(&settings, "%s = %s  (%s)\n", r.Key, r.Value, r.Origin.DisplayText())
 	}
-	facts := map[string]any{"build": ReadBuild(), "installed": FindInstallation(a.Env), "term": a.Env.Getenv("TERM"), "lang": a.Env.Getenv("LANG"), "shell": string(a.shell)}
+	facts := map[string]any{"build": ReadBuild(), "installed": FindInstallation(a.Env), "term": a.Env.Getenv("TERM"),
+		"lang": a.Env.Getenv("LANG"), "shell": string(a.shell)}
 	files := []ReportFile{
 		file("versions.json", "program, system and terminal", append(jsonx.MustMarshal(facts), '\n')),
 		file("doctor.json", "the results of coder doctor", append(jsonx.MustMarshal(findings), '\n')),

@@ -42,8 +42,10 @@ func (a *Archive) bundleUpTo(ctx context.Context, w io.Writer, id string, at uin
 		return 0, err
 	}
 	defer now.Workspace.Close()
-	p := bundlePacker{ctx: ctx, kept: now.CurrentStore, fileContents: make(map[string][]byte), bundledHashes: make(map[string]string)}
-	b := bundle.Bundle{Manifest: bundle.Manifest{Session: id, Root: a.Root, Home: a.Env.Getenv("HOME"), Created: a.Env.Now()}, Contents: p.fileContents, Output: a.savedOutput(id)}
+	p := bundlePacker{ctx: ctx, kept: now.CurrentStore, fileContents: make(map[string][]byte),
+		bundledHashes: make(map[string]string)}
+	b := bundle.Bundle{Manifest: bundle.Manifest{Session: id, Root: a.Root, Home: a.Env.Getenv("HOME"),
+		Created: a.Env.Now()}, Contents: p.fileContents, Output: a.savedOutput(id)}
 	for r, err := range asof.Until(a.Store().Logs.Read(ctx, id, 0), at) {
 		if err != nil {
 			return 0, err
@@ -145,7 +147,8 @@ func (a *Workspace) ImportBundle(ctx context.Context, r io.Reader, as string) (i
 	}
 	from = ImportInfo{Original: b.Session, From: b.Root, Records: len(b.Records), UncheckedRecords: b.Unchecked}
 	s := a.Store()
-	if why := errors.Join(s.unusableDirs["log"], s.unusableDirs["runs"], s.unusableDirs["undo"], s.unusableDirs["sessions"]); why != nil {
+	if why := errors.Join(s.unusableDirs["log"], s.unusableDirs["runs"], s.unusableDirs["undo"],
+		s.unusableDirs["sessions"]); why != nil {
 		return "", from, why
 	}
 	if id = as; id == "" {

@@ -42,13 +42,16 @@ func (a *Session) commands() (all []slash.Command, observe func(event.Record)) {
 		revoke = func(which string) (string, error) { return Revoke(a.memory, which) }
 	}
 	all = slash.All(slash.Deps{
-		Session: a.id, Root: a.Root, DataDir: a.dataDir(), CustomKeys: a.screen.KeyBindings, LineMode: a.Config.UI.Plain || a.Env.Getenv("TERM") == "dumb",
-		Now: a.Env.Now, NewID: func() string { return NewSessionID(a.Env.Now()) },
+		Session: a.id, Root: a.Root, DataDir: a.dataDir(), CustomKeys: a.screen.KeyBindings,
+		LineMode: a.Config.UI.Plain || a.Env.Getenv("TERM") == "dumb",
+		Now:      a.Env.Now, NewID: func() string { return NewSessionID(a.Env.Now()) },
 		Records: slash.Records{Archive: a.Store(), Ledger: a.BuildLedger, Trace: a.TraceProvenance, Search: a.SearchSessions},
 		Files:   slash.Files{Changes: a.changes, History: &kit.history, Undo: kit.undo, Redo: kit.redo, Restore: a.restore},
 		Costs:   ledger, Models: modelSwitcher{a.Models, a.live},
-		Permissions: a.judge.Permissions, Revoke: revoke, Servers: kit.mcp, Login: a.loginMCP, Skills: a.loadLibrary().skills, Agents: a.crew.list,
-		Todos: kit.todos.List, Jobs: kit.backgroundJobs, Copy: clip.Copy, Tasks: func(ctx context.Context) ([]slash.Task, error) { return a.listTasks(ctx, a.id) },
+		Permissions: a.judge.Permissions, Revoke: revoke, Servers: kit.mcp, Login: a.loginMCP, Skills: a.loadLibrary().skills,
+		Agents: a.crew.list,
+		Todos:  kit.todos.List, Jobs: kit.backgroundJobs, Copy: clip.Copy,
+		Tasks:    func(ctx context.Context) ([]slash.Task, error) { return a.listTasks(ctx, a.id) },
 		Settings: sessionSettings{a.Workspace}, Styles: stylesFor{sessionSettings{a.Workspace}}, Status: a.statusRows,
 		Trust: a.Trust, PreviewTrust: a.previewTrust, Memory: memoryCommands{a},
 	})
@@ -71,7 +74,8 @@ func (a *Archive) listTasks(ctx context.Context, sessionID string) (rows []slash
 		}
 	}
 	for _, t := range all.All() {
-		row := slash.Task{Title: t.Title, Status: taskStatusTexts[t.Status], IsSubagent: t.Parent != "", Created: created[t.ID]}
+		row := slash.Task{Title: t.Title, Status: taskStatusTexts[t.Status], IsSubagent: t.Parent != "",
+			Created: created[t.ID]}
 		if t.Pending != nil {
 			row.Question = display.Cell{Text: t.Pending.Display.Title, Words: t.Pending.HasOwnTitle()}
 		}

@@ -53,10 +53,18 @@ func (a *safety) newConfiner(p *protectedFiles, journal *sandbox.Journal) *confi
 			return a.Config.Safety.Network.IsUnlimited() && !m.ReadOnly
 		},
 		AnyNetwork: a.Config.Safety.Network.IsUnlimited(), HostPolicy: a.hostReach(),
-		WithheldEnv: sync.OnceValue(a.lendableVars), IsVouched: func(r risk.Report) bool { return a.judge != nil && a.judge.IsVouched(r) },
-		ToolChains: a.toolchainDirs(), StateDirs: hidden, Sockets: sync.OnceValue(a.Env.envSockets), Agent: a.Env.Getenv("SSH_AUTH_SOCK"), Runtime: a.Env.Getenv("XDG_RUNTIME_DIR"),
-		Secrets: a.secretFiles(p), Tracked: p.trackedFiles, FrozenPaths: p.frozenPaths, Repositories: p.nestedRepositories, Projects: p.projectDirs,
-		DeniedPaths: p.deniedPaths, IsDenied: func(file string) bool { return a.judge != nil && a.judge.IsDenied(rule.ClassRead, file) },
+		WithheldEnv: sync.OnceValue(a.lendableVars), IsVouched: func(r risk.Report) bool {
+			return a.judge != nil &&
+				a.judge.IsVouched(r)
+		},
+		ToolChains: a.toolchainDirs(), StateDirs: hidden, Sockets: sync.OnceValue(a.Env.envSockets),
+		Agent: a.Env.Getenv("SSH_AUTH_SOCK"), Runtime: a.Env.Getenv("XDG_RUNTIME_DIR"),
+		Secrets: a.secretFiles(p), Tracked: p.trackedFiles, FrozenPaths: p.frozenPaths, Repositories: p.nestedRepositories,
+		Projects:    p.projectDirs,
+		DeniedPaths: p.deniedPaths, IsDenied: func(file string) bool {
+			return a.judge != nil &&
+				a.judge.IsDenied(rule.ClassRead, file)
+		},
 		NamedFiles: func(r risk.Report) []string {
 			if a.judge == nil {
 				return nil

@@ -53,7 +53,8 @@ func (a *Workspace) Examine(ctx context.Context, unread error) []Finding {
 		settings = UnreadableSettings(unread)
 	}
 	list := []Finding{
-		{Item: "version", State: StateGood, Detail: fmt.Sprintf("coder %s, %s, %s/%s", Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)},
+		{Item: "version", State: StateGood, Detail: fmt.Sprintf("coder %s, %s, %s/%s", Version, runtime.Version(),
+			runtime.GOOS, runtime.GOARCH)},
 		settings,
 		d.examineHome(),
 		d.examineFolder(),
@@ -71,7 +72,8 @@ func (a *Workspace) Examine(ctx context.Context, unread error) []Finding {
 
 // UnreadableSettings returns the finding for unreadable settings.
 func UnreadableSettings(err error) Finding {
-	return Finding{Item: "settings", State: StateBroken, Detail: err.Error(), Advice: "correct it: no session starts until then"}
+	return Finding{Item: "settings", State: StateBroken, Detail: err.Error(),
+		Advice: "correct it: no session starts until then"}
 }
 
 // examineMCP checks whether the MCP servers could start, without starting any.
@@ -115,29 +117,35 @@ func (a doctor) examineHome() Finding {
 	info, _ := os.Stat(a.Home) // the next call reports the error
 	switch err := unix.Access(a.Home, unix.W_OK); {
 	case info != nil && !info.IsDir():
-		return Finding{Item: "state", State: StateBroken, Detail: a.Home, Advice: "not a folder: move it, or set CODER_HOME to another"}
+		return Finding{Item: "state", State: StateBroken, Detail: a.Home,
+			Advice: "not a folder: move it, or set CODER_HOME to another"}
 	case a.Home == "":
-		return Finding{Item: "state", State: StateNoted, Detail: "no home folder found", Advice: "set HOME: approvals, trust and session keys are saved below it"}
+		return Finding{Item: "state", State: StateNoted, Detail: "no home folder found",
+			Advice: "set HOME: approvals, trust and session keys are saved below it"}
 	case errors.Is(err, unix.ENOENT):
 		return Finding{Item: "state", State: StateGood, Detail: a.Home + " will be created when needed"}
 	case err != nil:
-		return Finding{Item: "state", State: StateBroken, Detail: a.Home, Advice: fmt.Sprintf("make it writable (%v): approvals and trust cannot be saved", err)}
+		return Finding{Item: "state", State: StateBroken, Detail: a.Home,
+			Advice: fmt.Sprintf("make it writable (%v): approvals and trust cannot be saved", err)}
 	}
 	return Finding{Item: "state", State: StateGood, Detail: a.Home}
 }
 
 func (a doctor) examineFolder() Finding {
 	if err := unix.Access(a.Root, unix.W_OK); err != nil {
-		return Finding{Item: "folder", State: StateBroken, Detail: a.Root, Advice: fmt.Sprintf("make it writable (%v), or use --no-session-persistence for read-only work", err)}
+		return Finding{Item: "folder", State: StateBroken, Detail: a.Root,
+			Advice: fmt.Sprintf("make it writable (%v), or use --no-session-persistence for read-only work", err)}
 	}
 	if state, err := a.Trust.StateOf(a.Root); err != nil || state != trust.Trusted {
-		return Finding{Item: "folder", State: StateNoted, Detail: a.Root, Advice: "not trusted: until you run coder trust, its settings may only tighten yours, and its hooks, MCP servers and language servers do not start"}
+		return Finding{Item: "folder", State: StateNoted, Detail: a.Root,
+			Advice: "not trusted: until you run coder trust, its settings may only tighten yours, and its hooks, MCP servers and language servers do not start"}
 	}
 	return Finding{Item: "folder", State: StateGood, Detail: a.Root}
 }
 
 // examineProgram looks for a useful program.
-func examineProgram(ctx context.Context, command func(context.Context, ...string) *program.Cmd, name, do string) Finding {
+func examineProgram(ctx context.Context, command func(context.Context, ...string) *program.Cmd, name,
+	do string) Finding {
 	ctx, stop := context.WithTimeout(ctx, examineTimeout)
 	defer stop()
 	out, err := command(ctx, "--version").Output()
@@ -192,11 +200,14 @@ func (a doctor) examineSandbox(ctx context.Context) Finding {
 	words := c.Summary(ctx)
 	switch {
 	case a.Config.Safety.Sandbox == "off":
-		return Finding{Item: "sandbox", State: StateNoted, Detail: words, Advice: "commands run unconfined, as set by safety.sandbox"}
+		return Finding{Item: "sandbox", State: StateNoted, Detail: words,
+			Advice: "commands run unconfined, as set by safety.sandbox"}
 	case strings.HasPrefix(words, "none"):
-		return Finding{Item: "sandbox", State: StateBroken, Detail: words, Advice: "commands run unconfined: allow user namespaces, or install bubblewrap"}
+		return Finding{Item: "sandbox", State: StateBroken, Detail: words,
+			Advice: "commands run unconfined: allow user namespaces, or install bubblewrap"}
 	case strings.Contains(words, "not enforced"):
-		return Finding{Item: "sandbox", State: StateNoted, Detail: words, Advice: "docs/design/security.md lists what each setup enforces"}
+		return Finding{Item: "sandbox", State: StateNoted, Detail: words,
+			Advice: "docs/design/security.md lists what each setup enforces"}
 	}
 	return Finding{Item: "sandbox", State: StateGood, Detail: words}
 }
@@ -208,7 +219,8 @@ func (a doctor) examineProvider(ctx context.Context) Finding {
 	}
 	c := a.endpoint()
 	if err := a.CheckProvider(); err != nil {
-		f := Finding{Item: "provider", State: StateBroken, Detail: err.Error(), Advice: "correct it: no session starts until then"}
+		f := Finding{Item: "provider", State: StateBroken, Detail: err.Error(),
+			Advice: "correct it: no session starts until then"}
 		switch {
 		case c.BaseURL == "":
 			f.Advice = "set a key, or run coder setup"
@@ -228,13 +240,16 @@ func (a doctor) examineProvider(ctx context.Context) Finding {
 	near, missing := a.findUnlisted(a.ModelName(), list)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return Finding{Item: "provider", State: StateBroken, Detail: found, Advice: "no answer: check that it is running and that the address is right"}
+		return Finding{Item: "provider", State: StateBroken, Detail: found,
+			Advice: "no answer: check that it is running and that the address is right"}
 	case err != nil:
 		return Finding{Item: "provider", State: StateBroken, Detail: found, Err: err}
 	case near != "":
-		return Finding{Item: "provider", State: StateNoted, Detail: found, Advice: fmt.Sprintf("the endpoint does not list this model: did you mean %s?", singleLine(near))}
+		return Finding{Item: "provider", State: StateNoted, Detail: found,
+			Advice: fmt.Sprintf("the endpoint does not list this model: did you mean %s?", singleLine(near))}
 	case missing:
-		return Finding{Item: "provider", State: StateNoted, Detail: found, Advice: "the endpoint does not list this model: coder models lists its models"}
+		return Finding{Item: "provider", State: StateNoted, Detail: found,
+			Advice: "the endpoint does not list this model: coder models lists its models"}
 	}
 	return Finding{Item: "provider", State: StateGood, Detail: found}
 }

@@ -95,7 +95,8 @@ func (a *Setup) candidateEndpoints() (list []Endpoint) {
 func (a *Models) CurrentEndpoint() (Endpoint, bool) {
 	c := a.endpoint()
 	variable, _ := strings.CutPrefix(a.Report.Origin("provider.api_key").Source, "env ")
-	return Endpoint{Title: cmp.Or(config.FindPreset(c.Preset).Title, addressHost(c.BaseURL)), Provider: c, KeyVar: variable, InUse: true}, c.BaseURL != ""
+	return Endpoint{Title: cmp.Or(config.FindPreset(c.Preset).Title, addressHost(c.BaseURL)), Provider: c,
+		KeyVar: variable, InUse: true}, c.BaseURL != ""
 }
 
 // localServerAddresses returns the addresses at which to look for servers on this
@@ -164,7 +165,8 @@ func (a *Setup) FindEndpointWithoutKey(name string) (Endpoint, error) {
 		for _, p := range config.Presets() {
 			names = append(names, p.Name)
 		}
-		return Endpoint{}, inputErrorf("unknown endpoint %s; use one of: %s; or an address such as https://host/v1", singleLine(name), strings.Join(names, ", "))
+		return Endpoint{}, inputErrorf("unknown endpoint %s; use one of: %s; or an address such as https://host/v1",
+			singleLine(name), strings.Join(names, ", "))
 	}
 	c, variable := p.EndpointFromEnv(a.Env.Getenv)
 	if c.BaseURL == "" {
@@ -186,7 +188,8 @@ func (a *Setup) PresetEndpoint(p config.Preset, address string) (Endpoint, error
 // LacksKey reports whether an endpoint needs a key and none is known.
 func (e Endpoint) LacksKey() bool {
 	p := config.FindPreset(e.Provider.Preset)
-	return e.Provider.APIKey == "" && e.Provider.KeyStore == "" && len(e.Provider.APIKeyCommand) == 0 && len(p.KeyVars) > 0 && !p.Local
+	return e.Provider.APIKey == "" && e.Provider.KeyStore == "" && len(e.Provider.APIKeyCommand) == 0 &&
+		len(p.KeyVars) > 0 && !p.Local
 }
 
 // addScheme adds a missing scheme to an address: http for
@@ -273,7 +276,8 @@ func (a *Setup) LoadModels(ctx context.Context, e *Endpoint) {
 		}
 		switch {
 		case m.Price != nil:
-			o.Price = catalogue.Price{In: m.Price.In, Out: m.Price.Out, CachedIn: m.Price.CachedIn, CacheWrite: m.Price.CacheWrite, Known: true}
+			o.Price = catalogue.Price{In: m.Price.In, Out: m.Price.Out, CachedIn: m.Price.CachedIn,
+				CacheWrite: m.Price.CacheWrite, Known: true}
 		default:
 			o.Price = a.modelPrice(e.Provider, m.Name)
 		}
@@ -293,7 +297,8 @@ func (a *Setup) TryModel(ctx context.Context, e Endpoint, model string) (answer 
 	}
 	ctx, stop := context.WithTimeout(ctx, tryTimeout)
 	defer stop()
-	reply, err := provider.Collect(client.Stream(ctx, provider.Prompt(model, "Answer with the one word: ready")), func(provider.Delta) error { return nil })
+	reply, err := provider.Collect(client.Stream(ctx, provider.Prompt(model, "Answer with the one word: ready")),
+		func(provider.Delta) error { return nil })
 	if err != nil {
 		return "", 0, err
 	}
@@ -320,7 +325,8 @@ func addressHost(address string) string {
 func sameAddress(a, b string) bool {
 	ua, errA := url.Parse(a)
 	ub, errB := url.Parse(b)
-	return errA == nil && errB == nil && ua.Scheme == ub.Scheme && strings.EqualFold(ua.Host, ub.Host) && strings.Trim(ua.Path, "/") == strings.Trim(ub.Path, "/")
+	return errA == nil && errB == nil && ua.Scheme == ub.Scheme && strings.EqualFold(ua.Host, ub.Host) &&
+		strings.Trim(ua.Path, "/") == strings.Trim(ub.Path, "/")
 }
 
 // SavedSettings describes the changes to the user's own settings.
@@ -340,7 +346,8 @@ type SetupChoices struct {
 
 // SaveEndpoint writes an endpoint and a model to the user's own settings. It removes settings
 // that were for another endpoint, and leaves all others unchanged. It never writes a key to them.
-func (a *Setup) SaveEndpoint(ctx context.Context, e Endpoint, model string, o SetupChoices) (saved SavedSettings, err error) {
+func (a *Setup) SaveEndpoint(ctx context.Context, e Endpoint, model string, o SetupChoices) (saved SavedSettings,
+	err error) {
 	if a.Home == "" {
 		return saved, inputErrorf("no folder for your settings: set HOME or CODER_HOME")
 	}
@@ -449,7 +456,8 @@ func (a *Setup) ListOverrides(path string, e Endpoint, model string) (list []Ove
 	for _, s := range []struct {
 		key   string
 		other bool
-	}{{"provider.preset", elsewhere}, {"provider.base_url", elsewhere}, {"provider.model", next.Config.Provider.Model != model}} {
+	}{{"provider.preset", elsewhere}, {"provider.base_url", elsewhere},
+		{"provider.model", next.Config.Provider.Model != model}} {
 		if o := next.Report.Origin(s.key); s.other && (o.OverridesFiles() || o.Line > 0 && o.Source != path) {
 			list = append(list, Override{s.key, o})
 		}

@@ -79,7 +79,8 @@ func withMaskMarkCheck(p policy.Policy) policy.Policy {
 		writes := slices.ContainsFunc(c.Plan.Effects, func(e event.Effect) bool { return e.Kind == event.EffectWrite })
 		if err == nil && o.Verdict == policy.Allow && writes && secret.HasMask(c.Call.Args) {
 			o.Verdict = policy.Ask
-			o.Reasons = []policy.Reason{{By: "record", Text: "it would write the mark of a masked key into a file: the model never saw the key"}}
+			o.Reasons = []policy.Reason{{By: "record",
+				Text: "it would write the mark of a masked key into a file: the model never saw the key"}}
 		}
 		return o, err
 	})
@@ -102,9 +103,11 @@ func (a *Session) turnSettingsFunc() func() orchestrator.Settings {
 			listed = customSkills(listed)
 		}
 		facts := prompt.Environment{
-			Dir: a.Root, Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: date, Rules: slices.Concat(book.Rules, a.memoryRules()),
-			Skills: skills.FormatList(listed, prompt.MaxSkillsBytes), Append: a.Options.AppendSystem, Replacement: a.Options.SystemPrompt,
-			Style: a.outputStyle().Text, PlanMode: m.Name == mode.Plan,
+			Dir: a.Root, Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: date,
+			Rules:  slices.Concat(book.Rules, a.memoryRules()),
+			Skills: skills.FormatList(listed, prompt.MaxSkillsBytes), Append: a.Options.AppendSystem,
+			Replacement: a.Options.SystemPrompt,
+			Style:       a.outputStyle().Text, PlanMode: m.Name == mode.Plan,
 		}
 		return orchestrator.Settings{
 			Model: a.ModelName(), Mode: m.Name, ModeText: m.Prompt, System: t.concealer.Text(prompt.SystemText(facts)),
@@ -116,7 +119,8 @@ func (a *Session) turnSettingsFunc() func() orchestrator.Settings {
 				return bang.Parse(line, forced, c.Approval.TerminalPrograms)
 			},
 			Compaction: orchestrator.Compaction{
-				Auto: c.Compaction.Auto, Prune: c.Compaction.Prune, Threshold: c.Compaction.Threshold, Recent: c.Compaction.RecentMessages,
+				Auto: c.Compaction.Auto, Prune: c.Compaction.Prune, Threshold: c.Compaction.Threshold,
+				Recent: c.Compaction.RecentMessages,
 			},
 			Verification: orchestrator.Verification{
 				Enabled: c.Workflow.AutoVerifyAfterEdit, MaxAttempts: c.Workflow.MaxVerifyAttempts,
@@ -141,7 +145,8 @@ func (a *Models) run() event.RunOptions {
 // isExcluded reports whether this run's options exclude a tool of coder's own.
 func (a *Site) isExcluded(name string) bool {
 	only := a.Options.OnlyTools
-	return only != nil && tool.ClassOf(name) != tool.ClassFinalAnswer && !strings.HasPrefix(name, "mcp__") && !slices.ContainsFunc(*only, func(s rule.Spec) bool { return s.Matches(name) })
+	return only != nil && tool.ClassOf(name) != tool.ClassFinalAnswer && !strings.HasPrefix(name, "mcp__") &&
+		!slices.ContainsFunc(*only, func(s rule.Spec) bool { return s.Matches(name) })
 }
 
 // withExclusions returns p, but denies a tool that this run excludes
@@ -152,13 +157,15 @@ func (a *Session) withExclusions(p policy.Policy) policy.Policy {
 			return p.Judge(ctx, c)
 		}
 		text := fmt.Sprintf("%s is not available in this session", c.Tool)
-		return policy.Opinion{Reasons: []policy.Reason{{By: "rule", Text: text, Rule: "--tools " + rule.JoinSpecs(*a.Options.OnlyTools)}}}, nil
+		return policy.Opinion{Reasons: []policy.Reason{{By: "rule", Text: text,
+			Rule: "--tools " + rule.JoinSpecs(*a.Options.OnlyTools)}}}, nil
 	})
 }
 
 // isForbidden reports whether this run forbids every use of a tool.
 func (a *Site) isForbidden(name string) bool {
-	return a.isExcluded(name) || slices.ContainsFunc(a.Options.DenyTools, func(s rule.Spec) bool { return s.On == "" && s.Matches(name) })
+	return a.isExcluded(name) || slices.ContainsFunc(a.Options.DenyTools,
+		func(s rule.Spec) bool { return s.On == "" && s.Matches(name) })
 }
 
 // LastCheck returns the session's last check, and the changes since, from its record.

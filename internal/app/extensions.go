@@ -32,7 +32,8 @@ func (a *Extensions) read() error {
 // concealer returns the concealer for everything shown and saved: it masks keys from the settings
 // and the environment, keys that commands will print, and text that looks like a key.
 func (a *Extensions) concealer() *secret.Concealer {
-	return secret.NewConcealer(slices.Concat(a.Report.Secrets(a.Env.Environ), secret.EnvSecrets(a.Env.Environ), a.mcpSecrets(), a.telemetrySecrets()))
+	return secret.NewConcealer(slices.Concat(a.Report.Secrets(a.Env.Environ), secret.EnvSecrets(a.Env.Environ),
+		a.mcpSecrets(), a.telemetrySecrets()))
 }
 
 // readLSPServers reads the settings of language servers.
@@ -52,7 +53,8 @@ func (a *Extensions) readHooks() error {
 	a.hooks = slices.Clone(a.Options.Driver.Hooks)
 	for _, name := range slices.Sorted(maps.Keys(a.Config.Hooks)) {
 		for _, part := range a.Report.Parts[config.EntryKey("hooks", name)] {
-			list, skipped, err := hooks.Parse(map[string]json.RawMessage{name: part.Value}, hooks.Source{FromUser: !part.Project})
+			list, skipped, err := hooks.Parse(map[string]json.RawMessage{name: part.Value},
+				hooks.Source{FromUser: !part.Project})
 			if err != nil {
 				return configErrorf("%v (%s)", err, a.Report.Origin(config.EntryKey("hooks", name)))
 			}

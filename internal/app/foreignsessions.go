@@ -144,7 +144,8 @@ func (a *Workspace) saveImported(ctx context.Context, id string, records []event
 // resumeForeign returns the id with which to resume a session.
 // It first imports another agent's session that is unknown here.
 func (a *Workspace) resumeForeign(ctx context.Context, id string) (string, error) {
-	if _, err := a.Store().CheckSession(ctx, id); err == nil || !errors.Is(err, session.ErrNotFound) || a.Options.Ephemeral {
+	if _, err := a.Store().CheckSession(ctx, id); err == nil || !errors.Is(err, session.ErrNotFound) ||
+		a.Options.Ephemeral {
 		return id, nil
 	}
 	f, found, err := a.FindForeignSession(id)

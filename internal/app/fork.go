@@ -61,7 +61,8 @@ func (a *Archive) ForkSession(ctx context.Context, id string, at uint64, as stri
 	}
 	defer then.store.Workspace.Close()
 	f.Entry = worktree.Entry{
-		From: a.Root, Source: id, Record: then.Seq, Session: cmp.Or(as, NewSessionID(a.Env.Now())), Created: a.Env.Now().UTC(),
+		From: a.Root, Source: id, Record: then.Seq, Session: cmp.Or(as, NewSessionID(a.Env.Now())),
+		Created: a.Env.Now().UTC(),
 	}
 	f.Within, f.Outside = then.ActiveTool, then.OutsideFiles()
 	if err := a.chooseForkDir(ctx, &f.Entry, then.recordTime); err != nil {
@@ -137,7 +138,8 @@ func (a *Archive) readMoment(ctx context.Context, id string, at uint64) (p *sess
 }
 
 // newMoment is what records tell of a session's files at one of them.
-func newMoment(ctx context.Context, id string, records iter.Seq2[event.Record, error], at uint64, kept past.TreeSource) (past.Moment, error) {
+func newMoment(ctx context.Context, id string, records iter.Seq2[event.Record, error], at uint64,
+	kept past.TreeSource) (past.Moment, error) {
 	m, err := past.ReadMoment(ctx, records, at, kept)
 	if beyond := (*past.RangeError)(nil); errors.As(err, &beyond) {
 		return m, inputErrorf("session %s has %d records", id, beyond.Records)

@@ -150,7 +150,8 @@ func (a *Workspace) RunGolden(ctx context.Context, dir string, update bool) (*re
 		return nil, inputErrorf("cannot read the golden session in %s: %v", dir, err)
 	}
 	take := rerun.New(g.Session, g.Root, g.Records)
-	report, learnt, err := a.runBare(ctx, take, past.NewFileHistory(g.Start, g.LaterChanges), golden.StoredFiles{Dir: dir}, g, update)
+	report, learnt, err := a.runBare(ctx, take, past.NewFileHistory(g.Start, g.LaterChanges), golden.StoredFiles{Dir: dir},
+		g, update)
 	if learnt != nil {
 		report.Difference, err = nil, learnt.WriteExpected(dir)
 	}
@@ -159,7 +160,8 @@ func (a *Workspace) RunGolden(ctx context.Context, dir string, update bool) (*re
 
 // runBare reruns a take with the settings of the command line and the project only, as if on another machine.
 func (a *Workspace) runBare(
-	ctx context.Context, take *rerun.Recording, world *past.FileHistory, kept past.ContentSource, g *golden.Golden, learn bool,
+	ctx context.Context, take *rerun.Recording, world *past.FileHistory, kept past.ContentSource, g *golden.Golden,
+	learn bool,
 ) (*rerun.Report, *golden.Golden, error) {
 	home, err := a.makeStagingDir()
 	if err != nil {
@@ -188,7 +190,8 @@ func (a *Workspace) runBare(
 		pathInRepo:         filepath.Dir(filepath.FromSlash(g.RepoDir)),
 		recordPlaceholders: map[string]string{g.Platform: "<platform>"}, rerunPlaceholders: machine(),
 		prepareCopy: func(ctx context.Context, root string) error {
-			return errors.Join(a.copyUserFiles(root, "golden"), g.UnpackRepository(ctx, root, b.bareLauncher(g.RepositoryTop(root))))
+			return errors.Join(a.copyUserFiles(root, "golden"),
+				g.UnpackRepository(ctx, root, b.bareLauncher(g.RepositoryTop(root))))
 		},
 	}
 	if learn {

@@ -43,7 +43,8 @@ func (a *Session) ApprovalHint(ctx context.Context, calls []string) string {
 			waivable++
 		}
 		s := narrowestSpec(c)
-		if again, err := rule.ParseSpecs(s.String()); err == nil && sanitize.Mask(s.On) == s.On && passes(a.judge.WithAllowed(again), c) && !slices.Contains(specs, s) {
+		if again, err := rule.ParseSpecs(s.String()); err == nil && sanitize.Mask(s.On) == s.On &&
+			passes(a.judge.WithAllowed(again), c) && !slices.Contains(specs, s) {
 			specs = append(specs, s)
 		} else if err != nil || !slices.Contains(specs, s) {
 			specs = append(specs, rule.Spec{})

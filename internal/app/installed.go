@@ -27,7 +27,8 @@ var installMethods = map[string]installMethod{
 	"brew": {"brew uninstall coder-agent", "brew upgrade coder-agent"},
 	"nix":  {"nix profile remove coder-agent", "nix profile upgrade coder-agent"},
 	"go":   {"rm PATH", "in a clone: git pull && go install ./cmd/coder"},
-	"make": {"in the clone: make uninstall, with the same PREFIX", "in the clone: git pull && make install, with the same PREFIX"},
+	"make": {"in the clone: make uninstall, with the same PREFIX",
+		"in the clone: git pull && make install, with the same PREFIX"},
 	"archive": {"cd PREFIX && rm -rf bin/coder bin/coder.old bin/coder-agent share/coder share/man/man1/coder.1 share/man/man1/coder-agent.1" +
 		" share/zsh/site-functions/_coder share/bash-completion/completions/coder share/bash-completion/completions/coder-agent" +
 		" share/fish/vendor_completions.d/coder.fish share/fish/vendor_completions.d/coder-agent.fish", ""},
@@ -106,7 +107,8 @@ func (a doctor) examineDuplicates() []Finding {
 	if len(others) == 0 {
 		return nil
 	}
-	f := Finding{Item: "another coder on PATH", State: StateNoted, Detail: strings.Join(others, ", "), Advice: "this program comes first on PATH; run the other by its full path"}
+	f := Finding{Item: "another coder on PATH", State: StateNoted, Detail: strings.Join(others, ", "),
+		Advice: "this program comes first on PATH; run the other by its full path"}
 	if first {
 		f.Advice = "the other program comes first on PATH: run coder-agent, or change PATH"
 	}

@@ -75,13 +75,15 @@ func (a *safety) newJudge(files orchestrator.FileFinder) (*judge.Judge, error) {
 	approval := a.Config.Approval
 	unasked := approval.AutoApproveAsk || !approval.Interactive
 	return judge.New(judge.Options{
-		State: a.ModeState, Root: a.Root, Home: a.Env.Getenv("HOME"), Added: a.Options.AddDirs, Bash: a.shell.IsBash(), Launcher: a.Launcher(),
-		Visible: slices.Concat(a.toolchainDirs(), a.writableDirs(), a.Options.AddDirs, []string{a.Home}),
-		Frozen:  a.Config.Permission.Frozen, Tracked: p.trackedSecrets,
+		State: a.ModeState, Root: a.Root, Home: a.Env.Getenv("HOME"), Added: a.Options.AddDirs, Bash: a.shell.IsBash(),
+		Launcher: a.Launcher(),
+		Visible:  slices.Concat(a.toolchainDirs(), a.writableDirs(), a.Options.AddDirs, []string{a.Home}),
+		Frozen:   a.Config.Permission.Frozen, Tracked: p.trackedSecrets,
 		HidesSecrets:   func() bool { return c.HidesSecrets(context.Background()) },
 		EnforcesFrozen: func() bool { return c.EnforcesFrozen(context.Background()) },
-		Network:        hostListText(a.Config.Safety.Network), LimitsHosts: func() bool { return c.LimitsHosts(context.Background()) },
-		UserRules: given, Lines: a.userPatterns(), Allow: allow, Deny: deny,
+		Network:        hostListText(a.Config.Safety.Network),
+		LimitsHosts:    func() bool { return c.LimitsHosts(context.Background()) },
+		UserRules:      given, Lines: a.userPatterns(), Allow: allow, Deny: deny,
 		Exact:   a.Config.Permission.AllowlistMatch == "exact",
 		Ignored: p.ignoreMatcher(), Hosts: a.Config.Fetch.AllowHosts, Now: a.Env.Now, Settings: a.Env.gitConfigFiles(),
 		IsCheck:     func(line string) bool { return a.isTrusted() && a.isAllowedCheck(files, line) },
@@ -95,7 +97,8 @@ func (a *safety) isAllowedCheck(files orchestrator.FileFinder, line string) bool
 	if line = strings.TrimSpace(line); !verify.IsAllowed(line) {
 		return false
 	}
-	in := verify.ChoiceInput{Configured: a.Config.Workflow.VerifyCommands, IsInstalled: program.IsInstalled, FileExists: files.Exists, ReadFile: files.Read, ListDir: files.List}
+	in := verify.ChoiceInput{Configured: a.Config.Workflow.VerifyCommands, IsInstalled: program.IsInstalled,
+		FileExists: files.Exists, ReadFile: files.Read, ListDir: files.List}
 	return verify.ChooseCheck(in).Command == line
 }
 
@@ -212,7 +215,8 @@ func (a *safety) configuredRules() (map[string]risk.Patterns, error) {
 // userPatterns returns the command patterns that the user's own settings allow.
 func (a *Site) userPatterns() (patterns []string) {
 	for pattern, word := range a.Config.Permission.Tools[rule.ClassCommand] {
-		if o := a.Report.RuleOrigin(rule.ClassCommand, pattern); word == policy.Allow.String() && o != (config.Origin{}) && !o.Project {
+		if o := a.Report.RuleOrigin(rule.ClassCommand, pattern); word == policy.Allow.String() && o != (config.Origin{}) &&
+			!o.Project {
 			patterns = append(patterns, pattern)
 		}
 	}
@@ -224,7 +228,8 @@ func (a *Site) initMode() (*mode.State, error) {
 	agents := a.Config.Agents
 	switches := make(map[string]map[string]bool)
 	for mode, agent := range map[string]config.Agent{
-		mode.Plan: agents.Plan, mode.Build: agents.Build, mode.Default: agents.DefaultMode, mode.AutoEdit: agents.AutoEdit, mode.Yolo: agents.Yolo,
+		mode.Plan: agents.Plan, mode.Build: agents.Build, mode.Default: agents.DefaultMode, mode.AutoEdit: agents.AutoEdit,
+		mode.Yolo: agents.Yolo,
 	} {
 		switches[mode] = make(map[string]bool)
 		for name, word := range agent.Tools {
@@ -274,7 +279,8 @@ func (a *safety) checkRuleName(name string) error {
 	if near := a.suggestRuleName(name); near != "" {
 		return configErrorf("permission.%s: unknown tool %q; did you mean %q?", name, name, near)
 	}
-	if known := a.ruleNames(); !isPattern(name) && !slices.ContainsFunc(a.matchRuleName(name), func(m string) bool { return slices.Contains(known, m) }) {
+	if known := a.ruleNames(); !isPattern(name) && !slices.ContainsFunc(a.matchRuleName(name),
+		func(m string) bool { return slices.Contains(known, m) }) {
 		a.warn(fmt.Sprintf("permission.%s: unknown tool %q", name, name))
 	}
 	return nil
@@ -284,7 +290,8 @@ func (a *safety) checkRuleName(name string) error {
 // a pattern, and an MCP server's tool, which may be added later, are not misspelt.
 func (a *safety) suggestRuleName(name string) string {
 	known := a.ruleNames()
-	if isPattern(name) || slices.ContainsFunc(a.matchRuleName(name), func(m string) bool { return slices.Contains(known, m) }) {
+	if isPattern(name) || slices.ContainsFunc(a.matchRuleName(name),
+		func(m string) bool { return slices.Contains(known, m) }) {
 		return ""
 	}
 	near := nearest.Find(name, known)

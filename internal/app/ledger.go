@@ -20,7 +20,8 @@ func (a *Models) BuildLedger(ctx context.Context, id string, until uint64) (*led
 	return a.Store().ledger(ctx, id, until, a.newMeter().WithCost)
 }
 
-func (s *Store) ledger(ctx context.Context, id string, until uint64, price func(string, chat.Usage) chat.Usage) (*ledger.Ledger, error) {
+func (s *Store) ledger(ctx context.Context, id string, until uint64,
+	price func(string, chat.Usage) chat.Usage) (*ledger.Ledger, error) {
 	b := ledger.New(price)
 	for r, err := range asof.Until(s.Logs.Read(ctx, id, 0), until) {
 		if err != nil {

@@ -30,7 +30,8 @@ type Leftover struct {
 // commands, skills, agents, worktrees and fleets are the user's.
 var ownHomeNames = []string{
 	"always", answersDir, "cache", DraftsDir, "heads", "key", keysDirName, listeningDir, loginsDir, "models.json",
-	shownRestrictionsFile, modelListsFile, windowsFile, pluginsDir, marketsFile, shipCursorsDir, takeoverFile, "trust.json", typedDir, "undo", workspacesDir,
+	shownRestrictionsFile, modelListsFile, windowsFile, pluginsDir, marketsFile, shipCursorsDir, takeoverFile,
+	"trust.json", typedDir, "undo", workspacesDir,
 }
 
 // FindLeftovers finds coder's data in every known project and in the
@@ -84,7 +85,8 @@ func (l *Leftover) listContents(names []string) {
 	for _, e := range entries {
 		note, _ := repofile.ReadOwn(filepath.Join(l.Dir, e.Name()), int64(len(gitignoreText)))
 		switch {
-		case slices.Contains(names, e.Name()) && e.Type()&^fs.ModeDir == 0, e.Name() == ".gitignore" && string(note) == gitignoreText:
+		case slices.Contains(names, e.Name()) && e.Type()&^fs.ModeDir == 0,
+			e.Name() == ".gitignore" && string(note) == gitignoreText:
 			l.ownFiles = append(l.ownFiles, filepath.Join(l.Dir, e.Name()))
 		default:
 			l.UserFiles = append(l.UserFiles, e.Name())

@@ -55,11 +55,13 @@ func (a *Authored) loadLibrary() *library {
 	// A project's folder could contain the full names of plugins' commands, too.
 	roots := a.pluginRoots(func(p plugin.Plugin) []frontmatter.Root { return p.Commands })
 	if !a.Options.IgnoreConfig {
-		roots = append(roots, usercommand.Root{Path: ".coder/commands", Files: repofile.NewRoot(a.Root).Sub(".coder/commands")})
+		roots = append(roots, usercommand.Root{Path: ".coder/commands",
+			Files: repofile.NewRoot(a.Root).Sub(".coder/commands")})
 	}
 	if home, _ := a.userDirs(); home != "" {
 		a.libraryCache.userCommandsDir = filepath.ToSlash(filepath.Join(home, "commands"))
-		roots = append(roots, usercommand.Root{Path: a.libraryCache.userCommandsDir, Files: repofile.OwnDir(a.libraryCache.userCommandsDir)})
+		roots = append(roots, usercommand.Root{Path: a.libraryCache.userCommandsDir,
+			Files: repofile.OwnDir(a.libraryCache.userCommandsDir)})
 	}
 	roots = append(roots, a.claudeRoots("commands")...)
 	a.libraryCache.commands = usercommand.New(roots...)
@@ -175,7 +177,8 @@ func (a *Session) withCommandHeader() policy.Policy {
 		switch {
 		case !specsNameTool(allowed, c.Tool):
 			text := fmt.Sprintf("the command /%s runs without %s", cmd.Name, c.Tool)
-			return policy.Opinion{Reasons: []policy.Reason{{By: "command", Text: text, Rule: "allowed-tools of /" + cmd.Name}}}, nil
+			return policy.Opinion{Reasons: []policy.Reason{{By: "command", Text: text,
+				Rule: "allowed-tools of /" + cmd.Name}}}, nil
 		case own != "" && strings.HasPrefix(cmd.Path, own+"/"):
 			return j.WithAllowed(allowed).Judge(ctx, c)
 		}

@@ -23,11 +23,16 @@ import (
 
 // isPermitted reports whether no file of managed settings switches a feature off.
 func (s *Settings) isPermitted(what func(config.ManagedLimits) *bool) bool {
-	return !slices.ContainsFunc(s.Report.Limits, func(l config.ManagedLimits) bool { on := what(l); return on != nil && !*on })
+	return !slices.ContainsFunc(s.Report.Limits, func(l config.ManagedLimits) bool {
+		on := what(l)
+		return on != nil &&
+			!*on
+	})
 }
 
 // checkAllowed returns an error unless each file of managed settings with a list for what has a matching pattern.
-func (s *Settings) checkAllowed(what, name string, list func(config.ManagedLimits) []string, matches func(pattern string) bool) error {
+func (s *Settings) checkAllowed(what, name string, list func(config.ManagedLimits) []string,
+	matches func(pattern string) bool) error {
 	for _, l := range s.Report.Limits {
 		if patterns := list(l); patterns != nil && !slices.ContainsFunc(patterns, matches) {
 			return configErrorf("%s %s is not allowed by managed settings (%s)", what, singleLine(name), l.Origin)
@@ -58,10 +63,11 @@ func (s *Settings) checkEndpoint(address string) error {
 		port = map[string]string{"https": "443", "http": "80"}[u.Scheme]
 	}
 	target, err := hostnames.NewTarget(u.Hostname(), port)
-	return s.checkAllowed("endpoint", u.Host, func(l config.ManagedLimits) []string { return l.Endpoints }, func(pattern string) bool {
-		p, bad := hostnames.Parse(pattern)
-		return err == nil && bad == nil && p.Matches(target)
-	})
+	return s.checkAllowed("endpoint", u.Host, func(l config.ManagedLimits) []string { return l.Endpoints },
+		func(pattern string) bool {
+			p, bad := hostnames.Parse(pattern)
+			return err == nil && bad == nil && p.Matches(target)
+		})
 }
 
 func (s *Settings) checkServer(m mcp.Server) error {

@@ -96,12 +96,14 @@ func (r mcpReader) addServer(s mcp.Server, err error) {
 	if err != nil {
 		r.mcpSkipped = append(r.mcpSkipped, mcp.Status{Server: s, State: mcp.Invalid, Reason: singleLine(err.Error())})
 		if !s.Disabled {
-			r.warn(fmt.Sprintf("the MCP server %s (%s) is skipped: %s", singleLine(s.Name), singleLine(s.Source), singleLine(err.Error())))
+			r.warn(fmt.Sprintf("the MCP server %s (%s) is skipped: %s", singleLine(s.Name), singleLine(s.Source),
+				singleLine(err.Error())))
 		}
 		return
 	}
 	if s.FromProject && (s.TrustHints || s.Unconfined) {
-		r.warn(fmt.Sprintf("the MCP server %s comes from a project: only you can set trust_hints and confined", singleLine(s.Name)))
+		r.warn(fmt.Sprintf("the MCP server %s comes from a project: only you can set trust_hints and confined",
+			singleLine(s.Name)))
 		s.TrustHints, s.Unconfined = false, false
 	}
 	r.mcpServers = append(r.mcpServers, s)
@@ -183,7 +185,8 @@ func (r mcpReader) addProject() {
 	}
 	if names := slices.Sorted(maps.Keys(servers)); r.Trusted != trust.Trusted {
 		if len(names) > 0 {
-			r.warn(fmt.Sprintf("ignored in an untrusted project: the MCP servers of %s: %s", mcpFile, singleLine(strings.Join(names, ", "))))
+			r.warn(fmt.Sprintf("ignored in an untrusted project: the MCP servers of %s: %s", mcpFile,
+				singleLine(strings.Join(names, ", "))))
 		}
 		return
 	}
@@ -205,8 +208,10 @@ func (a *Workspace) newMCPHost(
 	sample func(context.Context, mcp.SampleRequest) (mcp.SampleResult, error),
 ) *mcp.Host {
 	return mcp.New(mcp.Options{
-		Servers: servers, Root: a.Root, Env: a.ChildEnv(), Version: Version, Vision: a.acceptsImages(), Interactive: a.Options.HasUser, TestOnly: sample == nil,
-		Sample: sample, Logins: a.newLoginStore(), Relay: a.Options.Driver.Relay, Transport: http.DefaultTransport, Warn: a.warn, Now: a.Env.Now, Sleep: a.Env.Sleep, TimeoutFactor: a.Env.TimeoutFactor, IsTaken: taken,
+		Servers: servers, Root: a.Root, Env: a.ChildEnv(), Version: Version, Vision: a.acceptsImages(),
+		Interactive: a.Options.HasUser, TestOnly: sample == nil,
+		Sample: sample, Logins: a.newLoginStore(), Relay: a.Options.Driver.Relay, Transport: http.DefaultTransport,
+		Warn: a.warn, Now: a.Env.Now, Sleep: a.Env.Sleep, TimeoutFactor: a.Env.TimeoutFactor, IsTaken: taken,
 		WatchCall: confiner.Watch,
 		Confine: func(cmd *program.Cmd, s mcp.Server) error {
 			if s.Unconfined {
@@ -331,7 +336,8 @@ type mcpPrompts struct{ host *mcp.Host }
 // List returns the known prompts, as commands.
 func (p mcpPrompts) List() (all []orchestrator.Command) {
 	for _, one := range p.host.Prompts() {
-		all = append(all, orchestrator.Command{Name: one.Name, Args: one.Usage(), Help: orchestrator.Title(one.Description), IsCustom: true})
+		all = append(all, orchestrator.Command{Name: one.Name, Args: one.Usage(), Help: orchestrator.Title(one.Description),
+			IsCustom: true})
 	}
 	return all
 }
@@ -348,10 +354,11 @@ func mcpResources(h *mcp.Host) *orchestrator.ResourceReader {
 	if err != nil {
 		panic(err) // a single tool cannot conflict
 	}
-	return &orchestrator.ResourceReader{Tools: set, Tool: mcp.ResourceTool, ReadArgs: func(name string) (json.RawMessage, bool) {
-		args, ok := h.ParseResource(name)
-		return jsonx.MustMarshal(args), ok
-	}}
+	return &orchestrator.ResourceReader{Tools: set, Tool: mcp.ResourceTool,
+		ReadArgs: func(name string) (json.RawMessage, bool) {
+			args, ok := h.ParseResource(name)
+			return jsonx.MustMarshal(args), ok
+		}}
 }
 
 // CompleteResources returns the names of MCP servers' resources that begin with word.
@@ -379,7 +386,8 @@ func (a *Session) CompleteResources(word string) (names []string) {
 func (a *Session) runSampling(ctx context.Context, s mcp.SampleRequest) (said mcp.SampleResult, err error) {
 	said.Model = a.ModelName()
 	spend := func(model string, u chat.Usage) {
-		said.Costs = append(said.Costs, event.Spent{Model: cmp.Or(model, said.Model), Usage: u, Reason: event.UsageForMCPServer})
+		said.Costs = append(said.Costs, event.Spent{Model: cmp.Or(model, said.Model), Usage: u,
+			Reason: event.UsageForMCPServer})
 	}
 	req := provider.Request{Model: said.Model, System: s.System, Messages: s.Messages, MaxTokens: s.MaxTokens}
 	reply, err := provider.Collect(a.live.Stream(ctx, req), func(d provider.Delta) error {

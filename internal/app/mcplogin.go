@@ -47,7 +47,8 @@ func (a *Workspace) LoginMCP(ctx context.Context, name string, show func(address
 	return a.login(ctx, h, name, show, pasted)
 }
 
-func (a *Site) login(ctx context.Context, h *mcp.Host, name string, show func(address string), pasted <-chan string) error {
+func (a *Site) login(ctx context.Context, h *mcp.Host, name string, show func(address string),
+	pasted <-chan string) error {
 	err := h.Authorise(ctx, name, func(address string) { show(address); a.openBrowser(address) }, pasted)
 	if err != nil && ctx.Err() == nil {
 		return inputErrorf("MCP server %s: %v", singleLine(name), err)

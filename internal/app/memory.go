@@ -142,7 +142,8 @@ func (m memoryCommands) Remember(ctx context.Context, c undo.Request, text strin
 	o := m.memoryToolOptions(m.kit.project.ws)
 	if !own {
 		if o.ReadOnlyReason != "" {
-			return display.Diff{}, errors.New("coder does not use the memory of a folder that you do not trust: /trust trusts the folder, /remember --user TEXT saves the note for all projects")
+			return display.Diff{},
+				errors.New("coder does not use the memory of a folder that you do not trust: /trust trusts the folder, /remember --user TEXT saves the note for all projects")
 		}
 		change, err := o.PlanChange("", text)
 		if err != nil {
@@ -191,8 +192,10 @@ func (m memoryCommands) write(ctx context.Context, c undo.Request, change memory
 		}
 	}
 	asked := event.ToolCallRequested{
-		CallID: id, Tool: memory.Name, Author: event.ActorUser, TaskID: id, Timestamp: now().UnixMilli(), Verdict: event.VerdictAllowed,
-		DecidedBy: event.ActorUser, Effects: effects, Before: kept.Before, Input: jsonx.MustMarshal(map[string]string{"name": change.Name, "text": string(change.New)}),
+		CallID: id, Tool: memory.Name, Author: event.ActorUser, TaskID: id, Timestamp: now().UnixMilli(),
+		Verdict:   event.VerdictAllowed,
+		DecidedBy: event.ActorUser, Effects: effects, Before: kept.Before,
+		Input: jsonx.MustMarshal(map[string]string{"name": change.Name, "text": string(change.New)}),
 	}
 	if err := c.Emit(ctx, asked); err != nil {
 		return err
@@ -202,7 +205,8 @@ func (m memoryCommands) write(ctx context.Context, c undo.Request, change memory
 	} else {
 		err = m.kit.project.ws.Swap(change.Path, change.Old, change.New)
 	}
-	done := event.ToolCallCompleted{CallID: id, Tool: memory.Name, Author: event.ActorUser, TaskID: id, Timestamp: now().UnixMilli(), IsError: err != nil}
+	done := event.ToolCallCompleted{CallID: id, Tool: memory.Name, Author: event.ActorUser, TaskID: id,
+		Timestamp: now().UnixMilli(), IsError: err != nil}
 	done.Output = jsonx.MustMarshal(map[string]bool{"ok": err == nil})
 	if m.kit.backup != nil {
 		changes, lost := m.kit.backup.ChangesSince(ctx, kept)

@@ -64,9 +64,12 @@ func (a *Models) Provider(m *meter.Meter) (p provider.Provider, err error) {
 	case a.Options.Script != "":
 		p, err = a.readScript()
 	case c.BaseURL == "" && a.NeedsTrust("provider."):
-		err = &Error{KindUntrusted, fmt.Errorf("%s is %s, and its own configuration sets the provider; review it, then run: coder trust %[1]s", a.Root, a.Trusted)}
+		err = &Error{KindUntrusted,
+			fmt.Errorf("%s is %s, and its own configuration sets the provider; review it, then run: coder trust %[1]s", a.Root,
+				a.Trusted)}
 	case c.BaseURL == "" && c.Preset != "":
-		err = configErrorf("provider.preset %s needs an address: set %s, or provider.base_url", c.Preset, config.FindPreset(c.Preset).AddressVars[0])
+		err = configErrorf("provider.preset %s needs an address: set %s, or provider.base_url", c.Preset,
+			config.FindPreset(c.Preset).AddressVars[0])
 	case c.BaseURL == "":
 		err = configErrorf("no provider is configured; set CODER_BASE_URL, CODER_API_KEY and CODER_MODEL (see README), run coder setup, or try: coder demo")
 	case c.Model == "" && a.Env.Getenv("CODER_MODEL") != "":
@@ -87,7 +90,8 @@ func (a *Models) Provider(m *meter.Meter) (p provider.Provider, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p = provider.Retry(m.Wrap(provider.GuardReply(provider.MapRequests(provider.ImageFallback(p, &a.imageRejecters), a.requestTuner()))), provider.Backoff{Retries: c.MaxRetries, Jitter: rand.Float64, Sleep: a.Env.Sleep})
+	p = provider.Retry(m.Wrap(provider.GuardReply(provider.MapRequests(provider.ImageFallback(p, &a.imageRejecters),
+		a.requestTuner()))), provider.Backoff{Retries: c.MaxRetries, Jitter: rand.Float64, Sleep: a.Env.Sleep})
 	p = textcalls.Wrap(p, textcalls.Mode(c.ToolMode), a.newLearnedModels())
 	return provider.Fallback(p, c.FallbackModels...), nil
 }
@@ -143,8 +147,9 @@ func (a *Models) newClientFor(c config.Provider) (apiClient, error) {
 		return nil, err
 	}
 	o := transport.Options{
-		BaseURL: c.BaseURL, APIKey: c.APIKey, KeyHeader: c.KeyHeader, Headers: c.Headers, CA: ca, Query: c.Query, FreshKey: a.keyReader(c),
-		Timeout: time.Duration(c.TimeoutMS) * time.Millisecond, IdleTimeout: silence, ProgressTimeout: progress,
+		BaseURL: c.BaseURL, APIKey: c.APIKey, KeyHeader: c.KeyHeader, Headers: c.Headers, CA: ca, Query: c.Query,
+		FreshKey: a.keyReader(c),
+		Timeout:  time.Duration(c.TimeoutMS) * time.Millisecond, IdleTimeout: silence, ProgressTimeout: progress,
 		Proxy: proxy, SendReasoning: c.SendReasoning, UserAgent: "coder/" + Version, Now: a.Env.Now,
 	}
 	if c.Preset == "llamacpp" {
@@ -168,9 +173,11 @@ func (a *Models) newClientFor(c config.Provider) (apiClient, error) {
 func (a *Models) idleTimeouts(c config.Provider) (silence, progress time.Duration, err error) {
 	silence = time.Duration(c.IdleTimeoutMS) * time.Millisecond
 	if progress, err = time.ParseDuration(c.IdleTimeout); err != nil || progress < 0 {
-		return 0, 0, configErrorf("%s: provider.idle_timeout is not a duration such as 5m: %q", a.Report.Origin("provider.idle_timeout"), c.IdleTimeout)
+		return 0, 0, configErrorf("%s: provider.idle_timeout is not a duration such as 5m: %q",
+			a.Report.Origin("provider.idle_timeout"), c.IdleTimeout)
 	}
-	byMS := a.Report.Origin("provider.idle_timeout_ms").Source != "" && a.Report.Origin("provider.idle_timeout").Source == ""
+	byMS := a.Report.Origin("provider.idle_timeout_ms").Source != "" &&
+		a.Report.Origin("provider.idle_timeout").Source == ""
 	switch {
 	case byMS && silence == 0:
 		return 0, 0, nil
@@ -210,7 +217,8 @@ func (a *Models) settings() []config.Row {
 // the address is not the vendor's, such as a gateway's, which may not have that model.
 func (a *Models) IsModelAssumed() bool {
 	c := a.Config.Provider
-	return a.chosenModel.Load() == nil && a.Report.Origin("provider.model").Source == config.DefaultModelSource && !slices.Contains(config.FindPreset(c.Preset).Addresses, strings.TrimSuffix(c.BaseURL, "/"))
+	return a.chosenModel.Load() == nil && a.Report.Origin("provider.model").Source == config.DefaultModelSource &&
+		!slices.Contains(config.FindPreset(c.Preset).Addresses, strings.TrimSuffix(c.BaseURL, "/"))
 }
 
 // endpoint returns the endpoint in use: the settings', or that of the profile chosen with /model.
@@ -255,10 +263,12 @@ func (a modelSwitcher) Switch(ctx context.Context, name string, force bool) (not
 		return fmt.Sprintf("the model is active, but the choice could not be saved: %v", err), nil
 	}
 	if a.isScripted() && a.endpoint().BaseURL != "" {
-		return fmt.Sprintf("a script plays the model: coder saved the choice without asking the endpoint for %s", singleLine(name)), nil
+		return fmt.Sprintf("a script plays the model: coder saved the choice without asking the endpoint for %s",
+			singleLine(name)), nil
 	}
 	if unasked != nil {
-		return fmt.Sprintf("the choice is saved, but the endpoint could not be asked for %s: %v", singleLine(name), unasked), nil
+		return fmt.Sprintf("the choice is saved, but the endpoint could not be asked for %s: %v", singleLine(name),
+			unasked), nil
 	}
 	if o := a.Report.Origin("provider.model"); o.OverridesFiles() || o.Source != "" && o.Source == a.configFile {
 		return fmt.Sprintf("the choice is saved, but %s takes precedence at startup", o.DisplayText()), nil
@@ -281,9 +291,11 @@ func (a *Models) checkListed(ctx context.Context, name string) (unasked, err err
 		return nil, nil
 	}
 	if near != "" {
-		return nil, fmt.Errorf("unknown model %s; did you mean %s? (/model %s force uses it anyway)", singleLine(name), singleLine(near), singleLine(name))
+		return nil, fmt.Errorf("unknown model %s; did you mean %s? (/model %s force uses it anyway)", singleLine(name),
+			singleLine(near), singleLine(name))
 	}
-	return nil, fmt.Errorf("unknown model %s; /model lists the models (/model %s force uses it anyway)", singleLine(name), singleLine(name))
+	return nil, fmt.Errorf("unknown model %s; /model lists the models (/model %s force uses it anyway)", singleLine(name),
+		singleLine(name))
 }
 
 // isModelConfigured reports whether the settings of the endpoint in use name a model.
@@ -418,7 +430,8 @@ func (a modelSwitcher) List(ctx context.Context) (t display.Table, err error) {
 		if price := a.modelPrice(a.endpoint(), name); price.Known {
 			in, out = fmt.Sprintf("%.2f", price.In), fmt.Sprintf("%.2f", price.Out)
 		}
-		t.Rows = append(t.Rows, slices.Concat(display.DataCells(mark, singleLine(name), context, in, out), display.TextCells(strings.Join(can, ", "))))
+		t.Rows = append(t.Rows, slices.Concat(display.DataCells(mark, singleLine(name), context, in, out),
+			display.TextCells(strings.Join(can, ", "))))
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Config.Profiles)) {
 		t.Rows = append(t.Rows, slices.Concat(display.DataCells("", singleLine(name)), display.TextCells("profile")))
@@ -440,7 +453,8 @@ func (a *Models) modelFigures(name string) catalogue.Model {
 			Refuses: i.Refuses, Efforts: i.Efforts, Temperature: i.Temperature,
 		}
 		if i.PriceIn != nil && i.PriceOut != nil {
-			m.Price = catalogue.Price{In: *i.PriceIn, Out: *i.PriceOut, CachedIn: i.PriceCached, CacheWrite: i.PriceCacheWrite, Known: true}
+			m.Price = catalogue.Price{In: *i.PriceIn, Out: *i.PriceOut, CachedIn: i.PriceCached, CacheWrite: i.PriceCacheWrite,
+				Known: true}
 		}
 		own = append(own, m)
 	}
@@ -486,10 +500,12 @@ func (a *Site) checkModelInfo() error {
 		d.DisallowUnknownFields()
 		var i modelInfo
 		if err := d.Decode(&i); err != nil {
-			return configErrorf("%s: provider.model_info.%s: %w", a.Report.Origin(config.EntryKey("provider.model_info", name)), name, jsonx.ExplainMismatch(err, i))
+			return configErrorf("%s: provider.model_info.%s: %w", a.Report.Origin(config.EntryKey("provider.model_info", name)),
+				name, jsonx.ExplainMismatch(err, i))
 		}
 		if (i.PriceIn == nil) != (i.PriceOut == nil) {
-			return configErrorf("%s: provider.model_info.%s: price_in and price_out must be set together", a.Report.Origin(config.EntryKey("provider.model_info", name)), name)
+			return configErrorf("%s: provider.model_info.%s: price_in and price_out must be set together",
+				a.Report.Origin(config.EntryKey("provider.model_info", name)), name)
 		}
 	}
 	return nil

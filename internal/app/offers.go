@@ -14,7 +14,8 @@ import (
 const leanWindow = 16 << 10
 
 // everydayTools are the classes of tools that nearly all work needs.
-var everydayTools = []tool.Class{tool.ClassReadFile, tool.ClassListFolder, tool.ClassFindFiles, tool.ClassSearchText, tool.ClassShell, tool.ClassEditFile}
+var everydayTools = []tool.Class{tool.ClassReadFile, tool.ClassListFolder, tool.ClassFindFiles, tool.ClassSearchText,
+	tool.ClassShell, tool.ClassEditFile}
 
 // isLean reports whether the model gets few tools with short descriptions: as configured, otherwise
 // if the window is known to be small. The user's limit on conversations does not matter.
@@ -36,7 +37,8 @@ func (a *Session) unadvertisedFilter(m mode.Mode, lean bool, listed []skills.Ski
 	return func(name string) bool {
 		class := tool.ClassOf(name)
 		switch {
-		case (class == tool.ClassReadGit || class == tool.ClassChangeGit) && !a.kit.hasGit(), class == tool.ClassNavigateCode && !a.kit.hasServers():
+		case (class == tool.ClassReadGit || class == tool.ClassChangeGit) && !a.kit.hasGit(),
+			class == tool.ClassNavigateCode && !a.kit.hasServers():
 			return true
 		case strings.HasPrefix(name, "mcp__"), class == tool.ClassFindTools, class == tool.ClassFinalAnswer:
 			return false // the user wants them

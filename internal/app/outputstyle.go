@@ -26,7 +26,8 @@ func (a *Authored) outputStyles() ([]outputstyle.Style, []frontmatter.Warning) {
 		roots = append(roots, frontmatter.Root{Path: dir, Files: repofile.OwnDir(dir)})
 	}
 	roots = append(roots, a.claudeRoots(folder)...)
-	return outputstyle.List(append(roots, a.pluginRoots(func(p plugin.Plugin) []frontmatter.Root { return p.Styles })...)...)
+	return outputstyle.List(append(roots,
+		a.pluginRoots(func(p plugin.Plugin) []frontmatter.Root { return p.Styles })...)...)
 }
 
 // OutputStyles returns the names of the styles, and the name of the one in use.

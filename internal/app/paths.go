@@ -34,7 +34,8 @@ func (a *Site) WalkPaths(ctx context.Context, each func(path string) bool) {
 // known without asking: those in the settings and in its last list.
 func (a *Models) KnownModels() []string {
 	c := a.endpoint()
-	return uniqueNames(slices.Concat([]string{a.ModelName()}, c.Models, c.FallbackModels, slices.Sorted(maps.Keys(c.ModelInfo)), a.lastModelList(c)))
+	return uniqueNames(slices.Concat([]string{a.ModelName()}, c.Models, c.FallbackModels,
+		slices.Sorted(maps.Keys(c.ModelInfo)), a.lastModelList(c)))
 }
 
 // ModelNames returns the names that /model accepts, as far as known without asking an endpoint.

@@ -76,7 +76,8 @@ func (t *lineTracer) searchPlace(ctx context.Context, at sessionPlace) error {
 		gone := func(name string) bool { _, err := at.ws.Lstat(name); return errors.Is(err, fs.ErrNotExist) }
 		var unknown []*provenance.Change
 		if more, unknown = at.findDeleted(ctx, at.name, gone); len(more) > 0 {
-			if t.Lines, names, err = provenance.Trace(ctx, at.name, t.content, t.wantedLine, changes(at.name), kept, gone, changes); err != nil {
+			if t.Lines, names, err = provenance.Trace(ctx, at.name, t.content, t.wantedLine, changes(at.name), kept, gone,
+				changes); err != nil {
 				return err
 			}
 		}
@@ -198,7 +199,8 @@ func (t *lineTracer) openPlace(root, file string, same bool) (p sessionPlace, ok
 		ws.Close()
 		return p, false
 	}
-	return sessionPlace{Store: t.workspaceStore(root), ws: ws, name: filepath.ToSlash(name), sameFile: same, displayPath: filepath.ToSlash(from)}, true
+	return sessionPlace{Store: t.workspaceStore(root), ws: ws, name: filepath.ToSlash(name), sameFile: same,
+		displayPath: filepath.ToSlash(from)}, true
 }
 
 func (t *lineTracer) noteUnreadable(root string, why error) {
@@ -224,11 +226,13 @@ func checkReadable(root string) error {
 
 // workspaceStore returns another workspace's store, for reading.
 func (a *Archive) workspaceStore(root string) *Store {
-	s := &Store{root: root, dir: filepath.Join(root, ".coder"), home: a.Home, warn: a.warn, SealKey: a.Store().SealKey, truncated: make(map[string]string)}
+	s := &Store{root: root, dir: filepath.Join(root, ".coder"), home: a.Home, warn: a.warn, SealKey: a.Store().SealKey,
+		truncated: make(map[string]string)}
 	s.undoStore = sync.OnceValue(func() *undo.Store {
 		return undo.OpenStore(s.Path("undo"), undo.StoreOptions{Now: a.Env.Now, Private: s.PrivateUndo()})
 	})
-	s.logs = jsonl.Open(s.Path("log"), jsonl.Options{Disk: disk.System, OnTruncated: s.recordTruncated, Heads: s.headStore(a.Env.Now)})
+	s.logs = jsonl.Open(s.Path("log"), jsonl.Options{Disk: disk.System, OnTruncated: s.recordTruncated,
+		Heads: s.headStore(a.Env.Now)})
 	s.Logs = s.logs
 	return s
 }

@@ -45,7 +45,8 @@ var (
 // parseOrigin reads owner/repo[@ref] or a URL[@ref]; ok is false for a path.
 func parseOrigin(text string) (o plugin.Origin, ok bool) {
 	at := strings.LastIndexByte(text, '@')
-	if name := text[:max(at, 0)]; at > 0 && (ownerRepoPattern().MatchString(name) || strings.Contains(name, "://") && strings.LastIndexByte(name, '/') > strings.Index(name, "://")+2) {
+	if name := text[:max(at, 0)]; at > 0 && (ownerRepoPattern().MatchString(name) || strings.Contains(name, "://") &&
+		strings.LastIndexByte(name, '/') > strings.Index(name, "://")+2) {
 		text, o.Ref = name, text[at+1:]
 	}
 	switch {
@@ -104,7 +105,8 @@ func (a *Extensions) fetchPlugin(ctx context.Context, o *plugin.Origin) (dir str
 		return "", err
 	}
 	dir = filepath.Join(base, shortHash(o.Source)[:8]+"-"+o.Commit[:min(12, len(o.Commit))])
-	if err := errors.Join(os.RemoveAll(dir), os.Rename(clone, dir)); err != nil { // one that is there may have been changed
+	// one that is there may have been changed
+	if err := errors.Join(os.RemoveAll(dir), os.Rename(clone, dir)); err != nil {
 		return "", err
 	}
 	return subfolder(dir, o.Sub)
@@ -144,7 +146,10 @@ func (a *Extensions) RemoveFetchedPlugin(o plugin.Origin, dir string) error {
 	if err = errors.Join(err, bad); err != nil {
 		return err
 	}
-	used := slices.ContainsFunc(added, func(p plugin.AddedPlugin) bool { return strings.HasPrefix(p.Dir+"/", filepath.Join(base, top)+"/") })
+	used := slices.ContainsFunc(added, func(p plugin.AddedPlugin) bool {
+		return strings.HasPrefix(p.Dir+"/",
+			filepath.Join(base, top)+"/")
+	})
 	for _, m := range markets {
 		used = used || strings.HasPrefix(m.Dir+"/", filepath.Join(base, top)+"/")
 	}
@@ -190,7 +195,8 @@ func (a *Extensions) AddMarket(ctx context.Context, text string) (name string, o
 	}
 	was := all[name]
 	all[name] = Market{o, dir}
-	if err := errors.Join(os.MkdirAll(a.Home, 0o700), atomicfile.Write(filepath.Join(a.Home, marketsFile), jsonx.MustMarshal(all), 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(a.Home, 0o700), atomicfile.Write(filepath.Join(a.Home, marketsFile),
+		jsonx.MustMarshal(all), 0o600)); err != nil {
 		return "", nil, err
 	}
 	if was.Dir != dir {
@@ -232,7 +238,8 @@ func (a *Extensions) findInMarket(ctx context.Context, name, market string) (dir
 	case err != nil:
 		return "", o, inputErrorf("%v", err)
 	case i < 0:
-		return "", o, inputErrorf("the marketplace %s has no plugin %q; coder plugin marketplace search finds them", market, name)
+		return "", o, inputErrorf("the marketplace %s has no plugin %q; coder plugin marketplace search finds them",
+			market, name)
 	case offers[i].UnsupportedKind != "":
 		return "", o, inputErrorf("%s comes from %s, which coder cannot fetch", name, offers[i].UnsupportedKind)
 	}

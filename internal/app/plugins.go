@@ -132,7 +132,8 @@ func (a *Extensions) pluginHooks(p plugin.Plugin) (list []hooks.Hook, skipped []
 		return nil, nil, fmt.Errorf("it is in %s, which is hidden from commands: move it elsewhere", a.Home)
 	}
 	for _, by := range p.Hooks {
-		some, more, err := hooks.Parse(by, hooks.Source{Plugin: p.Name, PluginRoot: p.Dir, HiddenPaths: []string{p.UnpinnedDir()}})
+		some, more, err := hooks.Parse(by, hooks.Source{Plugin: p.Name, PluginRoot: p.Dir,
+			HiddenPaths: []string{p.UnpinnedDir()}})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -143,7 +144,8 @@ func (a *Extensions) pluginHooks(p plugin.Plugin) (list []hooks.Hook, skipped []
 
 // pluginServers returns a plugin's MCP servers, with the plugin's
 // name in theirs. unset describes servers that use an unset variable.
-func (a *Extensions) pluginServers(p plugin.Plugin, getenv func(string) string, withheld func(string) bool) (list []mcp.Server, unset, skipped []string, err error) {
+func (a *Extensions) pluginServers(p plugin.Plugin, getenv func(string) string,
+	withheld func(string) bool) (list []mcp.Server, unset, skipped []string, err error) {
 	for _, text := range p.Servers {
 		servers, without, err := config.ParseServers(text, func(name string) string {
 			switch name {
@@ -167,7 +169,8 @@ func (a *Extensions) pluginServers(p plugin.Plugin, getenv func(string) string, 
 				continue
 			}
 			if s.TrustHints || s.Unconfined {
-				skipped = append(skipped, fmt.Sprintf("the MCP server %s comes from a plugin: only you can set trust_hints and confined", name))
+				skipped = append(skipped,
+					fmt.Sprintf("the MCP server %s comes from a plugin: only you can set trust_hints and confined", name))
 				s.TrustHints, s.Unconfined = false, false
 			}
 			list = append(list, s)
@@ -232,7 +235,10 @@ func (a *Extensions) pluginRoots(of func(plugin.Plugin) []frontmatter.Root) (roo
 
 // known reports whether a file's problem was reported when its plugin was added: the user cannot fix it.
 func (a *Extensions) known(w frontmatter.Warning) bool {
-	return slices.ContainsFunc(a.plugins, func(p loadedPlugin) bool { return p.isUnchanged != nil && strings.HasPrefix(w.Path, p.Dir+"/") })
+	return slices.ContainsFunc(a.plugins, func(p loadedPlugin) bool {
+		return p.isUnchanged != nil &&
+			strings.HasPrefix(w.Path, p.Dir+"/")
+	})
 }
 
 // unpinnedPaths returns the paths that a plugin's server must not see: the parts of its plugin without a pin.

@@ -23,9 +23,10 @@ import (
 // protectedFiles finds what a command needs to know about the workspace's files: which ones are secret,
 // frozen, or in nested repositories. The first search walks the tree; later ones only look for changes.
 type protectedFiles struct {
-	in            *safety
-	ws            *workspace.Workspace
-	searchedNames *workspace.NameIndex // secrets, and names that isNestedMarker accepts: one list, because both search everywhere
+	in *safety
+	ws *workspace.Workspace
+	// secrets, and names that isNestedMarker accepts: one list, because both search everywhere
+	searchedNames *workspace.NameIndex
 	frozenNames   *workspace.NameIndex
 	index         gitIndex
 
@@ -94,11 +95,13 @@ func newProtectedFiles(a *safety, ws *workspace.Workspace) *protectedFiles {
 	p.readIgnoreFiles()
 	restricted := a.hasFileRules() || len(p.ignores) > 0
 	p.searchedNames = ws.IndexNames(func(rel string, dir bool) bool {
-		return secret.IsHiddenInTree(rel, dir) || isNestedMarker(rel, dir) || !dir && restricted && a.judge != nil && a.judge.IsConcealed(rel)
+		return secret.IsHiddenInTree(rel, dir) || isNestedMarker(rel, dir) || !dir && restricted && a.judge != nil &&
+			a.judge.IsConcealed(rel)
 	}, func(rel string) bool { return secret.IsBulkyFolder(rel) || secret.IsRecordPath(rel) })
-	p.frozenNames = ws.IndexNames(func(rel string, dir bool) bool { return a.judge != nil && a.judge.IsFrozen(rel, dir) }, func(rel string) bool {
-		return secret.IsBulkyFolder(rel) || a.judge != nil && a.judge.IsFrozen(rel, true)
-	})
+	p.frozenNames = ws.IndexNames(func(rel string, dir bool) bool { return a.judge != nil && a.judge.IsFrozen(rel, dir) },
+		func(rel string) bool {
+			return secret.IsBulkyFolder(rel) || a.judge != nil && a.judge.IsFrozen(rel, true)
+		})
 	return p
 }
 
@@ -261,7 +264,8 @@ func (x *gitIndex) filterTracked(root string, files []string) (kept []string) {
 	if dir == "" || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil || x.indexInfo == nil || x.workTree != top || !os.SameFile(x.indexInfo, info) || !x.indexInfo.ModTime().Equal(info.ModTime()) || x.indexInfo.Size() != info.Size() {
+	if err != nil || x.indexInfo == nil || x.workTree != top || !os.SameFile(x.indexInfo, info) ||
+		!x.indexInfo.ModTime().Equal(info.ModTime()) || x.indexInfo.Size() != info.Size() {
 		x.indexInfo, x.workTree, x.trackedPaths = info, top, make(map[string]bool)
 	}
 	names := make([]string, len(files))
@@ -277,7 +281,10 @@ func (x *gitIndex) filterTracked(root string, files []string) (kept []string) {
 		}
 	}
 	if len(fresh) > 0 {
-		index := gitindex.Source{MaxBytes: maxGitIndex, Open: func() (fs.File, error) { return repofile.NewRoot(dir).Open("index") }}
+		index := gitindex.Source{MaxBytes: maxGitIndex, Open: func() (fs.File,
+			error) {
+			return repofile.NewRoot(dir).Open("index")
+		}}
 		err := index.Each("", func(e gitindex.Entry, _ int64) {
 			if _, asked := fresh[string(e.Name)]; asked {
 				fresh[string(e.Name)] = true

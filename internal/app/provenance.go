@@ -44,7 +44,8 @@ func (a *Archive) TraceProvenance(ctx context.Context, file string, line int) (*
 	case err != nil:
 		return nil, inputErrorf("%v", err)
 	}
-	p := &slash.Provenance{Name: name, Binary: provenance.IsBinary(now), Explanations: make(map[*provenance.Change]*provenance.Explanation)}
+	p := &slash.Provenance{Name: name, Binary: provenance.IsBinary(now),
+		Explanations: make(map[*provenance.Change]*provenance.Explanation)}
 	if p.Binary {
 		line = 0
 	}
@@ -80,7 +81,8 @@ const maxDeletedFiles = 64
 
 // findDeleted finds deleted files that sessions changed, and calls
 // with an unknown end that may have changed a file.
-func (s *Store) findDeleted(ctx context.Context, name string, gone func(string) bool) (names []string, unknown []*provenance.Change) {
+func (s *Store) findDeleted(ctx context.Context, name string, gone func(string) bool) (names []string,
+	unknown []*provenance.Change) {
 	for _, id := range s.LoggedSessions() {
 		var seen provenance.LogScan
 		for range s.readRecords(ctx, id, func(line []byte) bool { seen.AddLine(line); return false }, event.LogAudit) {
@@ -122,7 +124,8 @@ func (s *Store) fileChanges(ctx context.Context, name string, others ...string) 
 }
 
 // readRecords reads the records of a session whose lines are wanted, or all records if they are not on disk.
-func (s *Store) readRecords(ctx context.Context, id string, wants func(line []byte) bool, logs ...event.Log) iter.Seq2[event.Record, error] {
+func (s *Store) readRecords(ctx context.Context, id string, wants func(line []byte) bool,
+	logs ...event.Log) iter.Seq2[event.Record, error] {
 	if s.ephemeral || s.unusableDirs["log"] != nil {
 		return s.Logs.Read(ctx, id, 0, logs...)
 	}
@@ -149,7 +152,8 @@ func (a *Archive) kept(ws *workspace.Workspace) past.CurrentStore {
 }
 
 func (a *Archive) savedContentsIn(s *Store, ws *workspace.Workspace) past.CurrentStore {
-	return past.CurrentStore{Keeper: undo.New(ws, s.undoStore(), undo.Options{Launcher: a.Launcher(), Now: a.Env.Now}), Workspace: ws}
+	return past.CurrentStore{Keeper: undo.New(ws, s.undoStore(), undo.Options{Launcher: a.Launcher(), Now: a.Env.Now}),
+		Workspace: ws}
 }
 
 // PastState is a session's state at one of its records.
@@ -161,7 +165,8 @@ type PastState struct {
 
 // PastState reads a session's state at each of the given records, zero meaning the last, and
 // passes the states and the file contents to do. It keeps only the records that it needs.
-func (a *Archive) ReadStates(ctx context.Context, id string, at []uint64, do func([]PastState, provenance.ContentReader) error) error {
+func (a *Archive) ReadStates(ctx context.Context, id string, at []uint64,
+	do func([]PastState, provenance.ContentReader) error) error {
 	now, err := a.openPastStore(0)
 	if err != nil {
 		return err
@@ -194,7 +199,8 @@ func (a *Archive) ReadStates(ctx context.Context, id string, at []uint64, do fun
 
 func (s *PastState) addRecord(r event.Record) {
 	s.Conversation.Add(r)
-	if e, ok := r.Event.(event.MessageAdded); ok && len(e.Tools) > 0 && s.Conversation.SystemText() == e.Message.Text() { // otherwise they are a subtask's
+	// otherwise they are a subtask's
+	if e, ok := r.Event.(event.MessageAdded); ok && len(e.Tools) > 0 && s.Conversation.SystemText() == e.Message.Text() {
 		s.ToolTokens = 0
 		for _, n := range e.Tools {
 			s.ToolTokens += n
@@ -204,11 +210,13 @@ func (s *PastState) addRecord(r event.Record) {
 
 // ReadTranscript returns a session's transcript up to one of its records.
 func (a *Archive) ReadTranscript(ctx context.Context, id string, until PastState) (export.Transcript, error) {
-	return export.FromRecords(session.Head{ID: id, Updated: until.Time}, asof.Until(a.Store().Logs.Read(ctx, id, 0), until.Seq))
+	return export.FromRecords(session.Head{ID: id, Updated: until.Time},
+		asof.Until(a.Store().Logs.Read(ctx, id, 0), until.Seq))
 }
 
 // markVouched reads a session, and marks the requests behind changes that are vouched.
-func (s *Store) markVouched(ctx context.Context, id string, changes []*provenance.Change) iter.Seq2[event.Record, error] {
+func (s *Store) markVouched(ctx context.Context, id string,
+	changes []*provenance.Change) iter.Seq2[event.Record, error] {
 	notary := seal.New(s.SealKey(), s.root, id)
 	return func(yield func(event.Record, error) bool) {
 		for r, err := range s.readRecords(ctx, id, provenance.ExplanationFilter(changes)) {

@@ -37,7 +37,8 @@ func (a *Workspace) Verify(ctx context.Context, id string, records []event.Recor
 	}
 	was, is := make(map[string]string), make(map[string]string)
 	report, _, err := a.rerunUntilExplained(ctx, rerunInput{
-		recordPlaceholders: was, rerunPlaceholders: is, recording: take, world: world, contents: then, original: then.Workspace, pathInRepo: a.copySubpath(), hiddenDirs: []string{a.Home},
+		recordPlaceholders: was, rerunPlaceholders: is, recording: take, world: world, contents: then,
+		original: then.Workspace, pathInRepo: a.copySubpath(), hiddenDirs: []string{a.Home},
 		prepareCopy: func(ctx context.Context, root string) error {
 			return errors.Join(a.copyUserFiles(root), a.copyRepository(ctx, state, root, func(there, here string) {
 				was[there], is[here] = "<repository>", "<repository>"
@@ -54,14 +55,16 @@ func (a *Workspace) Verify(ctx context.Context, id string, records []event.Recor
 // session, if its record is vouched and the user names no other file.
 func (a *Workspace) withRecordedSettings(id string, take *rerun.Recording) (*Workspace, error) {
 	run := take.FirstRun
-	if run.ConfigFile == "" || a.Options.ConfigFile != "" || !seal.New(a.Store().SealKey(), a.Root, id).HasValidSeal(take.FirstTurn) {
+	if run.ConfigFile == "" || a.Options.ConfigFile != "" ||
+		!seal.New(a.Store().SealKey(), a.Root, id).HasValidSeal(take.FirstTurn) {
 		return a, nil
 	}
 	o := a.Options
 	o.ConfigFile = run.ConfigFile
 	settings, err := Load(a.Env, o)
 	if err != nil {
-		return nil, inputErrorf("session %s ran with the settings of %s: %v; choose others with --config", id, run.ConfigFile, err)
+		return nil, inputErrorf("session %s ran with the settings of %s: %v; choose others with --config", id,
+			run.ConfigFile, err)
 	}
 	return New(a.Env, o, settings, a.warn)
 }
@@ -76,14 +79,17 @@ func (a *Archive) recordedRoot(ctx context.Context, id string) string {
 
 // rerunInput has the inputs of a rerun.
 type rerunInput struct {
-	recording                             *rerun.Recording
-	world                                 *past.FileHistory
-	contents                              past.ContentSource
-	pathInRepo                            string                                       // the workspace's path in its repository
-	prepareCopy                           func(ctx context.Context, root string) error // adds more than files to the copy
-	original                              *workspace.Workspace                         // may still have the initial files; nil if unavailable
-	hiddenDirs                            []string                                     // folders that commands cannot see
-	recordPlaceholders, rerunPlaceholders map[string]string                            // placeholders for words in the record, and in the rerun
+	recording *rerun.Recording
+	world     *past.FileHistory
+	contents  past.ContentSource
+	// the workspace's path in its repository
+	pathInRepo  string
+	prepareCopy func(ctx context.Context, root string) error // adds more than files to the copy
+	// may still have the initial files; nil if unavailable
+	original   *workspace.Workspace
+	hiddenDirs []string // folders that commands cannot see
+	// placeholders for words in the record, and in the rerun
+	recordPlaceholders, rerunPlaceholders map[string]string
 	exceptions                            rerun.Exceptions
 	golden                                *golden.Golden // receives the rerun's result; nil to compare only
 }
@@ -93,7 +99,8 @@ const maxReruns = 3
 
 // rerunUntilExplained reruns a take. If the result differs, it reruns more often: what differs between two runs in the
 // same world may also differ from the record. It fills s.learn unless the rerun takes another course.
-func (a *Workspace) rerunUntilExplained(ctx context.Context, s rerunInput) (report *rerun.Report, learnt *golden.Golden, err error) {
+func (a *Workspace) rerunUntilExplained(ctx context.Context, s rerunInput) (report *rerun.Report, learnt *golden.Golden,
+	err error) {
 	var runs []*rerun.Replayer
 	var after []func()
 	defer func() {
@@ -122,7 +129,8 @@ const workspacePlaceholder = "<workspace>"
 
 // newRerunApp returns the Workspace for a rerun: with the settings of this one,
 // but always confined, offline, and with its own state.
-func (a *Workspace) newRerunApp(ctx context.Context, s rerunInput, f *rerun.Replayer, root, home string) (*Workspace, error) {
+func (a *Workspace) newRerunApp(ctx context.Context, s rerunInput, f *rerun.Replayer, root, home string) (*Workspace,
+	error) {
 	env, o := a.Env, a.Options
 	env.Now, env.WrapStore, env.Disk = f.Now, nil, nil
 	o.Mode, o.Script, o.Ephemeral, o.HasUser = cmp.Or(o.Mode, f.Mode()), "", false, false

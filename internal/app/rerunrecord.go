@@ -98,16 +98,17 @@ func (r *Replay) resourceReader() *orchestrator.ResourceReader {
 	if err != nil {
 		panic(err) // a single tool cannot conflict
 	}
-	return &orchestrator.ResourceReader{Tools: set, Tool: mcp.ResourceTool, ReadArgs: func(name string) (json.RawMessage, bool) {
-		for _, c := range r.calls {
-			var args mcp.ResourceArgs
-			named := c.Tool == mcp.ResourceTool && json.Unmarshal(c.Input, &args) == nil
-			if named && (name == args.Server+":"+args.URI || name == mcp.CleanName(args.Server)+":"+args.URI) {
-				return jsonx.MustMarshal(args), true
+	return &orchestrator.ResourceReader{Tools: set, Tool: mcp.ResourceTool,
+		ReadArgs: func(name string) (json.RawMessage, bool) {
+			for _, c := range r.calls {
+				var args mcp.ResourceArgs
+				named := c.Tool == mcp.ResourceTool && json.Unmarshal(c.Input, &args) == nil
+				if named && (name == args.Server+":"+args.URI || name == mcp.CleanName(args.Server)+":"+args.URI) {
+					return jsonx.MustMarshal(args), true
+				}
 			}
-		}
-		return nil, false
-	}}
+			return nil, false
+		}}
 }
 
 // recordedTool is a tool with calls that cannot be prepared: their keys are

@@ -16,7 +16,8 @@ func (a *Session) restore(ctx context.Context, at uint64, c undo.Request) (undo.
 	if a.kit.fileKeeper == nil {
 		return undo.Plan{}, undo.ErrNotSaved
 	}
-	goals, err := a.restoreGoals(ctx, past.CurrentStore{Keeper: a.kit.fileKeeper.get(), Workspace: a.kit.project.ws}, a.id, at)
+	goals, err := a.restoreGoals(ctx, past.CurrentStore{Keeper: a.kit.fileKeeper.get(), Workspace: a.kit.project.ws},
+		a.id, at)
 	if err != nil {
 		return undo.Plan{}, err
 	}

@@ -40,7 +40,8 @@ func (a *Workspace) Change(ctx context.Context, revisions string) (diff string, 
 func (a *Session) FilterDiff(diff string) string {
 	shown, hidden := git.FilterDiff(diff, func(file string) bool { return a.judge.SkipsInSearch(file) })
 	if len(hidden) > 0 {
-		a.warn(fmt.Sprintf("not reviewed, since these files usually hold secrets: %s", singleLine(strings.Join(hidden, ", "))))
+		a.warn(fmt.Sprintf("not reviewed, since these files usually hold secrets: %s",
+			singleLine(strings.Join(hidden, ", "))))
 	}
 	return shown
 }
@@ -52,7 +53,8 @@ func (a *Workspace) ReadReviewed(name string) ([]byte, error) {
 
 // ReadOnlySpecs returns the tools with which a model can only read the workspace.
 func ReadOnlySpecs() (specs []rule.Spec) {
-	for _, name := range tool.BuiltinNames(tool.ClassReadFile, tool.ClassListFolder, tool.ClassFindFiles, tool.ClassSearchText,
+	for _, name := range tool.BuiltinNames(tool.ClassReadFile, tool.ClassListFolder, tool.ClassFindFiles,
+		tool.ClassSearchText,
 		tool.ClassSearchCode, tool.ClassReadGit) {
 		specs = append(specs, rule.Spec{Tool: name})
 	}

@@ -66,7 +66,8 @@ func FindSessionsDir(env Env, dir, file string) string {
 	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
 		_, err := os.Lstat(filepath.Join(home, workspacesDir, shortHash(at)))
 		known := at == filepath.Clean(dir) || home != "" && err == nil
-		if within, err := filepath.Rel(at, file); known && hasUsedSession(at) && (file == "" || err == nil && filepath.IsLocal(within)) {
+		if within, err := filepath.Rel(at, file); known && hasUsedSession(at) &&
+			(file == "" || err == nil && filepath.IsLocal(within)) {
 			return at
 		}
 		if at == filepath.Dir(at) {
@@ -153,7 +154,8 @@ func (a *Archive) SearchSessions(ctx context.Context, words []string) ([]fulltex
 		return cmp.Or(b.Updated.Compare(a.Updated), strings.Compare(b.Session, a.Session))
 	})
 	if a.Home != "" && grown.Load() {
-		limitDirSize(filepath.Join(a.Home, searchCacheDir), int64(a.Config.Storage.CacheBytes), func(string) bool { return false })
+		limitDirSize(filepath.Join(a.Home, searchCacheDir), int64(a.Config.Storage.CacheBytes),
+			func(string) bool { return false })
 	}
 	return list, ctx.Err()
 }
@@ -214,7 +216,8 @@ func (a *Archive) newOTLPReceiver() (c ship.Collector, err error) {
 	}
 	target, resource, complaint := telemetry.LogTarget(a.Env.Getenv, Version)
 	if target == nil {
-		return c, inputErrorf("%s", cmp.Or(complaint, "--to otlp needs OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_LOGS_ENDPOINT"))
+		return c, inputErrorf("%s",
+			cmp.Or(complaint, "--to otlp needs OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_LOGS_ENDPOINT"))
 	}
 	return ship.Collector{Target: *target, Resource: resource, Version: Version}, nil
 }
@@ -260,7 +263,8 @@ func (a *Archive) searchDocument(ctx context.Context, root, id string) (doc full
 		}
 	})
 	doc.Damage = strings.Join(s.UnreadSessions(), "; ")
-	if path := filepath.Join(a.Home, name); a.Home != "" && ctx.Err() == nil && os.MkdirAll(filepath.Dir(path), 0o700) == nil {
+	if path := filepath.Join(a.Home, name); a.Home != "" && ctx.Err() == nil &&
+		os.MkdirAll(filepath.Dir(path), 0o700) == nil {
 		_ = atomicfile.WriteCache(path, doc.Encode(), 0o600) // without it, the next search is slower
 	}
 	return doc, true

@@ -92,7 +92,8 @@ func (a *Session) prepare() error {
 // runner returns what runs the session's calls.
 func (a *Session) runner() *toolrun.Runner {
 	r := &toolrun.Runner{
-		Policy: a.withApprovalLog(a.withMemoryApproval(withMaskMarkCheck(a.withExclusions(a.withCommandHeader())))), NewID: func() string { return NewID("ui") }, Now: a.Env.Now,
+		Policy: a.withApprovalLog(a.withMemoryApproval(withMaskMarkCheck(a.withExclusions(a.withCommandHeader())))),
+		NewID:  func() string { return NewID("ui") }, Now: a.Env.Now,
 		Backup: a.kit.backup, Concealer: a.kit.concealer, SaveInitialState: a.start.saveCursor,
 	}
 	if a.Replay != nil {
@@ -110,11 +111,13 @@ func (a *Session) runner() *toolrun.Runner {
 // ownHooks returns the user's commands on events.
 func (a *Session) ownHooks() (*hooks.Hooks, error) {
 	return hooks.New(hooks.Options{
-		Hooks: a.hooks, Runner: a.crew.runner, Tool: a.kit.hookTool, NewID: NewID, IsTrusted: a.isPluginUnchanged, Warn: a.warn,
+		Hooks: a.hooks, Runner: a.crew.runner, Tool: a.kit.hookTool, NewID: NewID, IsTrusted: a.isPluginUnchanged,
+		Warn: a.warn,
 		SessionInfo: func() hooks.SessionInfo {
 			m, _ := a.ModeState.Current()
 			return hooks.SessionInfo{
-				Session: a.id, Transcript: filepath.Join(a.dataDir(), "log", a.id, "conversation.jsonl"), Root: a.Root, Mode: m.Name,
+				Session: a.id, Transcript: filepath.Join(a.dataDir(), "log", a.id, "conversation.jsonl"), Root: a.Root,
+				Mode: m.Name,
 			}
 		},
 	})
@@ -147,8 +150,11 @@ func (a *Session) engine() (e supervisor.Engine, err error) {
 	a.warnForeignSettings()
 	return supervisor.Engine{
 		Engine: orchestrator.Engine{
-			Provider: a.start, Runner: a.crew.runner, Settings: a.crew.settings, Mode: a.ModeState, Commands: commands, Counterparts: slash.Counterparts, Todos: kit.todos.List,
-			LastCheck: a.checks.Last, EndedCommands: ended, IsCheckDeclined: a.checks.IsDeclined, Files: kit.project, Library: a.sessionLibrary(), SaveResult: a.resultSaver(), Hooks: own, FinalCheck: final, Sleep: a.Env.Sleep, Concealer: kit.concealer,
+			Provider: a.start, Runner: a.crew.runner, Settings: a.crew.settings, Mode: a.ModeState, Commands: commands,
+			Counterparts: slash.Counterparts, Todos: kit.todos.List,
+			LastCheck: a.checks.Last, EndedCommands: ended, IsCheckDeclined: a.checks.IsDeclined, Files: kit.project,
+			Library: a.sessionLibrary(), SaveResult: a.resultSaver(), Hooks: own, FinalCheck: final, Sleep: a.Env.Sleep,
+			Concealer: kit.concealer,
 		},
 		ModeChosen: a.Options.Mode != "",
 		OnInput:    a.judge.RecordInput,
@@ -164,6 +170,7 @@ func (a *Session) engine() (e supervisor.Engine, err error) {
 				collector.Add(r)
 			}
 		},
-		Undo: kit.undo, Redo: kit.redo, Restore: kit.restore, InterruptedUndos: kit.history.InterruptedCalls, ChangesSince: a.changesSince, Close: kit.close,
+		Undo: kit.undo, Redo: kit.redo, Restore: kit.restore, InterruptedUndos: kit.history.InterruptedCalls,
+		ChangesSince: a.changesSince, Close: kit.close,
 	}, nil
 }

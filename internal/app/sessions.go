@@ -125,7 +125,8 @@ func (s *Store) isIdle(id string) bool {
 	if info, err := os.Stat(s.Path("log", id, event.LogDomain.String()+".jsonl")); err == nil && info.Size() > 0 {
 		return false
 	}
-	text, err := repofile.NewRoot(s.dir).Read(filepath.Join("log", id, event.LogConversation.String()+".jsonl"), maxIdleBytes)
+	text, err := repofile.NewRoot(s.dir).Read(filepath.Join("log", id, event.LogConversation.String()+".jsonl"),
+		maxIdleBytes)
 	if err != nil {
 		return false // only a snapshot, or a long log
 	}
@@ -218,7 +219,8 @@ func (s *Store) ListAllHeads(ctx context.Context) ([]session.Head, error) {
 			all[i].Updated = at
 		}
 	}
-	all = slices.DeleteFunc(all, func(h session.Head) bool { return h.Meta.Turns == 0 && h.Meta.Title == "" }) // empty sessions
+	// empty sessions
+	all = slices.DeleteFunc(all, func(h session.Head) bool { return h.Meta.Turns == 0 && h.Meta.Title == "" })
 	slices.SortStableFunc(all, func(a, b session.Head) int { return b.Updated.Compare(a.Updated) })
 	return s.withLabels(all), ctx.Err()
 }
@@ -283,7 +285,8 @@ type SessionChoice struct {
 func (w SessionChoice) IsResume() bool { return w.ContinueLast || w.ResumeID != "" }
 
 // OpenSession opens a session.
-func (a *Workspace) OpenSession(ctx context.Context, sup *Sessions, w SessionChoice, out event.Sink) (*supervisor.Session, error) {
+func (a *Workspace) OpenSession(ctx context.Context, sup *Sessions, w SessionChoice,
+	out event.Sink) (*supervisor.Session, error) {
 	if m, _ := a.ModeState.Current(); m.Unchecked {
 		a.warn(orchestrator.YoloWarning)
 	}
@@ -322,7 +325,8 @@ func (a *Workspace) OpenSession(ctx context.Context, sup *Sessions, w SessionCho
 
 // SwitchSession opens the session to which the user wants to switch: a new
 // one, or an earlier one in its mode. If that fails, nothing changes.
-func (a *Workspace) SwitchSession(ctx context.Context, sup *Sessions, to *orchestrator.Destination, from string, out event.Sink) (*supervisor.Session, error) {
+func (a *Workspace) SwitchSession(ctx context.Context, sup *Sessions, to *orchestrator.Destination, from string,
+	out event.Sink) (*supervisor.Session, error) {
 	if to.New {
 		s, err := sup.StartSession(ctx, to.Session, out)
 		if err != nil {
@@ -376,7 +380,8 @@ func (a *Site) project() string {
 func (a *Site) DraftSession() string {
 	id, when := a.TypedBook().NewestDraft(nil)
 	last, err := a.Store().LastSession()
-	if err != nil || !slices.Contains(a.Store().AllSessions(), id) || a.Store().IsUnused(id) || when.UnixNano() <= a.Store().logTime(last) {
+	if err != nil || !slices.Contains(a.Store().AllSessions(), id) || a.Store().IsUnused(id) ||
+		when.UnixNano() <= a.Store().logTime(last) {
 		return ""
 	}
 	return id
@@ -391,7 +396,10 @@ func (a *Site) UnsentDraft(id string, wanted typed.DraftChoice) typed.Draft {
 func (a *Site) RecordSent(id, text string) {
 	_ = a.TypedBook().AddSent(text) // a failure must not stop the user
 	left := a.endedUnpromptedFilter()
-	a.TypedBook().RemoveDrafts(text, func(other string) bool { return other != id && left(other) && !a.Store().IsInUse(other) })
+	a.TypedBook().RemoveDrafts(text, func(other string) bool {
+		return other != id && left(other) &&
+			!a.Store().IsInUse(other)
+	})
 }
 
 // endedUnpromptedFilter returns a function that reports whether a session ended before its first prompt.

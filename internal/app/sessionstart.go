@@ -128,9 +128,11 @@ func (s *startSaver) startSaving(ctx context.Context, readOnly bool) (name strin
 	s.started, s.saved = true, make(chan struct{})
 	name = undo.StartName(NewID("start"))
 	s.work.Go(func() {
-		err := s.of.kit.fileKeeper.get().SaveStart(context.WithoutCancel(ctx), name, !readOnly, func(ignored []event.FileState, committed func() map[string]bool) ([]byte, error) {
-			return r.SaveUncommitted(committed, jsonx.MustMarshal(past.Notes{Repository: found, Seen: s.of.unignoredNames(), Ignored: ignored, Configs: past.ReadConfigs(r)}))
-		})
+		err := s.of.kit.fileKeeper.get().SaveStart(context.WithoutCancel(ctx), name, !readOnly,
+			func(ignored []event.FileState, committed func() map[string]bool) ([]byte, error) {
+				return r.SaveUncommitted(committed, jsonx.MustMarshal(past.Notes{Repository: found, Seen: s.of.unignoredNames(),
+					Ignored: ignored, Configs: past.ReadConfigs(r)}))
+			})
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.failed = err != nil // a call that changes files reports the reason

@@ -54,7 +54,8 @@ func loadSettings(env Env, o Options, state func(trust.Registry, string) (trust.
 	if s.configFile = o.ConfigFile; s.configFile != "" && !filepath.IsAbs(s.configFile) {
 		s.configFile = filepath.Join(env.Dir, s.configFile)
 	}
-	from := config.Options{Home: s.Home, Project: s.Project, ExtraFile: s.configFile, Getenv: env.Getenv, TrustProject: s.Trusted == trust.Trusted, Managed: env.Managed}
+	from := config.Options{Home: s.Home, Project: s.Project, ExtraFile: s.configFile, Getenv: env.Getenv,
+		TrustProject: s.Trusted == trust.Trusted, Managed: env.Managed}
 	if o.IgnoreConfig {
 		from.Home, from.Project = "", ""
 	}
@@ -146,5 +147,6 @@ func (a *Site) resolvePath(path string) string {
 
 // NeedsTrust reports whether a project setting under prefix was ignored because the project is not trusted.
 func (s *Settings) NeedsTrust(prefix string) bool {
-	return s.Trusted != trust.Trusted && slices.ContainsFunc(s.Report.Warnings, func(w config.Warning) bool { return strings.HasPrefix(w.Key, prefix) })
+	return s.Trusted != trust.Trusted && slices.ContainsFunc(s.Report.Warnings,
+		func(w config.Warning) bool { return strings.HasPrefix(w.Key, prefix) })
 }

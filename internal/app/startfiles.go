@@ -85,7 +85,8 @@ func (a *Archive) copyRepository(ctx context.Context, state []byte, root string,
 		elsewhere(from.Common, to.Common)
 	}
 	if state == nil {
-		if state, err = from.Save(jsonx.MustMarshal(past.Notes{Repository: true, Seen: a.unignoredNames(), Configs: past.ReadConfigs(from)})); err != nil {
+		if state, err = from.Save(jsonx.MustMarshal(past.Notes{Repository: true, Seen: a.unignoredNames(),
+			Configs: past.ReadConfigs(from)})); err != nil {
 			return err
 		}
 	}

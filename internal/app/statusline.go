@@ -93,7 +93,8 @@ func (a *Models) RunStatusLine(ctx context.Context, session, mode string, s Sess
 	cmd := a.Launcher().Command(ctx, words[0], words[1:]...)
 	cmd.Dir, cmd.WaitDelay = string(filepath.Separator), time.Second
 	cmd.Stdin = bytes.NewReader(jsonx.MustMarshal(object{
-		"hook_event_name": "Status", "session_id": session, "transcript_path": filepath.Join(a.dataDir(), "log", session, "conversation.jsonl"),
+		"hook_event_name": "Status", "session_id": session, "transcript_path": filepath.Join(a.dataDir(), "log", session,
+			"conversation.jsonl"),
 		"cwd": a.Root, "version": Version, "mode": mode, "background_jobs": s.Jobs, "questions": s.Questions,
 		"model":          object{"id": a.ModelName(), "display_name": a.ModelName()},
 		"workspace":      object{"current_dir": a.Root, "project_dir": a.Project, "branch": s.Branch, "dirty": s.Dirty},
@@ -115,5 +116,6 @@ func (a *Models) RunStatusLine(ctx context.Context, session, mode string, s Sess
 		return "", errors.Join(err, context.Cause(ctx))
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
-	return sanitize.Line(regexp.MustCompile("\x1b\\[[0-9;:]*m").ReplaceAllString(line, ""), 200), nil // the line has its own style
+	// the line has its own style
+	return sanitize.Line(regexp.MustCompile("\x1b\\[[0-9;:]*m").ReplaceAllString(line, ""), 200), nil
 }

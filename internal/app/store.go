@@ -62,7 +62,8 @@ type Store struct {
 	undoStore        func() *undo.Store // opened on first use
 }
 
-var fsyncModes = map[string]jsonl.Fsync{"decisions": jsonl.FsyncDecisions, "always": jsonl.FsyncAlways, "never": jsonl.FsyncNever}
+var fsyncModes = map[string]jsonl.Fsync{"decisions": jsonl.FsyncDecisions, "always": jsonl.FsyncAlways,
+	"never": jsonl.FsyncNever}
 
 // dataDirNames are coder's own names in the data folder.
 var dataDirNames = []string{"log", "sessions", "undo", "runs", "plans", "cache", labelsFile}
@@ -75,7 +76,8 @@ func (a *Site) openStore() *Store {
 		on = a.Env.Disk
 	}
 	s := &Store{
-		root: a.Root, dir: a.dataDir(), home: a.Home, ephemeral: a.Options.Ephemeral, language: a.Options.Language, warn: a.warn,
+		root: a.Root, dir: a.dataDir(), home: a.Home, ephemeral: a.Options.Ephemeral, language: a.Options.Language,
+		warn:         a.warn,
 		unusableDirs: make(map[string]error), damagedSessions: make(map[string]bool), truncated: make(map[string]string),
 	}
 	s.SealKey = sync.OnceValue(s.sealKey)
@@ -97,7 +99,8 @@ func (a *Site) openStore() *Store {
 	})
 	fsync := fsyncModes[a.Config.Storage.Fsync]
 	s.touchedFolders = disk.NewDirSyncer(fsync == jsonl.FsyncNever)
-	o := jsonl.Options{Fsync: fsync, Now: a.Env.Now, Program: "coder", Version: recordedVersion, OnRepair: s.recordRepair, OnTruncated: s.recordTruncated, Heads: s.headStore(a.Env.Now), DirSyncer: s.touchedFolders, Disk: on}
+	o := jsonl.Options{Fsync: fsync, Now: a.Env.Now, Program: "coder", Version: recordedVersion, OnRepair: s.recordRepair,
+		OnTruncated: s.recordTruncated, Heads: s.headStore(a.Env.Now), DirSyncer: s.touchedFolders, Disk: on}
 	s.logs, s.snapshots = jsonl.Open(s.Path("log"), o), jsonl.OpenSessions(s.Path("sessions"), fsync).WithDisk(on)
 	if s.ephemeral {
 		s.Logs, s.Sessions = new(mem.Store), new(mem.Sessions)
@@ -108,7 +111,8 @@ func (a *Site) openStore() *Store {
 		s.openOnDisk(a.Env.WrapStore)
 	}
 	s.Supervisor = supervisor.New(supervisor.Config{
-		Store: s.Logs, Sessions: s.Sessions, Dir: s.root, NewID: NewID, Now: a.Env.Now, Key: s.SealKey, IsDamaged: s.lacksRecords, DoubtReason: s.doubtReason, IsCopied: s.isCopied,
+		Store: s.Logs, Sessions: s.Sessions, Dir: s.root, NewID: NewID, Now: a.Env.Now, Key: s.SealKey,
+		IsDamaged: s.lacksRecords, DoubtReason: s.doubtReason, IsCopied: s.isCopied,
 	})
 	return s
 }
@@ -206,7 +210,8 @@ func (s *Store) RemoveEmpty(id string) {
 	something := func(e fs.DirEntry) bool { // true if it is more than an empty session's
 		info, err := e.Info()
 		name := e.Name()
-		if link, err := os.Readlink(s.Path("log", id, name)); err == nil && link == filepath.Base(jsonl.Path(s.Path("log", id), event.LogAudit)) {
+		if link, err := os.Readlink(s.Path("log", id, name)); err == nil &&
+			link == filepath.Base(jsonl.Path(s.Path("log", id), event.LogAudit)) {
 			return false
 		}
 		return name != "lock" && (err != nil || info.Size() > 0 || !info.Mode().IsRegular())
@@ -228,7 +233,8 @@ func (s *Store) RemoveIfEmpty() {
 	if err != nil || len(left) != 1 || left[0].Name() != ".gitignore" {
 		return
 	}
-	if note, err := repofile.ReadOwn(s.Path(".gitignore"), int64(len(gitignoreText))); err == nil && string(note) == gitignoreText {
+	if note, err := repofile.ReadOwn(s.Path(".gitignore"), int64(len(gitignoreText))); err == nil &&
+		string(note) == gitignoreText {
 		_ = os.Remove(s.Path(".gitignore"))
 		_ = os.Remove(s.dir)
 	}
@@ -349,9 +355,11 @@ func (s *Store) DescribeDamage(ctx context.Context, id string) string {
 	case err != nil:
 		return err.Error()
 	case r.Known > 0 && !r.Cut:
-		return fmt.Sprintf("session %s: records %d to %d are missing from %s; what they did is unknown", id, r.Last+1, r.Known, r.File)
+		return fmt.Sprintf("session %s: records %d to %d are missing from %s; what they did is unknown", id, r.Last+1,
+			r.Known, r.File)
 	case r.MayLackRecords():
-		return fmt.Sprintf("session %s: %s is damaged from record %d on; what happened after that is unknown", id, r.File, r.Last+1)
+		return fmt.Sprintf("session %s: %s is damaged from record %d on; what happened after that is unknown", id, r.File,
+			r.Last+1)
 	case r.Rewritten:
 		return repairText(r)
 	}
@@ -413,11 +421,13 @@ func repairText(r jsonl.Repair) string {
 	case r.Rewritten:
 		return fmt.Sprintf("session %s: %s does not match its signature; see coder audit verify %[1]s", r.Session, r.File)
 	case r.Cut:
-		return fmt.Sprintf("session %s: %s is damaged; the records from %d on were moved to %s", r.Session, r.File, r.Last+1, aside)
+		return fmt.Sprintf("session %s: %s is damaged; the records from %d on were moved to %s", r.Session, r.File,
+			r.Last+1, aside)
 	case r.Converted:
 		return fmt.Sprintf("session %s: the line ends of %s were changed to CRLF; coder restored them and saved the CRLF file as %s", r.Session, r.File, aside)
 	}
-	return fmt.Sprintf("session %s continued without a record after record %d; calls that it left open are not run", r.Session, r.Last)
+	return fmt.Sprintf("session %s continued without a record after record %d; calls that it left open are not run",
+		r.Session, r.Last)
 }
 
 // IsInUse reports whether a process has a session open.

@@ -243,7 +243,8 @@ func (a *Workspace) warnForeignSettings() {
 	for _, agent := range ForeignAgents() {
 		hash := ""
 		for _, name := range []string{".claude/settings.json", ".codex/config.toml"} {
-			if info, err := os.Stat(filepath.Join(home, filepath.FromSlash(name))); err == nil && strings.HasPrefix(name, "."+agent) {
+			if info, err := os.Stat(filepath.Join(home, filepath.FromSlash(name))); err == nil &&
+				strings.HasPrefix(name, "."+agent) {
 				hash = fmt.Sprint(info.Size(), " ", info.ModTime().UnixNano())
 			}
 		}
@@ -270,5 +271,6 @@ func (a *Workspace) warnForeignEntries(f ForeignSettings) {
 		return
 	}
 	a.warn(fmt.Sprintf("coder does not apply %s (denials: %d, hooks: %d, MCP servers: %d, other: %d); coder setup --from %s shows and takes them over",
-		strings.Join(f.Files, ", "), count["guard"], count["hook"], count["MCP server"], count["rule"]+count["setting"], f.Agent))
+		strings.Join(f.Files, ", "), count["guard"], count["hook"], count["MCP server"], count["rule"]+count["setting"],
+		f.Agent))
 }

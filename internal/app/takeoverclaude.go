@@ -65,7 +65,8 @@ func (r *foreignReader) addClaudeSetting(key string, value json.RawMessage) {
 			r.addUnmatched("setting", "model "+word, "choose a model with coder setup --preset anthropic")
 		}
 	case "apiKeyHelper":
-		r.add(ForeignEntry{Kind: "setting", Original: "apiKeyHelper " + word, Key: "provider.api_key_command", Value: word, Note: "runs this command for the key", Widens: true})
+		r.add(ForeignEntry{Kind: "setting", Original: "apiKeyHelper " + word, Key: "provider.api_key_command", Value: word,
+			Note: "runs this command for the key", Widens: true})
 	case "env":
 		var env map[string]string
 		_ = json.Unmarshal(value, &env) // leaves env empty if it is no object
@@ -112,7 +113,8 @@ func (r *foreignReader) addClaudePermissions(value json.RawMessage) {
 	case "plan":
 		r.addSetting("defaultMode plan", "agents.default", mode.Plan, "")
 	case "acceptEdits":
-		r.add(ForeignEntry{Kind: "setting", Original: "defaultMode acceptEdits", Key: "agents.default", Value: mode.AutoEdit, Widens: true})
+		r.add(ForeignEntry{Kind: "setting", Original: "defaultMode acceptEdits", Key: "agents.default", Value: mode.AutoEdit,
+			Widens: true})
 	default:
 		r.addUnmatched("setting", "defaultMode "+p.Mode, "start coder with --mode each time")
 	}
@@ -123,7 +125,8 @@ func (r *foreignReader) addClaudePermissions(value json.RawMessage) {
 
 // claudeToolNames maps Claude Code's tools to the names in coder's rules.
 var claudeToolNames = map[string]string{
-	"Bash": rule.ClassCommand, "Read": rule.ClassRead, "Grep": rule.ClassRead, "Glob": rule.ClassRead, "LS": rule.ClassRead, "Edit": rule.ClassWrite, "Write": rule.ClassWrite,
+	"Bash": rule.ClassCommand, "Read": rule.ClassRead, "Grep": rule.ClassRead, "Glob": rule.ClassRead,
+	"LS": rule.ClassRead, "Edit": rule.ClassWrite, "Write": rule.ClassWrite,
 	"MultiEdit": rule.ClassWrite, "NotebookEdit": rule.ClassWrite, "WebFetch": rule.ClassFetch,
 }
 
@@ -140,7 +143,8 @@ func (r *foreignReader) addClaudeRule(text, verdict string) {
 		f.Note = "not a rule that coder understands"
 	case !known:
 		f.Note = "coder has no tool of that name"
-	case (name == rule.ClassRead || name == rule.ClassWrite) && strings.HasPrefix(s.On, "/") && !strings.HasPrefix(s.On, "//"):
+	case (name == rule.ClassRead || name == rule.ClassWrite) && strings.HasPrefix(s.On, "/") &&
+		!strings.HasPrefix(s.On, "//"):
 		f.Note = "relative to a settings file: write it with ~/ or from the root"
 	default:
 		on := strings.TrimPrefix(s.On, "./")
@@ -181,7 +185,8 @@ func (r *foreignReader) addHooks(value json.RawMessage) {
 		}
 		var groups []any
 		_ = json.Unmarshal(events[event], &groups) // hooks.Parse already parsed it
-		r.add(ForeignEntry{Kind: "hook", Original: event + ": " + strings.Join(what, "; "), Key: "hooks." + event, Value: groups})
+		r.add(ForeignEntry{Kind: "hook", Original: event + ": " + strings.Join(what, "; "), Key: "hooks." + event,
+			Value: groups})
 	}
 }
 
@@ -363,5 +368,6 @@ func (r *foreignReader) addCodexRule(text string) {
 		words = append(words, w[1])
 	}
 	line := strings.Join(words, " ")
-	r.add(ForeignEntry{Kind: "rule", Original: verdict + " " + line, Key: settingKey("permission."+rule.ClassCommand, line+" *"), Value: verdict, Widens: verdict == "allow"})
+	r.add(ForeignEntry{Kind: "rule", Original: verdict + " " + line,
+		Key: settingKey("permission."+rule.ClassCommand, line+" *"), Value: verdict, Widens: verdict == "allow"})
 }

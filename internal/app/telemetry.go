@@ -11,7 +11,8 @@ import (
 
 // readTelemetry reads the address of the user's collector from the environment, if it names one.
 func (a *Extensions) readTelemetry() {
-	if !a.isPermitted(func(l config.ManagedLimits) *bool { return l.Telemetry }) || !slices.ContainsFunc(a.Env.Environ, func(kv string) bool { return strings.HasPrefix(kv, "OTEL_EXPORTER_OTLP_") }) {
+	if !a.isPermitted(func(l config.ManagedLimits) *bool { return l.Telemetry }) ||
+		!slices.ContainsFunc(a.Env.Environ, func(kv string) bool { return strings.HasPrefix(kv, "OTEL_EXPORTER_OTLP_") }) {
 		return
 	}
 	var complaints []string

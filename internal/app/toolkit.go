@@ -98,7 +98,8 @@ func (t *toolkit) backgroundJobs() (all []slash.Job) {
 func (t *toolkit) endedJobs() (text string, names []string) {
 	var lines []string
 	for _, e := range t.jobs.TakeEnds() {
-		line := fmt.Sprintf("The background command %s (%s) ended after %s: %s.", e.Job, e.Command, display.FormatDuration(e.Duration), e.Outcome)
+		line := fmt.Sprintf("The background command %s (%s) ended after %s: %s.", e.Job, e.Command,
+			display.FormatDuration(e.Duration), e.Outcome)
 		if last := sanitize.Line(e.LastLine, 200); last != "" {
 			line += fmt.Sprintf(" Its last line: %q", last)
 		}
@@ -114,7 +115,8 @@ func (a *Session) newToolkit(ws *workspace.Workspace, journal *sandbox.Journal, 
 	work, stop := context.WithCancel(context.Background())
 	t := &toolkit{ctx: work, marker: a.markerVar(), concealer: a.newConcealer(), project: projectFiles{ws}}
 	t.closers = []func() error{
-		func() error { store.limitStorage(a.Config.Storage, a.warn); return nil }, ws.Close, t.removeRunningNote, func() error { stop(); return nil },
+		func() error { store.limitStorage(a.Config.Storage, a.warn); return nil }, ws.Close, t.removeRunningNote,
+		func() error { stop(); return nil },
 	}
 	t.closers = append(t.closers, journal.Close)
 	t.claims = func(ctx context.Context, from, to time.Time) ([]undo.Claim, error) {
@@ -124,7 +126,9 @@ func (a *Session) newToolkit(ws *workspace.Workspace, journal *sandbox.Journal, 
 		ws.UseScratchDir(scratchDir)
 		ws.SyncWith(store.touchedFolders)
 		t.fileKeeper = &lazyKeeper{store: store, warn: a.warn, create: func() *undo.Keeper {
-			return undo.New(ws, store.undoStore(), undo.Options{Launcher: a.Launcher(), Now: a.Env.Now, Warn: a.warn, GitFiles: a.Env.userGitFiles(), IsNeeded: t.history.IsNeeded, LastTree: t.history.Tree(), RecordTouched: touchedFilesFunc(journal), OnManyFiles: sync.OnceFunc(tuneGC)})
+			return undo.New(ws, store.undoStore(), undo.Options{Launcher: a.Launcher(), Now: a.Env.Now, Warn: a.warn,
+				GitFiles: a.Env.userGitFiles(), IsNeeded: t.history.IsNeeded, LastTree: t.history.Tree(),
+				RecordTouched: touchedFilesFunc(journal), OnManyFiles: sync.OnceFunc(tuneGC)})
 		}}
 		t.backup = t.fileKeeper
 	}
@@ -160,13 +164,15 @@ func (e Env) gitIgnoreSettings() workspace.GitSettings {
 	if file := e.Getenv("GIT_CONFIG_GLOBAL"); file != "" {
 		own = []string{file}
 	}
-	return workspace.GitSettings{Home: home, Configs: append([]string{"/etc/gitconfig"}, own...), Ignore: filepath.Join(config, "git", "ignore")}
+	return workspace.GitSettings{Home: home, Configs: append([]string{"/etc/gitconfig"}, own...),
+		Ignore: filepath.Join(config, "git", "ignore")}
 }
 
 // userGitFiles returns the user's own files that git reads; nil if the environment names more.
 func (e Env) userGitFiles() *undo.GitFiles {
 	own := e.gitIgnoreSettings()
-	if own.Ignore == "" || e.Getenv("GIT_CONFIG_SYSTEM")+e.Getenv("GIT_CONFIG_COUNT")+e.Getenv("GIT_CONFIG_PARAMETERS") != "" {
+	if own.Ignore == "" || e.Getenv("GIT_CONFIG_SYSTEM")+e.Getenv("GIT_CONFIG_COUNT")+
+		e.Getenv("GIT_CONFIG_PARAMETERS") != "" {
 		return nil
 	}
 	attributes := []string{"/etc/gitattributes", filepath.Join(filepath.Dir(own.Ignore), "attributes")}
@@ -431,7 +437,8 @@ func (k *lazyKeeper) ChangesSince(ctx context.Context, kept tool.Snapshot) ([]ev
 // planExitModes returns the modes in which work can continue after a plan: the
 // configured one, the one before planning, and those that edit; never yolo.
 func (a *Session) planExitModes() (modes []plan.ExitMode) {
-	for _, name := range []string{a.Config.Workflow.PlanExitMode, a.ModeState.ToggleTarget(), mode.AutoEdit, mode.Default} {
+	for _, name := range []string{a.Config.Workflow.PlanExitMode, a.ModeState.ToggleTarget(), mode.AutoEdit,
+		mode.Default} {
 		m, err := mode.Lookup(name)
 		known := slices.ContainsFunc(modes, func(o plan.ExitMode) bool { return o.Name == m.Name })
 		if err == nil && !known && m.Name != mode.Plan && m.Name != mode.Yolo {

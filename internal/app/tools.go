@@ -32,8 +32,9 @@ func (a *Session) allTools(t *toolkit, pool *lsp.Pool, commands, repository []to
 		search.All(ws, search.Options{Hide: a.hides}), []tool.Tool{codesearch.SearchCode(ws, t.index, a.hides)},
 		commands, repository,
 		[]tool.Tool{web.Fetch(web.Options{
-			Vision: a.acceptsImages(), AllowPrivate: fetch.AllowPrivate, AllowHosts: fetch.AllowHosts, SkipTLSVerify: fetch.SkipTLSVerify,
-			MaxText: fetch.MaxTextBytes, MaxImage: fetch.MaxImageBytes,
+			Vision: a.acceptsImages(), AllowPrivate: fetch.AllowPrivate, AllowHosts: fetch.AllowHosts,
+			SkipTLSVerify: fetch.SkipTLSVerify,
+			MaxText:       fetch.MaxTextBytes, MaxImage: fetch.MaxImageBytes,
 			Timeout: time.Duration(fetch.TimeoutMS) * time.Millisecond,
 			Proxy:   http.ProxyFromEnvironment, UserAgent: "coder/" + Version,
 			IsApproved: func(address string) bool { return a.judge.AllowRedirect(address) },
@@ -80,13 +81,15 @@ func (a *Session) commandOptions(t *toolkit, ws *workspace.Workspace) (running b
 		Supervised: a.confiner.Supervised, Concealer: t.concealer,
 	}
 	repository = git.Options{
-		Workspace: ws, Launcher: a.Launcher(), Trailer: a.Config.Workflow.CommitTrailer, Confine: a.confiner.Git, CanConfine: a.confiner.EnforcesFrozen,
-		IsHidden: a.hides,
+		Workspace: ws, Launcher: a.Launcher(), Trailer: a.Config.Workflow.CommitTrailer, Confine: a.confiner.Git,
+		CanConfine: a.confiner.EnforcesFrozen,
+		IsHidden:   a.hides,
 	}
 	a.withRecordedDates(&running, &repository)
 	running.OnJobEnd = func(e bash.JobEnd) {
 		if a.screen.OnJobEnded != nil {
-			a.screen.OnJobEnded(slash.Job{ID: e.Job, Command: e.Command, State: e.Outcome, Elapsed: display.FormatDuration(e.Duration)})
+			a.screen.OnJobEnded(slash.Job{ID: e.Job, Command: e.Command, State: e.Outcome,
+				Elapsed: display.FormatDuration(e.Duration)})
 		}
 	}
 	running.Callback = a.Options.Driver.Callback
@@ -101,7 +104,8 @@ func (a *Session) fileTools(ws *workspace.Workspace, pool *lsp.Pool, t *toolkit)
 		return codenav.WithDiagnostics(files.RefuseUnsaved(one, ws, a.Options.Driver.Buffer), diagnose)
 	}
 	return []tool.Tool{
-		files.Read(ws, seen, files.Options{Vision: a.acceptsImages(), PDF: a.pdfReader(a.confiner), Buffer: a.Options.Driver.Buffer}), files.List(ws),
+		files.Read(ws, seen, files.Options{Vision: a.acceptsImages(), PDF: a.pdfReader(a.confiner),
+			Buffer: a.Options.Driver.Buffer}), files.List(ws),
 		changes(files.Write(ws, seen)),
 		changes(files.Edit(ws, seen)),
 		changes(files.Patch(ws, seen)),

@@ -89,7 +89,8 @@ func DescribeRuns(list []hooks.Hook, servers []mcp.Server) (rows [][]display.Cel
 		if h.Matcher != "" {
 			on += " " + h.Matcher
 		}
-		rows = append(rows, display.DataCells("  "+whole(on)+": "+whole(strings.Join(append([]string{h.Command}, h.Args...), " "))))
+		rows = append(rows, display.DataCells("  "+whole(on)+": "+
+			whole(strings.Join(append([]string{h.Command}, h.Args...), " "))))
 	}
 	if len(servers) > 0 {
 		rows = append(rows, display.TextCells("MCP servers that run with a session:"))
@@ -130,7 +131,8 @@ func (a *Site) CanTrust() bool { return !a.isTrusted() && !a.IgnoresProject() }
 
 // IgnoresProject reports whether project settings are ignored because the project is not trusted with them.
 func (a *Site) IgnoresProject() bool {
-	return a.Trusted != trust.Trusted && !a.Options.IgnoreConfig && (len(a.Report.Warnings) > 0 || slices.Contains(trust.ExistingFiles(a.Project), mcpFile))
+	return a.Trusted != trust.Trusted && !a.Options.IgnoreConfig &&
+		(len(a.Report.Warnings) > 0 || slices.Contains(trust.ExistingFiles(a.Project), mcpFile))
 }
 
 // isTrusted reports whether the folder was trusted at the start and the user has not

@@ -49,7 +49,8 @@ func (a *Models) replyParamsFor(model, effort string) (w replyParams) {
 	var own modelInfo
 	_ = json.Unmarshal(c.ModelInfo[model], &own) // an unreadable entry was reported earlier
 	w = replyParams{
-		effort: cmp.Or(effort, own.Effort, c.Effort), temperature: m.Temperature, maxOutput: cmp.Or(own.MaxOutput, c.MaxOutput),
+		effort: cmp.Or(effort, own.Effort, c.Effort), temperature: m.Temperature,
+		maxOutput:     cmp.Or(own.MaxOutput, c.MaxOutput),
 		effortByLevel: slices.Contains(m.Efforts, "max") || slices.Contains(m.Efforts, "xhigh"),
 	}
 	if c.Temperature >= 0 && own.Temperature == nil {

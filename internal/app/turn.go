@@ -54,9 +54,11 @@ type turnTally struct {
 func (t *turnTally) add(r event.Record, when supervisor.RecordOrigin) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID == "" || !t.running && r.Task != "" && when == supervisor.Live {
+	if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID == "" || !t.running && r.Task != "" &&
+		when == supervisor.Live {
 		t.usage, t.elapsed = t.meter.Spent()
-		t.running, t.taskID, t.replied, t.estimated, t.turn, t.names, t.originals = true, r.Task, false, false, TurnResult{}, nil, make(map[string]event.FileState)
+		t.running, t.taskID, t.replied, t.estimated, t.turn, t.names, t.originals = true, r.Task, false, false, TurnResult{},
+			nil, make(map[string]event.FileState)
 	}
 	if _, used, ok := event.UsageOf(r.Event); ok {
 		t.estimated = t.estimated || used.Estimated
@@ -68,7 +70,8 @@ func (t *turnTally) add(r event.Record, when supervisor.RecordOrigin) {
 	case event.MessageAdded:
 		t.replied = t.replied || e.Message.Role == chat.Assistant && e.Model != ""
 	case event.ToolCallCompleted:
-		t.turn.CallIDs, t.turn.DurationIncomplete = append(t.turn.CallIDs, e.CallID), t.turn.DurationIncomplete || e.OutcomeUnknown && !isUserTime(e.Tool)
+		t.turn.CallIDs, t.turn.DurationIncomplete = append(t.turn.CallIDs, e.CallID),
+			t.turn.DurationIncomplete || e.OutcomeUnknown && !isUserTime(e.Tool)
 		for _, c := range withoutFolders(e.Changes) {
 			name := cmp.Or(c.Before.Path, c.After.Path)
 			if _, known := t.originals[name]; !known && t.originals != nil {
@@ -105,7 +108,8 @@ func (t *turnTally) finish(ctx context.Context) (TurnResult, bool) {
 	usage, took := t.meter.Spent()
 	t.turn.Duration = took - t.elapsed
 	t.turn.Usage = chat.Usage{
-		In: usage.In - t.usage.In, Out: usage.Out - t.usage.Out, Cached: usage.Cached - t.usage.Cached, Cost: usage.Cost - t.usage.Cost,
+		In: usage.In - t.usage.In, Out: usage.Out - t.usage.Out, Cached: usage.Cached - t.usage.Cached,
+		Cost:     usage.Cost - t.usage.Cost,
 		Unpriced: usage.Unpriced, Estimated: t.estimated,
 	}
 	for i, name := range t.names {
@@ -161,7 +165,8 @@ func (a *Archive) NewTurnTracker() *TurnTracker { return &TurnTracker{in: a} }
 // Add adds the next record. If the record ends a turn in which a model replied, Add returns the turn.
 func (t *TurnTracker) Add(ctx context.Context, r event.Record) (turn TurnResult, ended bool) {
 	t.checks.Add(r)
-	if r.Actor == event.ActorRecovery && t.askedAt.IsZero() && !t.lastRecordAt.IsZero() { // the turn is resumed: nothing ran in between
+	// the turn is resumed: nothing ran in between
+	if r.Actor == event.ActorRecovery && t.askedAt.IsZero() && !t.lastRecordAt.IsZero() {
 		t.waited += r.Time.Sub(t.lastRecordAt)
 	}
 	t.lastRecordAt = r.Time
@@ -170,7 +175,8 @@ func (t *TurnTracker) Add(ctx context.Context, r event.Record) (turn TurnResult,
 	switch e := r.Event.(type) {
 	case event.TaskCreated:
 		if e.ParentID == "" {
-			t.taskID, t.startedAt, t.waited, t.replied, t.turn, t.names, t.files = e.TaskID, r.Time, 0, false, TurnResult{}, nil, make(map[string]event.FileChange)
+			t.taskID, t.startedAt, t.waited, t.replied, t.turn, t.names, t.files = e.TaskID, r.Time, 0, false, TurnResult{}, nil,
+				make(map[string]event.FileChange)
 		}
 	case event.InteractionRequested:
 		if t.askedAt.IsZero() { // the next process may ask again
@@ -181,7 +187,8 @@ func (t *TurnTracker) Add(ctx context.Context, r event.Record) (turn TurnResult,
 	case event.MessageAdded:
 		t.replied = t.replied || e.Message.Role == chat.Assistant && e.Model != ""
 	case event.ToolCallCompleted:
-		t.turn.CallIDs, t.turn.DurationIncomplete = append(t.turn.CallIDs, e.CallID), t.turn.DurationIncomplete || e.OutcomeUnknown && !isUserTime(e.Tool)
+		t.turn.CallIDs, t.turn.DurationIncomplete = append(t.turn.CallIDs, e.CallID),
+			t.turn.DurationIncomplete || e.OutcomeUnknown && !isUserTime(e.Tool)
 		for _, c := range withoutFolders(e.Changes) {
 			name := cmp.Or(c.Before.Path, c.After.Path)
 			if was, known := t.files[name]; known {

@@ -64,7 +64,8 @@ func (u Updater) Latest(ctx context.Context) (r update.Release, newer bool, err 
 	case r.Version == Version:
 		return r, false, nil
 	case !update.Newer(r.Version, Version):
-		return r, false, fmt.Errorf("the newest release is coder %s, which is not newer than this coder (%s)", r.Version, Version)
+		return r, false, fmt.Errorf("the newest release is coder %s, which is not newer than this coder (%s)", r.Version,
+			Version)
 	}
 	return r, true, nil
 }
@@ -85,7 +86,8 @@ func (a *Site) NewerVersion(ctx context.Context) string {
 	if last, err := time.Parse(time.RFC3339, string(text)); err == nil && now.Sub(last).Abs() < updateCheckInterval {
 		return ""
 	}
-	err := errors.Join(os.MkdirAll(filepath.Dir(note), 0o700), atomicfile.WriteCache(note, now.AppendFormat(nil, time.RFC3339), 0o600))
+	err := errors.Join(os.MkdirAll(filepath.Dir(note), 0o700),
+		atomicfile.WriteCache(note, now.AppendFormat(nil, time.RFC3339), 0o600))
 	if err != nil {
 		return "" // otherwise every start would check
 	}

@@ -112,7 +112,8 @@ func (a *Models) needsWindowLookup(base, model string, estimate int) bool {
 	}
 	w := a.windows.get(a.factsFile(windowsFile), modelKey(base, model))
 	age := a.Env.Now().Sub(w.Seen)
-	return age < 0 || age >= windowMaxAge || !w.current && w.Tokens > 0 && float64(estimate) > maxRememberedShare*float64(w.Tokens)
+	return age < 0 || age >= windowMaxAge || !w.current && w.Tokens > 0 &&
+		float64(estimate) > maxRememberedShare*float64(w.Tokens)
 }
 
 // recordReplyModel records which model replied, and reports whether another

@@ -181,7 +181,8 @@ func (e *acpServer) openSession(ctx context.Context, m acp.Message) (result any,
 	id := which.ResumeID + which.NewID
 	old, open := e.sessions[id]
 	if open && old.unanswered.Load() > 0 {
-		return nil, nil, &acp.Error{Code: acp.CodeInvalidParams, Message: "a turn is running in the session; cancel it, or wait until it ends"}
+		return nil, nil, &acp.Error{Code: acp.CodeInvalidParams,
+			Message: "a turn is running in the session; cancel it, or wait until it ends"}
 	}
 	a, err := e.newApp(id, p)
 	if err == nil && open { // kept open if the other cannot be opened
@@ -194,7 +195,8 @@ func (e *acpServer) openSession(ctx context.Context, m acp.Message) (result any,
 	}
 	s := &acpSession{app: a, conn: e.conn, face: &acp.Sink{Conn: e.conn, Session: id, Root: a.Root}}
 	s.out = &output{Sink: event.Discard, invocation: e.invocation} // while opening: the editor does not have the id yet
-	if err := e.invocation.openSession(ctx, a, &s.headless, serve.Options{Which: which, User: s.face.Interactor()}); err != nil {
+	if err := e.invocation.openSession(ctx, a, &s.headless,
+		serve.Options{Which: which, User: s.face.Interactor()}); err != nil {
 		return nil, nil, toProtocolError(err)
 	}
 	s.out.Sink = event.Tee(s.face, event.SinkFunc(s.noteMode), e.noticeSink(s.face))
@@ -218,7 +220,8 @@ func (e *acpServer) openSession(ctx context.Context, m acp.Message) (result any,
 	}
 	s.supportsOptions.Store(e.greeting.Client.Name != "")
 	current, _ := a.ModeState.Current()
-	answer := acp.OpenResponse{Session: which.NewID, Modes: acp.Modes{Current: current.Name, Available: s.modes}, Options: s.currentOptions(current.Name)}
+	answer := acp.OpenResponse{Session: which.NewID, Modes: acp.Modes{Current: current.Name, Available: s.modes},
+		Options: s.currentOptions(current.Name)}
 	return answer, func() error {
 		e.work.Go(func() { s.askModels(e.ctx) })
 		return s.face.SendCommands(acp.Commands(s.Session().Commands()))
@@ -369,7 +372,8 @@ func (e *acpServer) listSessions(ctx context.Context, m acp.Message) (any, error
 			return nil, toProtocolError(err)
 		}
 		for _, h := range heads {
-			all = append(all, acp.Session{ID: h.ID, Dir: a.Root, Title: h.Meta.Title, Updated: h.Updated.UTC().Format(time.RFC3339)})
+			all = append(all, acp.Session{ID: h.ID, Dir: a.Root, Title: h.Meta.Title,
+				Updated: h.Updated.UTC().Format(time.RFC3339)})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b acp.Session) int { return strings.Compare(b.Updated, a.Updated) })

@@ -75,9 +75,11 @@ func (e *acpServer) applyChoice(ctx context.Context, m acp.Message) (any, error)
 	}
 	switch {
 	case why != nil:
-		return nil, &acp.Error{Code: acp.CodeInvalidParams, Message: fmt.Sprintf("model cannot be %q: %v", singleLine(p.Value), why)}
+		return nil, &acp.Error{Code: acp.CodeInvalidParams, Message: fmt.Sprintf("model cannot be %q: %v",
+			singleLine(p.Value), why)}
 	case !there:
-		return nil, &acp.Error{Code: acp.CodeInvalidParams, Message: fmt.Sprintf("%s cannot be %q", singleLine(p.Option), singleLine(p.Value))}
+		return nil, &acp.Error{Code: acp.CodeInvalidParams, Message: fmt.Sprintf("%s cannot be %q", singleLine(p.Option),
+			singleLine(p.Value))}
 	case p.Option == "mode":
 		to = p.Value
 	default:
@@ -91,9 +93,11 @@ func (e *acpServer) applyChoice(ctx context.Context, m acp.Message) (any, error)
 
 // modeDescriptions describes the modes for a list.
 var modeDescriptions = map[string]string{
-	mode.Build: "works and checks the result; asks before changes and commands", mode.Plan: "reads and plans; changes nothing",
-	mode.Default: "answers and edits; asks before changes and commands", mode.AutoEdit: "edits files without asking; asks before commands",
-	mode.Yolo: "runs everything without approval or checks",
+	mode.Build:    "works and checks the result; asks before changes and commands",
+	mode.Plan:     "reads and plans; changes nothing",
+	mode.Default:  "answers and edits; asks before changes and commands",
+	mode.AutoEdit: "edits files without asking; asks before commands",
+	mode.Yolo:     "runs everything without approval or checks",
 }
 
 // setMode switches to the mode that the user chose in the editor.

@@ -39,11 +39,13 @@ func (inv *invocation) runBug(ctx context.Context) error {
 		if err := os.WriteFile(filepath.Join(dir, f.Name), f.Text, 0o600); err != nil {
 			return errors.Join(fmt.Errorf("write the report: %w", err), os.RemoveAll(dir))
 		}
-		t.Rows = append(t.Rows, slices.Concat(display.DataCells("  "+f.Name, formatSize(int64(len(f.Text)))), display.TextCells(f.Description)))
+		t.Rows = append(t.Rows, slices.Concat(display.DataCells("  "+f.Name, formatSize(int64(len(f.Text)))),
+			display.TextCells(f.Description)))
 	}
 	err = errors.Join(inv.printWrapped(inv.printer.T("Report in %s:", singleLine(dir))), inv.printBlocks(t))
 	if err == nil && !inv.flags.yes {
-		yes, asked := ask.confirm(ctx, inv.printer.T("Keys are masked. Read the files before you send them. Keep the folder? [y/N] "), false)
+		yes, asked := ask.confirm(ctx,
+			inv.printer.T("Keys are masked. Read the files before you send them. Keep the folder? [y/N] "), false)
 		if err = asked; !yes {
 			return errors.Join(err, os.RemoveAll(dir), inv.printWrapped(inv.printer.T("Removed.")))
 		}

@@ -16,7 +16,8 @@ import (
 func (inv *invocation) writeBundle(ctx context.Context, a *app.Workspace, id string) error {
 	if f, ok := inv.Stdout.(*os.File); ok {
 		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-			return usageErrorf("a bundle is not text: write it to a file, as in coder export %s --format bundle > %s.bundle", id, id)
+			return usageErrorf("a bundle is not text: write it to a file, as in coder export %s --format bundle > %s.bundle",
+				id, id)
 		}
 	}
 	left, err := a.WriteBundle(ctx, inv.Stdout, id)
@@ -41,7 +42,9 @@ func (inv *invocation) runImport(ctx context.Context, a *app.Workspace) error {
 		return err
 	}
 	if was.UncheckedRecords > 0 {
-		inv.warn(fmt.Sprintf(display.Plural(was.UncheckedRecords, "%d record has no checksum: it may have been changed in transit", "%d records have no checksum: they may have been changed in transit"), was.UncheckedRecords))
+		inv.warn(fmt.Sprintf(display.Plural(was.UncheckedRecords,
+			"%d record has no checksum: it may have been changed in transit",
+			"%d records have no checksum: they may have been changed in transit"), was.UncheckedRecords))
 	}
 	var lines []string
 	if inv.flags.session.NewID == "" && id != was.Original {

@@ -69,7 +69,8 @@ func Main(env Env) int {
 	defer stop()
 	columns, wide, onScreen := terminalWidth(env.Stderr), terminalWidth(env.Stdout), isTerminal(env.Stdout)
 	env.Stdout, env.Stderr = stdio.NewWriter(ctx, env.Stdout), stdio.NewWriter(ctx, env.Stderr)
-	inv := &invocation{Env: env, columns: wide, isTerminal: onScreen, stdin: stdio.NewReader(env.Stdin), unsaved: new(unsavedReason),
+	inv := &invocation{Env: env, columns: wide, isTerminal: onScreen, stdin: stdio.NewReader(env.Stdin),
+		unsaved:  new(unsavedReason),
 		shutdown: &shutdown{timeoutFactor: env.TimeoutFactor, leaving: make(chan struct{})}}
 	err := inv.shutdown.run(ctx, again, func() error { return inv.finalError(inv.run(ctx)) })
 	if errors.Is(err, syscall.EPIPE) && inv.flags != nil && inv.flags.command != nil {
@@ -134,7 +135,8 @@ func (inv *invocation) run(ctx context.Context) error {
 	}
 	fl, err := parseFlags(inv.Args)
 	if err != nil {
-		inv.loadSettings(&flags{Options: app.Options{Overrides: app.Overrides{Lang: flagValue("lang", inv.Args)}}}) // for the language of its error
+		// for the language of its error
+		inv.loadSettings(&flags{Options: app.Options{Overrides: app.Overrides{Lang: flagValue("lang", inv.Args)}}})
 		return err
 	}
 	if fl.version {

@@ -30,7 +30,8 @@ var shellNames = []string{"bash", "zsh", "fish", "powershell"}
 
 // runCompletion prints the completion script for a shell.
 func (inv *invocation) runCompletion(context.Context) error {
-	script, ok := map[string]string{"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion, "powershell": powershellCompletion}[strings.Join(inv.flags.args, " ")]
+	script, ok := map[string]string{"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion,
+		"powershell": powershellCompletion}[strings.Join(inv.flags.args, " ")]
 	if !ok {
 		return usageErrorf("coder completion needs a shell name: bash, zsh, fish or powershell")
 	}
@@ -51,7 +52,8 @@ const (
 func (inv *invocation) completeWords(ctx context.Context, words []string) error {
 	line, prefix := splitCompletion(words)
 	current, before := line[len(line)-1], line[:len(line)-1]
-	inv.loadSettings(&flags{Options: app.Options{Overrides: app.Overrides{Lang: flagValue("lang", before), Provider: flagValue("provider", before), Profile: flagValue("profile", before)}}})
+	inv.loadSettings(&flags{Options: app.Options{Overrides: app.Overrides{Lang: flagValue("lang", before),
+		Provider: flagValue("provider", before), Profile: flagValue("profile", before)}}})
 	print := func(word, about string) {
 		if strings.HasPrefix(word, current) {
 			fmt.Fprintf(inv.Stdout, "%s%s\t%s\n", prefix, word, singleLine(about))
@@ -60,7 +62,10 @@ func (inv *invocation) completeWords(ctx context.Context, words []string) error 
 	opts := allOptions()
 	known := allFlags()
 	find := func(name string) (option, bool) {
-		i := slices.IndexFunc(known, func(o option) bool { return name == "--"+o.long || o.short != "" && name == "-"+o.short })
+		i := slices.IndexFunc(known, func(o option) bool {
+			return name == "--"+o.long || o.short != "" && name == "-"+
+				o.short
+		})
 		if i < 0 {
 			return option{}, false
 		}

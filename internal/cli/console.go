@@ -49,7 +49,8 @@ func (inv *invocation) terminalConsole(ctx context.Context) *console {
 
 // newConsole returns a console for an open terminal.
 func (inv *invocation) newConsole(lines *stdio.Reader, printer io.Writer, in, out *os.File) *console {
-	c := &console{printer: inv.printer, out: printer, in: lines, keyboard: in, tty: out, ascii: inv.useASCII(), noRedraw: inv.isLineMode(), palette: inv.palette(true)}
+	c := &console{printer: inv.printer, out: printer, in: lines, keyboard: in, tty: out, ascii: inv.useASCII(),
+		noRedraw: inv.isLineMode(), palette: inv.palette(true)}
 	if inv.shutdown != nil {
 		c.onStuck = inv.shutdown.setRestore
 	}
@@ -174,7 +175,8 @@ func (c *console) choose(ctx context.Context, p lineedit.Picker) (value string, 
 	}
 	paint := func(r ink.Role) string { head, _, _ := strings.Cut(c.palette.Paint(r, "x"), "x"); return head }
 	p.Style = lineedit.Style{Menu: "", Selected: paint(ink.Good), Note: paint(ink.Dim), Search: "", ASCII: c.ascii}
-	p.Help, p.EmptyText = c.printer.T("a number, or Up, Down and Enter · type to search · Esc leaves"), c.printer.T("nothing matches")
+	p.Help, p.EmptyText = c.printer.T("a number, or Up, Down and Enter · type to search · Esc leaves"),
+		c.printer.T("nothing matches")
 	keys, err := tty.Open(c.keyboard, c.tty, tty.Options{Writer: c.out})
 	if err != nil {
 		return "", fmt.Errorf("open the terminal: %w", err)
@@ -186,7 +188,8 @@ func (c *console) choose(ctx context.Context, p lineedit.Picker) (value string, 
 	if err := keys.SetRaw(); err != nil {
 		return "", fmt.Errorf("open the terminal: %w", err)
 	}
-	l := openList{picker: &p, keyboard: keys, screen: tty.NewScreen(c.out, keys.Size, tty.ScreenOptions{}), printer: c.printer}
+	l := openList{picker: &p, keyboard: keys, screen: tty.NewScreen(c.out, keys.Size, tty.ScreenOptions{}),
+		printer: c.printer}
 	return l.run(ctx)
 }
 
@@ -202,7 +205,8 @@ func (c *console) chooseByLine(ctx context.Context, p lineedit.Picker) (string, 
 		if more := len(items) - maxShownItems; more > 0 {
 			c.printLines(c.printer.T("and %d more; type part of a name to filter them", more))
 		}
-		answer, err := c.askLine(ctx, c.printer.T("%s (a number or words) [%d]: ", strings.TrimRight(p.Title, ":： "), first+1))
+		answer, err := c.askLine(ctx, c.printer.T("%s (a number or words) [%d]: ", strings.TrimRight(p.Title, ":： "),
+			first+1))
 		if err != nil {
 			return "", err
 		}

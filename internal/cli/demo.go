@@ -78,7 +78,8 @@ func (inv *invocation) demoInvocation(dir string, autoApprove bool) *invocation 
 	demo.Environ = append(kept, set...)
 	demo.loadSettings(&flags{
 		Options: app.Options{Dir: dir, Mode: mode.Build, Overrides: app.Overrides{
-			Model: "script", ConfigFile: inv.flags.ConfigFile, AutoApprove: autoApprove, Lang: inv.flags.Lang, NoColor: inv.flags.NoColor,
+			Model: "script", ConfigFile: inv.flags.ConfigFile, AutoApprove: autoApprove, Lang: inv.flags.Lang,
+			NoColor: inv.flags.NoColor,
 		}},
 		outputFormat: "text",
 	})
@@ -144,13 +145,16 @@ func (inv *invocation) introduceDemo(w io.Writer) error {
 	words := inv.printer
 	lines := []string{words.T("The model in this demo is a script: its replies were written in advance. Everything else is the real program.")}
 	if !program.IsInstalled("go") {
-		lines = append(lines, words.T("Go is not installed here, so the project's tests cannot run and the demo will end early; everything before that works."))
+		lines = append(lines,
+			words.T("Go is not installed here, so the project's tests cannot run and the demo will end early; everything before that works."))
 	}
 	lines = append(lines, words.T("The project, with a failing test: %s", inv.settings.Root))
 	if inv.flags.AutoApprove {
-		lines = append(lines, words.T("Nobody can answer here, so everything that needs approval is allowed, as with --auto-approve."))
+		lines = append(lines,
+			words.T("Nobody can answer here, so everything that needs approval is allowed, as with --auto-approve."))
 	} else {
-		lines = append(lines, words.T("You will be asked before file edits and commands: y and Enter is fine here, and so is n."))
+		lines = append(lines,
+			words.T("You will be asked before file edits and commands: y and Enter is fine here, and so is n."))
 	}
 	_, err := fmt.Fprintln(w, ink.FoldText(strings.Join(lines, "\n"), terminalWidth(w))+"\n")
 	return err
@@ -207,7 +211,8 @@ func (t *terminal) runDemo(ctx context.Context) (err error) {
 	default:
 		err = &exitError{code: ExitCode(turnErr)}
 	}
-	report := demoReport{invocation: t.invocation, app: t.app, palette: t.palette, sink: t.face.Sink(), printText: t.face.Print, size: t.size}
+	report := demoReport{invocation: t.invocation, app: t.app, palette: t.palette, sink: t.face.Sink(),
+		printText: t.face.Print, size: t.size}
 	err = errors.Join(err, report.showTurn(ctx, t.session()), t.closeSession(ctx))
 	return errors.Join(err, report.showSession(ctx))
 }
@@ -244,7 +249,8 @@ func (d *demoReport) showTurn(ctx context.Context, s *supervisor.Session) error 
 	lines := d.describeFiles("restored to before the turn: %s", did)
 	if len(did.Commands) > 0 {
 		commands := slices.Compact(slices.Clone(did.Commands))
-		lines = append(lines, words.T("not undone: what commands did outside the project (it ran: %s)", strings.Join(commands, "; ")))
+		lines = append(lines, words.T("not undone: what commands did outside the project (it ran: %s)",
+			strings.Join(commands, "; ")))
 	}
 	if err := d.printSection(words.T("Undo"), lines...); err != nil {
 		return err
@@ -343,7 +349,10 @@ func (d *demoReport) showSession(ctx context.Context) error {
 	}
 	for _, c := range calls {
 		what, took := c.Requested.Tool, "?" // unknown
-		if i := slices.IndexFunc(c.Requested.Effects, func(e event.Effect) bool { return e.Target != "" && len(e.Target) <= maxEffectLen }); i >= 0 {
+		if i := slices.IndexFunc(c.Requested.Effects, func(e event.Effect) bool {
+			return e.Target != "" &&
+				len(e.Target) <= maxEffectLen
+		}); i >= 0 {
 			what += " " + c.Requested.Effects[i].Target
 		}
 		switch {
@@ -353,15 +362,19 @@ func (d *demoReport) showSession(ctx context.Context) error {
 		default:
 			took = fmt.Sprintf("%.1f s", float64(c.Completed.DurationMs)/1000)
 		}
-		g.Rows = append(g.Rows, row(what, words.TranslateText(fmt.Sprintf("%s (%s)", c.Requested.Verdict, c.Requested.DecidedBy)), took))
+		g.Rows = append(g.Rows, row(what, words.TranslateText(fmt.Sprintf("%s (%s)", c.Requested.Verdict,
+			c.Requested.DecidedBy)), took))
 	}
 	var table strings.Builder
 	g.Draw(d.columns(), func(l ink.Style, text string) { table.WriteString(d.palette.Paint(l.Role, text)) })
 	verdict := ""
 	if report, err := store.Verify(d.session); err != nil {
-		verdict = d.palette.Paint(ink.Bad, ink.FoldText(words.T("the logs do not match what was written: %v", words.TranslateText(err.Error())), d.columns()))
+		verdict = d.palette.Paint(ink.Bad, ink.FoldText(words.T("the logs do not match what was written: %v",
+			words.TranslateText(err.Error())), d.columns()))
 	} else {
-		verdict = d.palette.Paint(ink.Good, ink.FoldText(words.T("%d records in three logs, each with a checksum of itself and those before it: intact", report.Lines), d.columns()))
+		verdict = d.palette.Paint(ink.Good,
+			ink.FoldText(words.T("%d records in three logs, each with a checksum of itself and those before it: intact",
+				report.Lines), d.columns()))
 	}
 	if err := d.printSection(words.T("Audit"), table.String(), verdict); err != nil {
 		return fmt.Errorf("show the audit: %w", err)

@@ -103,7 +103,8 @@ func (d crashDemo) commandLine(args ...string) string {
 
 // newProcess returns the command of a process that works in the session, with indented output.
 func (d crashDemo) newProcess(ctx context.Context, script string, args ...string) *program.Cmd {
-	args = append([]string{"-p", "--cwd", d.dir, "--auto-approve", "--script", d.scriptPath(script), "--lang", d.printer.Lang()}, args...)
+	args = append([]string{"-p", "--cwd", d.dir, "--auto-approve", "--script", d.scriptPath(script), "--lang",
+		d.printer.Lang()}, args...)
 	cmd := program.TrustedCommand(ctx, d.Exe, args...)
 	cmd.Dir = d.dir
 	cmd.Env = append(slices.Clone(d.Environ), "CODER_HOME="+filepath.Join(filepath.Dir(d.dir), "home"))
@@ -146,7 +147,8 @@ func (d crashDemo) writtenLines() []string {
 // showResult counts the commands that ran and the records.
 func (d crashDemo) showResult(ctx context.Context) error {
 	there := *d.invocation
-	there.loadSettings(&flags{Options: app.Options{Dir: d.dir, Overrides: app.Overrides{Lang: d.flags.Lang}}, outputFormat: "text"})
+	there.loadSettings(&flags{Options: app.Options{Dir: d.dir, Overrides: app.Overrides{Lang: d.flags.Lang}},
+		outputFormat: "text"})
 	a, err := there.newApp(func(string) {})
 	if err != nil {
 		return err

@@ -28,7 +28,8 @@ func (inv *invocation) runDoctor(ctx context.Context) (err error) {
 		marks := map[string]string{app.StateGood: " ", app.StateNoted: "·", app.StateBroken: "✗"}
 		var lines []string
 		for _, f := range list {
-			lines = append(lines, inv.printer.DisplaySigns(marks[f.State])+" "+inv.printer.T("%s: %s", inv.printer.TranslateText(f.Item), sanitize.Line(inv.printer.TranslateText(f.Detail), 0)))
+			lines = append(lines, inv.printer.DisplaySigns(marks[f.State])+" "+
+				inv.printer.T("%s: %s", inv.printer.TranslateText(f.Item), sanitize.Line(inv.printer.TranslateText(f.Detail), 0)))
 			if f.Advice != "" {
 				lines = append(lines, "    "+inv.printer.TranslateText(f.Advice))
 			}
@@ -69,11 +70,14 @@ func (inv *invocation) examineTerminal() app.Finding {
 	locale := strings.ToUpper(inv.Getenv("LC_ALL") + inv.Getenv("LC_CTYPE") + inv.Getenv("LANG"))
 	switch _, _, ok := inv.Terminal(); {
 	case !ok:
-		return app.Finding{Item: "terminal", State: app.StateNoted, Detail: "not a terminal", Advice: "coder -p works in pipes"}
+		return app.Finding{Item: "terminal", State: app.StateNoted, Detail: "not a terminal",
+			Advice: "coder -p works in pipes"}
 	case term == "dumb":
-		return app.Finding{Item: "terminal", State: app.StateNoted, Detail: term, Advice: "no cursor control: lines are read as they are"}
+		return app.Finding{Item: "terminal", State: app.StateNoted, Detail: term,
+			Advice: "no cursor control: lines are read as they are"}
 	case !strings.Contains(locale, "UTF"):
-		return app.Finding{Item: "terminal", State: app.StateNoted, Detail: term, Advice: "the locale is not UTF-8: set LANG=C.UTF-8 if characters look wrong"}
+		return app.Finding{Item: "terminal", State: app.StateNoted, Detail: term,
+			Advice: "the locale is not UTF-8: set LANG=C.UTF-8 if characters look wrong"}
 	}
 	return app.Finding{Item: "terminal", State: app.StateGood, Detail: term}
 }

@@ -17,7 +17,8 @@ func (t *terminal) recordHistory(text string) { _ = t.app.TypedBook().AddSent(te
 
 func (t *terminal) recordUnsent(u repl.UnsentText) {
 	a := u.Answer
-	_ = t.app.TypedBook().SaveDraft(t.session().ID, typed.Draft{Queue: u.Queue, Text: u.Draft, Pastes: u.Pastes, Question: a.Question, Answers: a.Given, Answer: a.Text, Mode: a.Mode})
+	_ = t.app.TypedBook().SaveDraft(t.session().ID, typed.Draft{Queue: u.Queue, Text: u.Draft, Pastes: u.Pastes,
+		Question: a.Question, Answers: a.Given, Answer: a.Text, Mode: a.Mode})
 }
 
 // hasOnlyDraft reports whether the only session to continue has a draft but no message: there is no other,

@@ -63,12 +63,13 @@ func (inv *invocation) runDriven(ctx context.Context) error {
 	reading, over := context.WithCancel(ctx)
 	defer over()
 	d := &drivenSession{invocation: inv, cancel: over, messageSeqs: make(map[string]uint64)}
-	d.renderer = streamjson.New(inv.Stdout, streamjson.Options{Now: inv.Now, Partial: inv.flags.partialMessages, Driver: &streamjson.DriverOptions{
-		ConvertCall: func(name string, args json.RawMessage) (string, json.RawMessage) {
-			return dialect.ToExternal(name, args, d.channel.Root)
-		},
-		ConvertMode: d.toForeignMode, SessionInfo: d.currentFacts, Echo: inv.flags.echoMessages,
-	}})
+	d.renderer = streamjson.New(inv.Stdout, streamjson.Options{Now: inv.Now, Partial: inv.flags.partialMessages,
+		Driver: &streamjson.DriverOptions{
+			ConvertCall: func(name string, args json.RawMessage) (string, json.RawMessage) {
+				return dialect.ToExternal(name, args, d.channel.Root)
+			},
+			ConvertMode: d.toForeignMode, SessionInfo: d.currentFacts, Echo: inv.flags.echoMessages,
+		}})
 	d.dontAsk.Store(inv.flags.dontAsk)
 	d.channel.WriteLine, d.channel.ApplyUpdate = d.renderer.WriteLine, d.applyUpdate
 	d.channel.DecidesCalls.Store(inv.flags.approver == "stdio" && !inv.flags.dontAsk)
@@ -231,7 +232,8 @@ func (d *drivenSession) openSession(ctx context.Context, init *initialization) e
 		d.out.structured = a.StructuredAnswer
 	}
 	d.out.Sink = event.Tee(event.SinkFunc(d.out.countRecord), d.renderer, event.SinkFunc(d.handleEvent))
-	if err := d.invocation.openSession(ctx, a, &d.headless, serve.Options{Which: fl.session, User: d.channel.Interactor()}); err != nil {
+	if err := d.invocation.openSession(ctx, a, &d.headless,
+		serve.Options{Which: fl.session, User: d.channel.Interactor()}); err != nil {
 		return err
 	}
 	d.done = make(chan error, 1)
@@ -361,7 +363,8 @@ func (d *drivenSession) currentFacts() streamjson.SessionInfo {
 	s := d.Session()
 	m, _ := d.app.ModeState.Current()
 	_, style := d.app.OutputStyles()
-	f := streamjson.SessionInfo{Style: style, Model: d.app.ModelName(), Mode: m.Name, Tools: s.Tools(), Version: app.Version}
+	f := streamjson.SessionInfo{Style: style, Model: d.app.ModelName(), Mode: m.Name, Tools: s.Tools(),
+		Version: app.Version}
 	for _, c := range s.Commands() {
 		f.Commands = append(f.Commands, c.Name)
 	}

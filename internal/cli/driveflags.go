@@ -52,8 +52,12 @@ func foreignOptions() []option {
 		return option{long: long, value: value, help: help, set: func(f *flags, v string) error { *p(f) = v; return nil }}
 	}
 	return []option{
-		list("allowedTools", "same as --allowed-tools", func(f *flags, s []rule.Spec) { f.AllowTools = append(f.AllowTools, s...) }),
-		list("disallowedTools", "same as --disallowed-tools", func(f *flags, s []rule.Spec) { f.DenyTools = append(f.DenyTools, s...) }),
+		list("allowedTools", "same as --allowed-tools", func(f *flags,
+			s []rule.Spec) {
+			f.AllowTools = append(f.AllowTools, s...)
+		}),
+		list("disallowedTools", "same as --disallowed-tools",
+			func(f *flags, s []rule.Spec) { f.DenyTools = append(f.DenyTools, s...) }),
 		list("tools", "offer the model only these tools; default means all", func(f *flags, s []rule.Spec) {
 			if f.OnlyTools = &s; len(s) == 1 && s[0] == (rule.Spec{Tool: "default"}) {
 				f.OnlyTools = nil
@@ -65,29 +69,38 @@ func foreignOptions() []option {
 			}
 			return nil
 		}},
-		{long: "max-thinking-tokens", value: "N", help: "--effort as a number of tokens", set: func(f *flags, v string) error {
-			n, err := strconv.Atoi(v)
-			if err != nil {
-				return usageErrorf("--max-thinking-tokens must be a number, not %q", v)
-			}
-			f.Effort = effortForTokens(n)
-			return nil
-		}},
+		{long: "max-thinking-tokens", value: "N", help: "--effort as a number of tokens",
+			set: func(f *flags, v string) error {
+				n, err := strconv.Atoi(v)
+				if err != nil {
+					return usageErrorf("--max-thinking-tokens must be a number, not %q", v)
+				}
+				f.Effort = effortForTokens(n)
+				return nil
+			}},
 		{long: "thinking", value: "WORD", help: "disabled is --effort none", set: func(f *flags, v string) error {
 			if v == "disabled" {
 				f.Effort = "none"
 			}
 			return nil
 		}},
-		text("permission-prompt-tool", "stdio", "ask the driving program for approval", func(f *flags) *string { return &f.approver }),
-		text("system-prompt-file", "FILE", "replace the system prompt with the text of FILE", func(f *flags) *string { return &f.systemPromptFile }),
-		text("fallback-model", "NAME", "model to use when the first one fails", func(f *flags) *string { return &f.FallbackModel }),
-		text("settings", "FILE|JSON", "settings of another agent: permissions and hooks", func(f *flags) *string { return &f.settings }),
-		yes("replay-user-messages", "print the messages of the driving program too", func(f *flags) *bool { return &f.echoMessages }),
-		yes("allow-dangerously-skip-permissions", "let the driving program switch to yolo mode", func(f *flags) *bool { return &f.allowBypass }),
-		{long: "dangerously-skip-permissions", help: "same as --yolo", set: func(f *flags, _ string) error { f.Mode = mode.Yolo; return nil }},
+		text("permission-prompt-tool", "stdio", "ask the driving program for approval",
+			func(f *flags) *string { return &f.approver }),
+		text("system-prompt-file", "FILE", "replace the system prompt with the text of FILE",
+			func(f *flags) *string { return &f.systemPromptFile }),
+		text("fallback-model", "NAME", "model to use when the first one fails",
+			func(f *flags) *string { return &f.FallbackModel }),
+		text("settings", "FILE|JSON", "settings of another agent: permissions and hooks",
+			func(f *flags) *string { return &f.settings }),
+		yes("replay-user-messages", "print the messages of the driving program too",
+			func(f *flags) *bool { return &f.echoMessages }),
+		yes("allow-dangerously-skip-permissions", "let the driving program switch to yolo mode",
+			func(f *flags) *bool { return &f.allowBypass }),
+		{long: "dangerously-skip-permissions", help: "same as --yolo",
+			set: func(f *flags, _ string) error { f.Mode = mode.Yolo; return nil }},
 		yes("fork-session", "with -c or -r: continue in a new session", func(f *flags) *bool { return &f.session.ForkCopy }),
-		text("resume-session-at", "ID", "with --fork-session: start at this message", func(f *flags) *string { return &f.resumeAt }),
+		text("resume-session-at", "ID", "with --fork-session: start at this message",
+			func(f *flags) *string { return &f.resumeAt }),
 	}
 }
 

@@ -98,7 +98,8 @@ func (d *drivenSession) setServers(ctx context.Context, servers map[string]json.
 	was := d.set.servers
 	err := d.reopen(ctx, func(o *app.Options) {
 		with, without := splitServers(servers), splitServers(was)
-		o.Driver.Servers = slices.DeleteFunc(slices.Clone(o.Driver.Servers), func(name string) bool { return slices.Contains(without.inside, name) })
+		o.Driver.Servers = slices.DeleteFunc(slices.Clone(o.Driver.Servers),
+			func(name string) bool { return slices.Contains(without.inside, name) })
 		o.Driver.Servers = append(o.Driver.Servers, with.inside...)
 		o.MCPConfig = slices.DeleteFunc(slices.Clone(o.MCPConfig), func(text string) bool { return text == without.config })
 		if with.config != "" {
@@ -173,7 +174,8 @@ func (d *drivenSession) settings() any {
 			sources[r.Key] = r.DisplayOrigin()
 		}
 	}
-	return map[string]any{"effective": effective, "sources": sources, "applied": map[string]string{"model": d.app.ModelName()}}
+	return map[string]any{"effective": effective, "sources": sources,
+		"applied": map[string]string{"model": d.app.ModelName()}}
 }
 
 // servers returns the state of the MCP servers.

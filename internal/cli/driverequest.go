@@ -101,15 +101,17 @@ func (d *drivenSession) handleRequest(ctx context.Context, line control.Line) er
 			Color  string `json:"color"`
 		}
 		return d.channel.Reply(line.RequestID, map[string]any{
-			"totalTokens": used, "maxTokens": most, "rawMaxTokens": most, "percentage": float64(100*used) / float64(max(most, 1)),
-			"model": d.app.ModelName(), "categories": []part{
+			"totalTokens": used, "maxTokens": most, "rawMaxTokens": most,
+			"percentage": float64(100*used) / float64(max(most, 1)),
+			"model":      d.app.ModelName(), "categories": []part{
 				{Name: "System prompt", Tokens: int64(system)}, {Name: "System tools", Tokens: int64(tools)},
 				{Name: "Messages", Tokens: max(0, used-int64(system+tools))}, {Name: "Free space", Tokens: max(0, most-used)},
 			},
 			"memoryFiles": []any{}, "mcpTools": []any{}, "agents": []any{}, "gridRows": []any{}, "isAutoCompactEnabled": true,
 		}, nil)
 	}
-	return d.channel.Reply(line.RequestID, nil, fmt.Errorf("control requests of subtype %q are not supported", singleLine(r.Subtype)))
+	return d.channel.Reply(line.RequestID, nil, fmt.Errorf("control requests of subtype %q are not supported",
+		singleLine(r.Subtype)))
 }
 
 // invalidRequestError describes an invalid request.

@@ -82,7 +82,8 @@ func (inv *invocation) applySettings(text []byte) error {
 	if err := inv.applyPermissions(text); err != nil {
 		return err
 	}
-	for list, to := range map[*[]string]*[]rule.Spec{&s.Permissions.Allow: &fl.AllowTools, &s.Permissions.Deny: &fl.DenyTools} {
+	for list, to := range map[*[]string]*[]rule.Spec{&s.Permissions.Allow: &fl.AllowTools,
+		&s.Permissions.Deny: &fl.DenyTools} {
 		for _, text := range *list {
 			specs, err := rule.ParseSpecs(text)
 			if err != nil {
@@ -148,11 +149,16 @@ func duplicateKey(d *json.Decoder) string {
 // harmlessKeys lists the keys of another agent's settings, in lower case, that forbid nothing: a driving
 // program sets them for that agent.
 var harmlessKeys = []string{
-	"$schema", "alwaysthinkingenabled", "apikeyhelper", "attribution", "autocompactenabled", "automemoryenabled", "autoupdates", "autoupdateschannel",
-	"awsauthrefresh", "awscredentialexport", "cleanupperioddays", "companyannouncements", "effortlevel", "enableallprojectmcpservers",
-	"enabledplugins", "env", "extraknownmarketplaces", "fastmode", "filesuggestion", "forceloginmethod", "forceloginorguuid",
-	"includecoauthoredby", "includegitinstructions", "language", "otelheadershelper", "outputstyle", "plansdirectory", "preferrednotifchannel",
-	"prefersreducedmotion", "respectgitignore", "showturnduration", "spinnertipsenabled", "spinnerverbs", "statusline", "terminalprogressbarenabled", "theme", "verbose",
+	"$schema", "alwaysthinkingenabled", "apikeyhelper", "attribution", "autocompactenabled", "automemoryenabled",
+	"autoupdates", "autoupdateschannel",
+	"awsauthrefresh", "awscredentialexport", "cleanupperioddays", "companyannouncements", "effortlevel",
+	"enableallprojectmcpservers",
+	"enabledplugins", "env", "extraknownmarketplaces", "fastmode", "filesuggestion", "forceloginmethod",
+	"forceloginorguuid",
+	"includecoauthoredby", "includegitinstructions", "language", "otelheadershelper", "outputstyle", "plansdirectory",
+	"preferrednotifchannel",
+	"prefersreducedmotion", "respectgitignore", "showturnduration", "spinnertipsenabled", "spinnerverbs", "statusline",
+	"terminalprogressbarenabled", "theme", "verbose",
 }
 
 // applyPermissions applies rules in the form of our own settings, and rejects every key that may forbid
@@ -168,7 +174,8 @@ func (inv *invocation) applyPermissions(text []byte) error {
 			}
 		case lower == "permissions":
 			_ = json.Unmarshal(value, &theirs) // parsed before
-		case slices.Contains([]string{"model", "hooks"}, key), slices.Contains(harmlessKeys, lower), string(value) == "false" && !mayForbid(lower):
+		case slices.Contains([]string{"model", "hooks"}, key), slices.Contains(harmlessKeys, lower),
+			string(value) == "false" && !mayForbid(lower):
 		default:
 			return inputErrorf("--settings: %s has no effect here; write it in a file for --config", key)
 		}
@@ -183,7 +190,8 @@ func (inv *invocation) applyPermissions(text []byte) error {
 
 // mayForbid reports whether an unknown key looks as if it forbids something.
 func mayForbid(key string) bool {
-	return slices.ContainsFunc([]string{"permis", "deny", "denied", "disallow", "forbid", "block", "exclude"}, func(part string) bool { return strings.Contains(key, part) })
+	return slices.ContainsFunc([]string{"permis", "deny", "denied", "disallow", "forbid", "block", "exclude"},
+		func(part string) bool { return strings.Contains(key, part) })
 }
 
 // applyRules applies rules by tool, each a verdict or verdicts by pattern.

@@ -41,7 +41,8 @@ func (t *terminal) openEditor(ctx context.Context, text string) (string, error) 
 	putRight := tty.SaveMode(t.in)
 	err = cmd.Run()
 	putRight()
-	ended := ctx.Err() != nil || cmd.ProcessState != nil && !cmd.ProcessState.Exited() // not ended by the user: what they saved counts
+	// not ended by the user: what they saved counts
+	ended := ctx.Err() != nil || cmd.ProcessState != nil && !cmd.ProcessState.Exited()
 	if err != nil {
 		err = fmt.Errorf("%s: %w", program, err)
 	}
@@ -67,7 +68,8 @@ func (t *terminal) pager() func(context.Context, *os.File, string) error {
 		cmd.WaitDelay = stdio.Grace
 		cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir = strings.NewReader(text), terminal, terminal, t.app.Root
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 1} // its Ctrl+C is its own
-		if err := cmd.Run(); err != nil && cmd.ProcessState == nil {                 // a pager may be left before the end of the text
+		// a pager may be left before the end of the text
+		if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 			return fmt.Errorf("%s: %w", words[0], err)
 		}
 		return nil
@@ -84,7 +86,8 @@ func (t *terminal) recoverEditorText() (text string) {
 	dir := filepath.Join(t.app.Home, app.DraftsDir)
 	entries, _ := os.ReadDir(dir) // the folder may not exist
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil && strings.HasPrefix(e.Name(), picturePrefix) && t.invocation.Now().Sub(info.ModTime()) > maxDraftAge {
+		if info, err := e.Info(); err == nil && strings.HasPrefix(e.Name(), picturePrefix) &&
+			t.invocation.Now().Sub(info.ModTime()) > maxDraftAge {
 			_ = os.Remove(filepath.Join(dir, e.Name())) // retried next time
 		}
 		rest, ok := strings.CutPrefix(e.Name(), draftPrefix)
@@ -94,7 +97,8 @@ func (t *terminal) recoverEditorText() (text string) {
 			continue
 		}
 		id := name[:strings.LastIndexByte(name, '.')]
-		own := id == t.session().ID || (!slices.Contains(store.AllSessions(), id) || store.IsUnused(id)) && !t.isOpenElsewhere(id)
+		own := id == t.session().ID || (!slices.Contains(store.AllSessions(), id) || store.IsUnused(id)) &&
+			!t.isOpenElsewhere(id)
 		if !own && t.invocation.Now().Sub(info.ModTime()) < maxDraftAge {
 			continue
 		}
@@ -174,7 +178,8 @@ func (t *terminal) completeInput(draft string, cursor int) (start int, choices [
 	default:
 		for _, cmd := range t.session().Commands() {
 			if "/"+cmd.Name == command {
-				choices = append(choices, t.completeArgument(nextUsageWords(cmd.Args, strings.Fields(typed[:len(typed)-len(word)])), word)...)
+				choices = append(choices, t.completeArgument(nextUsageWords(cmd.Args, strings.Fields(typed[:len(typed)-len(word)])),
+					word)...)
 				if len(choices) == 0 {
 					files, from := t.completeSpacedPath(cmd.Args, typed)
 					return len(before) - len(typed) + from, files
@@ -330,7 +335,8 @@ func (t *terminal) completeCommand(typed string) (choices []lineedit.Choice) {
 // nextUsageWords returns the words that its usage allows next in a command, after those written. Capitals are
 // placeholders; several optional words, [force] [dryRestore], may be in any order.
 func nextUsageWords(usage string, written []string) (words []string) {
-	if all := strings.Split(strings.Trim(usage, "[]"), "] ["); len(all) > 1 && !strings.ContainsFunc(usage, func(r rune) bool { return unicode.IsUpper(r) || r == '|' }) {
+	if all := strings.Split(strings.Trim(usage, "[]"), "] ["); len(all) > 1 &&
+		!strings.ContainsFunc(usage, func(r rune) bool { return unicode.IsUpper(r) || r == '|' }) {
 		return slices.DeleteFunc(all, func(w string) bool { return slices.Contains(written, w) })
 	}
 	usage = strings.NewReplacer("[:", " :", "[", " ", "]", " ").Replace(usage)
@@ -395,7 +401,8 @@ func (t *terminal) completeSession(typed string) (choices []lineedit.Choice) {
 		if h.ID == t.session().ID || !strings.Contains(strings.ToLower(h.ID+" "+title), strings.ToLower(typed)) {
 			continue
 		}
-		choices = append(choices, lineedit.Choice{Text: h.ID, Note: h.Updated.Local().Format("2006-01-02 15:04") + "  " + sanitize.Line(title, 40)})
+		choices = append(choices, lineedit.Choice{Text: h.ID,
+			Note: h.Updated.Local().Format("2006-01-02 15:04") + "  " + sanitize.Line(title, 40)})
 	}
 	return choices[:min(len(choices), maxChoices)]
 }

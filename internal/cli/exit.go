@@ -93,7 +93,8 @@ func (inv *invocation) finalError(err error) error {
 	if err != nil || inv.unsaved.err == nil {
 		return err
 	}
-	return &exitError{code: ExitUnsaved, text: fmt.Sprintf("done, but not everything could be saved on disk: %v", inv.unsaved.err)}
+	return &exitError{code: ExitUnsaved, text: fmt.Sprintf("done, but not everything could be saved on disk: %v",
+		inv.unsaved.err)}
 }
 
 // ExitCode maps an error to the program's exit code.
@@ -113,7 +114,8 @@ func ExitCode(err error) int {
 	case errors.As(err, &known):
 		return known.code
 	case errors.As(err, &mistake):
-		return map[app.Kind]int{app.KindInput: ExitInput, app.KindConfig: ExitConfig, app.KindUntrusted: ExitUntrusted}[mistake.Kind]
+		return map[app.Kind]int{app.KindInput: ExitInput, app.KindConfig: ExitConfig,
+			app.KindUntrusted: ExitUntrusted}[mistake.Kind]
 	case errors.Is(err, orchestrator.ErrStepLimit):
 		return ExitStepLimit
 	case errors.Is(err, meter.ErrBudget):
@@ -122,9 +124,11 @@ func ExitCode(err error) int {
 		return ExitPending
 	case errors.Is(err, confine.ErrUnavailable):
 		return ExitSandbox
-	case errors.Is(err, toolrun.ErrDeniedAndStopped), errors.Is(err, toolrun.ErrStoppedByHook), errors.Is(err, orchestrator.ErrPromptDenied):
+	case errors.Is(err, toolrun.ErrDeniedAndStopped), errors.Is(err, toolrun.ErrStoppedByHook),
+		errors.Is(err, orchestrator.ErrPromptDenied):
 		return ExitDenied
-	case errors.As(err, &command), errors.As(err, &unsent), errors.As(err, &newer), errors.As(err, &untold), errors.Is(err, session.ErrNotFound):
+	case errors.As(err, &command), errors.As(err, &unsent), errors.As(err, &newer), errors.As(err, &untold),
+		errors.Is(err, session.ErrNotFound):
 		return ExitInput
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return ExitInterrupted
@@ -192,7 +196,8 @@ func providerHint(err error) string {
 	switch text := strings.ToLower(err.Error()); {
 	case errors.As(err, &full):
 		return "" // the error says what to do
-	case errors.Is(err, provider.ErrAuth) && (strings.Contains(text, "provider.api_key_command: ") || strings.Contains(text, "coder setup")):
+	case errors.Is(err, provider.ErrAuth) && (strings.Contains(text, "provider.api_key_command: ") ||
+		strings.Contains(text, "coder setup")):
 		return "" // the error says what is wrong
 	case errors.Is(err, provider.ErrAuth):
 		return "check CODER_API_KEY, your vendor's variable or provider.api_key; coder config show shows which is used"

@@ -45,7 +45,8 @@ func (t *terminal) setupProvider(ctx context.Context) (demo bool, err error) {
 	if ExitCode(err) != ExitConfig {
 		return false, err
 	}
-	s := setupFlow{app: t.app, console: t.invocation.newConsole(t.input, t.printer, t.in, t.out), interactive: true, model: t.invocation.flags.Model}
+	s := setupFlow{app: t.app, console: t.invocation.newConsole(t.input, t.printer, t.in, t.out), interactive: true,
+		model: t.invocation.flags.Model}
 	switch e, ok := t.app.CurrentEndpoint(); {
 	case ok && t.app.ModelName() == "":
 		s.endpointInUse = &e
@@ -68,7 +69,8 @@ func (t *terminal) setupProvider(ctx context.Context) (demo bool, err error) {
 	if !errors.Is(err, errSetupAborted) {
 		return false, err
 	}
-	demo, askErr := t.confirm(ctx, t.invocation.printer.T("See the demo instead? Its model is a script, everything else is real. [Y/n] "), true)
+	demo, askErr := t.confirm(ctx,
+		t.invocation.printer.T("See the demo instead? Its model is a script, everything else is real. [Y/n] "), true)
 	if askErr != nil || demo {
 		return demo, askErr
 	}

@@ -81,7 +81,8 @@ type flags struct {
 
 // isMachineOutput reports whether programs read the output of this run.
 func (f *flags) isMachineOutput() bool {
-	return !f.help && (f.command != nil && f.command.name == "acp" || f.isDriven && !f.print || f.json || f.events != "" || f.outputFormat == "json" || f.outputFormat == "stream-json")
+	return !f.help && (f.command != nil && f.command.name == "acp" || f.isDriven && !f.print || f.json || f.events != "" ||
+		f.outputFormat == "json" || f.outputFormat == "stream-json")
 }
 
 // option is a flag: its names, the name of its value, and its description.
@@ -94,7 +95,8 @@ type option struct {
 
 // isOwnOf reports whether the flag is one of the subcommand's own.
 func (o option) isOwnOf(command string) bool {
-	return slices.ContainsFunc(strings.Split(o.command, ", "), func(of string) bool { return of == command || strings.HasPrefix(of, command+" ") })
+	return slices.ContainsFunc(strings.Split(o.command, ", "),
+		func(of string) bool { return of == command || strings.HasPrefix(of, command+" ") })
 }
 
 func allOptions() []option {
@@ -112,7 +114,8 @@ func allOptions() []option {
 		return o
 	}
 	text := func(long, value, help string, p func(*flags) *string) option {
-		return needed(option{long: long, value: value, help: help, set: func(f *flags, v string) error { *p(f) = v; return nil }})
+		return needed(option{long: long, value: value, help: help,
+			set: func(f *flags, v string) error { *p(f) = v; return nil }})
 	}
 	several := func(long, short, value, help string, p func(*flags) *[]string) option {
 		return option{long: long, short: short, value: value, help: help, set: func(f *flags, v string) error {
@@ -153,147 +156,207 @@ func allOptions() []option {
 		o.command = command
 		return o
 	}
-	resume := text("resume", "ID", "continue session ID; without ID, choose one from a list", func(f *flags) *string { return &f.session.ResumeID })
+	resume := text("resume", "ID", "continue session ID; without ID, choose one from a list",
+		func(f *flags) *string { return &f.session.ResumeID })
 	resume.short, resume.optional = "r", true
 	return []option{
 		flag("print", "p", "run one turn, print the answer and exit", func(f *flags) *bool { return &f.print }),
-		choice("output-format", "output of -p (default text)", func(f *flags) *string { return &f.outputFormat }, "text", "json", "stream-json"),
-		choice("input-format", "input on stdin (default text); with stream-json or events a program drives the session", func(f *flags) *string { return &f.inputFormat }, "text", "stream-json", "events"),
-		choice("events", "print the events of the session in this format", func(f *flags) *string { return &f.events }, "native", "sema", "coauthor"),
+		choice("output-format", "output of -p (default text)", func(f *flags) *string { return &f.outputFormat }, "text",
+			"json", "stream-json"),
+		choice("input-format", "input on stdin (default text); with stream-json or events a program drives the session",
+			func(f *flags) *string { return &f.inputFormat }, "text", "stream-json", "events"),
+		choice("events", "print the events of the session in this format", func(f *flags) *string { return &f.events },
+			"native", "sema", "coauthor"),
 		flag("continue", "c", "continue the last session", func(f *flags) *bool { return &f.session.ContinueLast }),
 		resume,
 		text("session-id", "ID", "use this id for the new session", func(f *flags) *string { return &f.session.NewID }),
 		flag("no-session-persistence", "", "save nothing on disk", func(f *flags) *bool { return &f.Ephemeral }),
-		needed(several("image", "i", "FILE", "attach an image, or another file, to the prompt; repeatable", func(f *flags) *[]string { return &f.images })),
+		needed(several("image", "i", "FILE", "attach an image, or another file, to the prompt; repeatable",
+			func(f *flags) *[]string { return &f.images })),
 		flag("bare", "", "read no settings, rules, commands, skills, agents, plugins or MCP servers of your home and the project", func(f *flags) *bool { return &f.IgnoreConfig }),
 		text("profile", "NAME", "use this profile of the settings", func(f *flags) *string { return &f.Profile }),
-		text("provider", "NAME", "endpoint: openai, anthropic, ollama, … or a URL", func(f *flags) *string { return &f.Provider }),
-		needed(several("set", "s", "KEY=VALUE", "use this setting for this run; repeatable", func(f *flags) *[]string { return &f.Set })),
+		text("provider", "NAME", "endpoint: openai, anthropic, ollama, … or a URL",
+			func(f *flags) *string { return &f.Provider }),
+		needed(several("set", "s", "KEY=VALUE", "use this setting for this run; repeatable",
+			func(f *flags) *[]string { return &f.Set })),
 		text("model", "NAME", "model to use", func(f *flags) *string { return &f.Model }),
 		number("max-steps", "N", "stop after N model replies", func(f *flags) *int { return &f.MaxSteps }),
-		{long: "max-budget-usd", value: "N", help: "stop before the session costs more than $N", set: func(f *flags, v string) error {
-			n, err := strconv.ParseFloat(v, 64)
-			if err != nil || !(n > 0) || n > 1e9 {
-				return usageErrorf("--max-budget-usd must be an amount in dollars such as 0.50, not %q", v)
-			}
-			f.MaxBudgetUSD = n
-			return nil
-		}},
-		flag("require-verified", "", "exit 57 if the last changes did not pass a check", func(f *flags) *bool { return &f.requireVerified }),
-		{long: "wait-limit", value: "DURATION", help: "wait up to DURATION, such as 2h, when the provider's limit is reached", set: func(f *flags, v string) error {
-			d, err := time.ParseDuration(v)
-			if err != nil || d <= 0 {
-				return usageErrorf("--wait-limit must be a duration such as 30m or 2h, not %q", v)
-			}
-			f.WaitLimit = d
-			return nil
-		}},
-		choice("effort", "reasoning effort, where the model supports it", func(f *flags) *string { return &f.Effort }, provider.Efforts...),
-		text("json-schema", "FILE|JSON", "require an answer that matches this JSON schema", func(f *flags) *string { return &f.schema }),
-		{long: "system-prompt", value: "TEXT", help: "replace the system prompt with TEXT", set: func(f *flags, v string) error { f.SystemPrompt = v; return nil }},
-		text("append-system-prompt", "TEXT", "append TEXT to the system prompt", func(f *flags) *string { return &f.AppendSystem }),
+		{long: "max-budget-usd", value: "N", help: "stop before the session costs more than $N",
+			set: func(f *flags, v string) error {
+				n, err := strconv.ParseFloat(v, 64)
+				if err != nil || !(n > 0) || n > 1e9 {
+					return usageErrorf("--max-budget-usd must be an amount in dollars such as 0.50, not %q", v)
+				}
+				f.MaxBudgetUSD = n
+				return nil
+			}},
+		flag("require-verified", "", "exit 57 if the last changes did not pass a check",
+			func(f *flags) *bool { return &f.requireVerified }),
+		{long: "wait-limit", value: "DURATION", help: "wait up to DURATION, such as 2h, when the provider's limit is reached",
+			set: func(f *flags, v string) error {
+				d, err := time.ParseDuration(v)
+				if err != nil || d <= 0 {
+					return usageErrorf("--wait-limit must be a duration such as 30m or 2h, not %q", v)
+				}
+				f.WaitLimit = d
+				return nil
+			}},
+		choice("effort", "reasoning effort, where the model supports it", func(f *flags) *string { return &f.Effort },
+			provider.Efforts...),
+		text("json-schema", "FILE|JSON", "require an answer that matches this JSON schema",
+			func(f *flags) *string { return &f.schema }),
+		{long: "system-prompt", value: "TEXT", help: "replace the system prompt with TEXT",
+			set: func(f *flags, v string) error { f.SystemPrompt = v; return nil }},
+		text("append-system-prompt", "TEXT", "append TEXT to the system prompt",
+			func(f *flags) *string { return &f.AppendSystem }),
 		choice("mode", "mode to start in (default build)", func(f *flags) *string { return &f.Mode }, mode.Names()...),
-		choice("permission-mode", "same as --mode; also accepts the mode names of Claude Code", func(f *flags) *string { return &f.permissionMode }, append(mode.Names(), foreignModes...)...),
-		{long: "yolo", help: "same as --mode yolo: run everything without asking or checking policy", set: func(f *flags, _ string) error { f.Mode = mode.Yolo; return nil }},
-		specs("allowed-tools", "allow without asking, such as 'bash(go test *)'", func(f *flags) *[]rule.Spec { return &f.AllowTools }),
+		choice("permission-mode", "same as --mode; also accepts the mode names of Claude Code",
+			func(f *flags) *string { return &f.permissionMode }, append(mode.Names(), foreignModes...)...),
+		{long: "yolo", help: "same as --mode yolo: run everything without asking or checking policy",
+			set: func(f *flags, _ string) error { f.Mode = mode.Yolo; return nil }},
+		specs("allowed-tools", "allow without asking, such as 'bash(go test *)'",
+			func(f *flags) *[]rule.Spec { return &f.AllowTools }),
 		specs("disallowed-tools", "deny these calls", func(f *flags) *[]rule.Spec { return &f.DenyTools }),
 		choice("on-ask", "non-interactive runs: deny the call (default), save the question and exit 31, or wait for coder respond", func(f *flags) *string { return &f.onAsk }, "deny", "park", "wait"),
-		flag("auto-approve", "", "allow calls that need approval, except dangerous ones", func(f *flags) *bool { return &f.AutoApprove }),
+		flag("auto-approve", "", "allow calls that need approval, except dangerous ones",
+			func(f *flags) *bool { return &f.AutoApprove }),
 		text("cwd", "DIR", "work in DIR", func(f *flags) *string { return &f.Dir }),
-		needed(several("add-dir", "", "DIR", "let file tools use DIR too; repeatable", func(f *flags) *[]string { return &f.AddDirs })),
-		needed(several("mcp-config", "", "FILE|JSON", "add the MCP servers of FILE or of this JSON; repeatable", func(f *flags) *[]string { return &f.MCPConfig })),
-		flag("strict-mcp-config", "", "use only the MCP servers of --mcp-config", func(f *flags) *bool { return &f.StrictMCP }),
-		needed(several("plugin-dir", "", "DIR", "use the plugin in DIR for this run; repeatable", func(f *flags) *[]string { return &f.PluginDirs })),
+		needed(several("add-dir", "", "DIR", "let file tools use DIR too; repeatable",
+			func(f *flags) *[]string { return &f.AddDirs })),
+		needed(several("mcp-config", "", "FILE|JSON", "add the MCP servers of FILE or of this JSON; repeatable",
+			func(f *flags) *[]string { return &f.MCPConfig })),
+		flag("strict-mcp-config", "", "use only the MCP servers of --mcp-config",
+			func(f *flags) *bool { return &f.StrictMCP }),
+		needed(several("plugin-dir", "", "DIR", "use the plugin in DIR for this run; repeatable",
+			func(f *flags) *[]string { return &f.PluginDirs })),
 		text("config", "FILE", "read FILE after the other settings", func(f *flags) *string { return &f.ConfigFile }),
-		text("script", "FILE", "let a script play the model instead of a provider", func(f *flags) *string { return &f.Script }),
+		text("script", "FILE", "let a script play the model instead of a provider",
+			func(f *flags) *string { return &f.Script }),
 		choice("lang", "language of the screen", func(f *flags) *string { return &f.Lang }, i18n.English, i18n.Chinese),
 		flag("no-color", "", "do not use colours", func(f *flags) *bool { return &f.NoColor }),
-		flag("include-partial-messages", "", "with stream-json: print parts of replies as they arrive", func(f *flags) *bool { return &f.partialMessages }),
+		flag("include-partial-messages", "", "with stream-json: print parts of replies as they arrive",
+			func(f *flags) *bool { return &f.partialMessages }),
 		flag("verbose", "", "print thinking and command output on stderr", func(f *flags) *bool { return &f.verbose }),
-		of("demo", flag("crash", "", "kill the session's process and continue it in another one", func(f *flags) *bool { return &f.crashDemo })),
+		of("demo", flag("crash", "", "kill the session's process and continue it in another one",
+			func(f *flags) *bool { return &f.crashDemo })),
 		of("respond", text("option", "ID", "id of the option to choose", func(f *flags) *string { return &f.option })),
 		of("respond", text("input", "TEXT", "answer in words", func(f *flags) *string { return &f.input })),
-		of("respond", option{long: "hunks", value: "NUMBERS", help: "accept only these hunks of a change, such as 1,3-5", set: func(f *flags, v string) error {
-			f.option, f.input = uip.OptionSome, v
-			return nil
-		}}),
-		of("respond", text("comment", "TEXT", "comment for the model", func(f *flags) *string { return &f.comment })),
-		of("respond", option{long: "answer", value: "PART=ID", help: "answer one part of a question, such as part=approve; some:1,3 chooses hunks; repeatable", set: func(f *flags, v string) error {
-			if part, option, ok := strings.Cut(v, "="); !ok || part == "" || option == "" {
-				return usageErrorf("--answer must be PART=ID, not %q", v)
-			}
-			f.answers = append(f.answers, v)
-			return nil
-		}}),
-		of("respond", flag("record-only", "", "save the answer without continuing the task", func(f *flags) *bool { return &f.recordOnly })),
-		of("watch, setup, sessions", option{long: "from", value: "claude|codex|SEQ", help: "watch: start at this record; else another agent: claude or codex", set: func(f *flags, v string) error {
-			if f.agent = v; slices.Contains(app.ForeignAgents(), v) {
+		of("respond", option{long: "hunks", value: "NUMBERS", help: "accept only these hunks of a change, such as 1,3-5",
+			set: func(f *flags, v string) error {
+				f.option, f.input = uip.OptionSome, v
 				return nil
-			}
-			n, err := strconv.Atoi(v)
-			if f.fromRecord = n; err != nil || n < 1 {
-				return usageErrorf("--from must be a record number, claude or codex, not %q", v)
-			}
-			return nil
-		}}),
+			}}),
+		of("respond", text("comment", "TEXT", "comment for the model", func(f *flags) *string { return &f.comment })),
+		of("respond", option{long: "answer", value: "PART=ID",
+			help: "answer one part of a question, such as part=approve; some:1,3 chooses hunks; repeatable",
+			set: func(f *flags, v string) error {
+				if part, option, ok := strings.Cut(v, "="); !ok || part == "" || option == "" {
+					return usageErrorf("--answer must be PART=ID, not %q", v)
+				}
+				f.answers = append(f.answers, v)
+				return nil
+			}}),
+		of("respond", flag("record-only", "", "save the answer without continuing the task",
+			func(f *flags) *bool { return &f.recordOnly })),
+		of("watch, setup, sessions", option{long: "from", value: "claude|codex|SEQ",
+			help: "watch: start at this record; else another agent: claude or codex", set: func(f *flags, v string) error {
+				if f.agent = v; slices.Contains(app.ForeignAgents(), v) {
+					return nil
+				}
+				n, err := strconv.Atoi(v)
+				if f.fromRecord = n; err != nil || n < 1 {
+					return usageErrorf("--from must be a record number, claude or codex, not %q", v)
+				}
+				return nil
+			}}),
 		of("watch", flag("last", "", "start at the last turn", func(f *flags) *bool { return &f.lastTurn })),
 		of("replay", number("until", "SEQ", "stop after this record", func(f *flags) *int { return &f.untilRecord })),
-		of("replay", option{long: "speed", value: "N", help: "play at N times the original speed; the default shortens long pauses", set: func(f *flags, v string) error {
-			n, err := strconv.ParseFloat(v, 64)
-			if err != nil || !(n > 0) || n > 1e6 {
-				return usageErrorf("--speed must be a number above zero such as 4 or 0.5, not %q", v)
-			}
-			f.speed = n
-			return nil
-		}}),
-		of("replay", flag("step", "", "wait for Enter after each step; q quits", func(f *flags) *bool { return &f.stepByStep })),
-		of("replay", flag("verify", "", "run it again offline in a copy of the starting files and show the first difference", func(f *flags) *bool { return &f.verify })),
+		of("replay", option{long: "speed", value: "N",
+			help: "play at N times the original speed; the default shortens long pauses", set: func(f *flags, v string) error {
+				n, err := strconv.ParseFloat(v, 64)
+				if err != nil || !(n > 0) || n > 1e6 {
+					return usageErrorf("--speed must be a number above zero such as 4 or 0.5, not %q", v)
+				}
+				f.speed = n
+				return nil
+			}}),
+		of("replay", flag("step", "", "wait for Enter after each step; q quits",
+			func(f *flags) *bool { return &f.stepByStep })),
+		of("replay", flag("verify", "", "run it again offline in a copy of the starting files and show the first difference",
+			func(f *flags) *bool { return &f.verify })),
 		of("golden", flag("update", "", "accept the new results", func(f *flags) *bool { return &f.update })),
-		of("golden", option{long: "except", value: "SEQ", help: "save: do not compare this record; repeatable", set: func(f *flags, v string) error {
-			n, err := strconv.ParseUint(v, 10, 64)
-			if err != nil || n == 0 {
-				return usageErrorf("--except must be a record number, not %q", v)
-			}
-			f.except = append(f.except, n)
-			return nil
-		}}),
-		of("golden", option{long: "ignore", value: "PATTERN", help: "save: do not compare lines that match this regular expression; repeatable", set: func(f *flags, v string) error {
-			if _, err := regexp.Compile(v); err != nil {
-				return usageErrorf("--ignore: %v", err)
-			}
-			f.ignore = append(f.ignore, v)
-			return nil
-		}}),
-		of("golden", text("junit", "FILE", "run: write the results to FILE as JUnit XML too", func(f *flags) *string { return &f.junit })),
+		of("golden", option{long: "except", value: "SEQ", help: "save: do not compare this record; repeatable",
+			set: func(f *flags, v string) error {
+				n, err := strconv.ParseUint(v, 10, 64)
+				if err != nil || n == 0 {
+					return usageErrorf("--except must be a record number, not %q", v)
+				}
+				f.except = append(f.except, n)
+				return nil
+			}}),
+		of("golden", option{long: "ignore", value: "PATTERN",
+			help: "save: do not compare lines that match this regular expression; repeatable",
+			set: func(f *flags, v string) error {
+				if _, err := regexp.Compile(v); err != nil {
+					return usageErrorf("--ignore: %v", err)
+				}
+				f.ignore = append(f.ignore, v)
+				return nil
+			}}),
+		of("golden", text("junit", "FILE", "run: write the results to FILE as JUnit XML too",
+			func(f *flags) *string { return &f.junit })),
 		of("policy test", choice("against", "what to judge", func(f *flags) *string { return &f.compareWith }, "sessions")),
-		of("show, export, fork, restore", number("at", "SEQ", "use the state at this record", func(f *flags) *int { return &f.atRecord })),
-		of("restore", flag("dry", "", "show what would change, change nothing", func(f *flags) *bool { return &f.dryRestore })),
-		of("restore, worktree remove", flag("force", "", "include files and folders with other changes", func(f *flags) *bool { return &f.force })),
+		of("show, export, fork, restore", number("at", "SEQ", "use the state at this record",
+			func(f *flags) *int { return &f.atRecord })),
+		of("restore", flag("dry", "", "show what would change, change nothing",
+			func(f *flags) *bool { return &f.dryRestore })),
+		of("restore, worktree remove", flag("force", "", "include files and folders with other changes",
+			func(f *flags) *bool { return &f.force })),
 		of("show", text("file", "PATH", "print this file of the session", func(f *flags) *string { return &f.file })),
 		of("tasks", flag("full", "", "show open questions in full", func(f *flags) *bool { return &f.fullOutput })),
-		of("export, review", choice("format", "output format; of export: json, md (default), html, bundle, request; of review: text (default), json, sarif, github", func(f *flags) *string { return &f.format },
-			"json", "md", "html", "bundle", "request", "text", "sarif", "github")),
-		of("review", choice("fail-on", "exit 57 if a finding is at least this bad (default error)", func(f *flags) *string { return &f.failOn }, "error", "warning", "note", "never")),
-		of("audit ship", text("to", "FILE|syslog|otlp", "receiver of the audit records; otlp uses OTEL_EXPORTER_OTLP_ENDPOINT", func(f *flags) *string { return &f.shipTarget })),
+		of("export, review",
+			choice("format", "output format; of export: json, md (default), html, bundle, request; of review: text (default), json, sarif, github", func(f *flags) *string { return &f.format },
+				"json", "md", "html", "bundle", "request", "text", "sarif", "github")),
+		of("review", choice("fail-on", "exit 57 if a finding is at least this bad (default error)",
+			func(f *flags) *string { return &f.failOn }, "error", "warning", "note", "never")),
+		of("audit ship", text("to", "FILE|syslog|otlp",
+			"receiver of the audit records; otlp uses OTEL_EXPORTER_OTLP_ENDPOINT",
+			func(f *flags) *string { return &f.shipTarget })),
 		of("trust", flag("revoke", "", "stop trusting the folder", func(f *flags) *bool { return &f.revoke })),
-		of("usage", text("since", "DAY|AGE", "count from this day or age, such as 2026-11-01, 2w or 30d (default)", func(f *flags) *string { return &f.since })),
-		of("usage", choice("by", "group by (default day)", func(f *flags) *string { return &f.groupBy }, "day", "project", "model")),
-		of("prune", text("older-than", "AGE", "data unused for this long, such as 30d (default), 2w or 12h", func(f *flags) *string { return &f.olderThan })),
-		of("prune", flag("dry-run", "", "show what would be deleted, delete nothing (default)", func(f *flags) *bool { return &f.dryRun })),
-		of("mcp", choice("scope", "settings to write the server to (default user)", func(f *flags) *string { return &f.scope }, "user", "local", "project")),
-		of("mcp", choice("transport", "transport of the server", func(f *flags) *string { return &f.mcpTransport }, "stdio", "http", "sse")),
-		of("mcp", several("env", "e", "NAME=VALUE", "environment variable for the server; repeatable", func(f *flags) *[]string { return &f.mcpEnv })),
-		of("mcp", several("header", "H", "NAME: VALUE", "header of every request to the server; repeatable", func(f *flags) *[]string { return &f.mcpHeaders })),
-		of("setup", text("preset", "NAME", "endpoint to connect: a name or a URL", func(f *flags) *string { return &f.preset })),
-		of("setup", flag("undo", "", "make your settings what they were before --from", func(f *flags) *bool { return &f.undo })),
-		of("setup", flag("api-key-stdin", "", "read the API key from stdin", func(f *flags) *bool { return &f.keyFromStdin })),
+		of("usage", text("since", "DAY|AGE", "count from this day or age, such as 2026-11-01, 2w or 30d (default)",
+			func(f *flags) *string { return &f.since })),
+		of("usage", choice("by", "group by (default day)", func(f *flags) *string { return &f.groupBy }, "day", "project",
+			"model")),
+		of("prune", text("older-than", "AGE", "data unused for this long, such as 30d (default), 2w or 12h",
+			func(f *flags) *string { return &f.olderThan })),
+		of("prune", flag("dry-run", "", "show what would be deleted, delete nothing (default)",
+			func(f *flags) *bool { return &f.dryRun })),
+		of("mcp", choice("scope", "settings to write the server to (default user)",
+			func(f *flags) *string { return &f.scope }, "user", "local", "project")),
+		of("mcp", choice("transport", "transport of the server", func(f *flags) *string { return &f.mcpTransport }, "stdio",
+			"http", "sse")),
+		of("mcp", several("env", "e", "NAME=VALUE", "environment variable for the server; repeatable",
+			func(f *flags) *[]string { return &f.mcpEnv })),
+		of("mcp", several("header", "H", "NAME: VALUE", "header of every request to the server; repeatable",
+			func(f *flags) *[]string { return &f.mcpHeaders })),
+		of("setup", text("preset", "NAME", "endpoint to connect: a name or a URL",
+			func(f *flags) *string { return &f.preset })),
+		of("setup", flag("undo", "", "make your settings what they were before --from",
+			func(f *flags) *bool { return &f.undo })),
+		of("setup", flag("api-key-stdin", "", "read the API key from stdin",
+			func(f *flags) *bool { return &f.keyFromStdin })),
 		of("config", flag("project", "", "use the settings of the project", func(f *flags) *bool { return &f.inProject })),
-		of("web", text("listen", "HOST:PORT", "address to listen on (default: a free port on this machine); other addresses use TLS", func(f *flags) *string { return &f.listen })),
+		of("web", text("listen", "HOST:PORT",
+			"address to listen on (default: a free port on this machine); other addresses use TLS",
+			func(f *flags) *string { return &f.listen })),
 		of("update", flag("check", "", "only look for a newer version", func(f *flags) *bool { return &f.check })),
-		of("update", flag("rollback", "", "restore the program that the last update replaced", func(f *flags) *bool { return &f.rollback })),
-		of("uninstall", flag("data", "", "remove all data that coder created, in your home and in projects", func(f *flags) *bool { return &f.withData })),
+		of("update", flag("rollback", "", "restore the program that the last update replaced",
+			func(f *flags) *bool { return &f.rollback })),
+		of("uninstall", flag("data", "", "remove all data that coder created, in your home and in projects",
+			func(f *flags) *bool { return &f.withData })),
 		of("sessions", flag("all", "", "include archived sessions", func(f *flags) *bool { return &f.all })),
-		of("prune, setup, plugin, bug, uninstall, sessions", flag("yes", "", "do not ask for confirmation", func(f *flags) *bool { return &f.yes })),
+		of("prune, setup, plugin, bug, uninstall, sessions",
+			flag("yes", "", "do not ask for confirmation", func(f *flags) *bool { return &f.yes })),
 		of("tasks, sessions, worktree, audit, why, blame, context, search, replay, golden, policy, trust, prune, doctor, models, mcp, plugin, version, config", flag("json", "", "print JSON", func(f *flags) *bool { return &f.json })),
 		flag("version", "", "print the version and exit", func(f *flags) *bool { return &f.version }),
 		flag("help", "h", "print this help and exit", func(f *flags) *bool { return &f.help }),
@@ -352,7 +415,8 @@ func (f *flags) applyFlag(opts []option, arg string, rest []string) (used int, e
 	switch {
 	case o.value == "" && hasValue:
 		return 0, usageErrorf("%s takes no value", name)
-	case o.value != "" && !hasValue && o.optional && (len(rest) == 0 || strings.HasPrefix(rest[0], "-") || !app.IsSessionID(rest[0])):
+	case o.value != "" && !hasValue && o.optional && (len(rest) == 0 || strings.HasPrefix(rest[0], "-") ||
+		!app.IsSessionID(rest[0])):
 		f.session.ContinueLast, f.session.PickSession = true, true
 		return 0, nil
 	case o.value != "" && !hasValue:

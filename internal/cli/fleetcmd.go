@@ -20,7 +20,8 @@ import (
 const fleetBinary = "coder-fleet"
 
 // fleetVerbs lists the fleet's commands.
-var fleetVerbs = []string{"up", "worker", "submit", "ps", "workers", "logs", "watch", "answer", "cancel", "result", "verify", "restore", "prune", "drain", "enroll", "metrics", "status", "help"}
+var fleetVerbs = []string{"up", "worker", "submit", "ps", "workers", "logs", "watch", "answer", "cancel", "result",
+	"verify", "restore", "prune", "drain", "enroll", "metrics", "status", "help"}
 
 // isFleet distinguishes a fleet command from a prompt that begins with the word. A single word after it
 // is always a command, even if wrong: a typo must not go to a model.
@@ -42,7 +43,8 @@ func (inv *invocation) findFleet() (string, error) {
 		return "", &exitError{code: ExitInput, text: refused.Error()}
 	}
 	if err != nil {
-		return "", &exitError{code: ExitInput, text: "coder-fleet not found: put it beside coder, or on the PATH (make fleet builds it)"}
+		return "", &exitError{code: ExitInput,
+			text: "coder-fleet not found: put it beside coder, or on the PATH (make fleet builds it)"}
 	}
 	return path, nil
 }
@@ -98,9 +100,11 @@ func (inv *invocation) fleetTasks(ctx context.Context, a *app.Workspace, more ..
 		inv.warn("the fleet does not list its tasks; coder fleet ps shows why")
 		return nil
 	}
-	statuses := map[string]task.Status{"queued": task.StatusOpen, "running": task.StatusInProgress, "waiting": task.StatusAwaitingUser, "done": task.StatusDone, "canceled": task.StatusCanceled}
+	statuses := map[string]task.Status{"queued": task.StatusOpen, "running": task.StatusInProgress,
+		"waiting": task.StatusAwaitingUser, "done": task.StatusDone, "canceled": task.StatusCanceled}
 	for _, t := range slices.Backward(tasks) {
-		row := taskRow{Session: t.ID, ID: t.ID, Title: t.Spec.Prompt, Status: string(cmp.Or(statuses[t.Status], task.StatusFailed)), Created: t.Created, OpenQuestions: []uip.Request{},
+		row := taskRow{Session: t.ID, ID: t.ID, Title: t.Spec.Prompt,
+			Status: string(cmp.Or(statuses[t.Status], task.StatusFailed)), Created: t.Created, OpenQuestions: []uip.Request{},
 			Running: t.Status == "running"}
 		if t.Question != nil {
 			row.OpenQuestions = append(row.OpenQuestions, *t.Question)
@@ -117,7 +121,8 @@ func (inv *invocation) respondToFleet(ctx context.Context, a *app.Workspace, id 
 			continue
 		}
 		args := []string{"answer", id}
-		for flag, value := range map[string]string{"--option": inv.flags.option, "--input": inv.flags.input, "--comment": inv.flags.comment} {
+		for flag, value := range map[string]string{"--option": inv.flags.option, "--input": inv.flags.input,
+			"--comment": inv.flags.comment} {
 			if value != "" {
 				args = append(args, flag, value)
 			}

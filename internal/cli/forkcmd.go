@@ -25,7 +25,8 @@ func (inv *invocation) runFork(ctx context.Context, a *app.Workspace) error {
 	if err != nil {
 		return err
 	}
-	return inv.printWrapped(append(inv.forkLines(f), inv.printer.T("Continue it: coder --cwd %s -r %s", f.Workspace, f.Session))...)
+	return inv.printWrapped(append(inv.forkLines(f), inv.printer.T("Continue it: coder --cwd %s -r %s", f.Workspace,
+		f.Session))...)
 }
 
 // forkLines describes a fork, and what in it differs from the original.
@@ -44,7 +45,8 @@ func (inv *invocation) forkLines(f app.ForkResult) []string {
 		lines = append(lines, t("Mode: %s", f.Mode))
 	}
 	if f.Within != "" {
-		lines = append(lines, t("Record %d is within a call of %s: the call is cancelled, files are as before it.", f.Record, singleLine(f.Within)))
+		lines = append(lines, t("Record %d is within a call of %s: the call is cancelled, files are as before it.", f.Record,
+			singleLine(f.Within)))
 	}
 	if len(f.Lost) > 0 {
 		lines = append(lines, t("Missing, because their content was not saved: %s", singleLine(strings.Join(f.Lost, ", "))))
@@ -146,7 +148,8 @@ func (inv *invocation) runWorktree(ctx context.Context, a *app.Workspace) error 
 	}
 	t := display.Table{Header: display.TextCells("name", "made", "from", "session", "folder")}
 	for _, e := range all {
-		row := display.DataCells(e.Name, e.Created.Local().Format("2006-01-02 15:04"), fmt.Sprintf("%s #%d", e.Source, e.Record), e.Session, singleLine(e.Workspace))
+		row := display.DataCells(e.Name, e.Created.Local().Format("2006-01-02 15:04"),
+			fmt.Sprintf("%s #%d", e.Source, e.Record), e.Session, singleLine(e.Workspace))
 		if state := worktreeProblem(e); state != "" {
 			row = append(row, display.TextCells(state)...)
 		}
@@ -167,7 +170,8 @@ func worktreeProblem(e worktree.Entry) string {
 }
 
 // removeWorktree removes a worktree with its session. A used worktree is removed only with force.
-func (inv *invocation) removeWorktree(ctx context.Context, a *app.Workspace, book worktree.Registry, name string) error {
+func (inv *invocation) removeWorktree(ctx context.Context, a *app.Workspace, book worktree.Registry,
+	name string) error {
 	e, err := book.Find(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return inputErrorf("Unknown worktree %s. coder worktree list shows them.", singleLine(name))

@@ -61,7 +61,8 @@ func (inv *invocation) saveGolden(ctx context.Context, a *app.Workspace, session
 		}
 	}
 	dir := a.GoldenPath(name)
-	saved, err := a.SaveGolden(ctx, id, dir, records, rerun.Exceptions{SkippedRecords: inv.flags.except, IgnoredLines: inv.flags.ignore})
+	saved, err := a.SaveGolden(ctx, id, dir, records, rerun.Exceptions{SkippedRecords: inv.flags.except,
+		IgnoredLines: inv.flags.ignore})
 	if err != nil {
 		return err
 	}
@@ -71,15 +72,18 @@ func (inv *invocation) saveGolden(ctx context.Context, a *app.Workspace, session
 		}
 	}
 	if saved.Diverged {
-		return &exitError{code: ExitError, text: inv.printer.T("not saved: the rerun differs from record %d on", saved.Difference.Record)}
+		return &exitError{code: ExitError, text: inv.printer.T("not saved: the rerun differs from record %d on",
+			saved.Difference.Record)}
 	}
 	if saved.Difference != nil {
-		inv.warn(inv.printer.T("saved with this difference as expected; --except %d skips the record", saved.Difference.Record))
+		inv.warn(inv.printer.T("saved with this difference as expected; --except %d skips the record",
+			saved.Difference.Record))
 	}
 	if len(saved.Omitted) > 0 {
 		inv.warn(fmt.Sprintf("skipped (may contain secrets): %s", strings.Join(saved.Omitted, ", ")))
 	}
-	return inv.printWrapped(inv.printer.T(display.Plural(saved.Steps, "saved in %s: %d step, %d records", "saved in %s: %d steps, %d records"), dir, saved.Steps, saved.ComparedRecords))
+	return inv.printWrapped(inv.printer.T(display.Plural(saved.Steps, "saved in %s: %d step, %d records",
+		"saved in %s: %d steps, %d records"), dir, saved.Steps, saved.ComparedRecords))
 }
 
 // goldenResult is the result of a golden session, for programs.

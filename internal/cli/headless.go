@@ -82,7 +82,8 @@ type headless struct {
 }
 
 // withSession opens the requested session, runs work, and always closes the session in use at the end.
-func (inv *invocation) withSession(ctx context.Context, a *app.Workspace, out *output, work func(*headless) error) error {
+func (inv *invocation) withSession(ctx context.Context, a *app.Workspace, out *output,
+	work func(*headless) error) error {
 	s := &headless{out: out}
 	o := serve.Options{Which: inv.flags.session, User: uip.NoInteractor, Report: inv.warn}
 	switch inv.flags.onAsk {

@@ -74,8 +74,10 @@ var (
 		{"print output-format input-format events json-schema include-partial-messages verbose", "Input and output"},
 		{"continue resume fork-session session-id no-session-persistence bare cwd", "Session"},
 		{"provider profile model fallback-model effort max-steps max-budget-usd wait-limit script", "Model and limits"},
-		{"mode permission-mode yolo allowed-tools disallowed-tools tools on-ask auto-approve require-verified", "Permissions"},
-		{"image add-dir system-prompt system-prompt-file append-system-prompt mcp-config strict-mcp-config plugin-dir", "Context and tools"},
+		{"mode permission-mode yolo allowed-tools disallowed-tools tools on-ask auto-approve require-verified",
+			"Permissions"},
+		{"image add-dir system-prompt system-prompt-file append-system-prompt mcp-config strict-mcp-config plugin-dir",
+			"Context and tools"},
 		{"config set settings lang no-color version help", "Settings and screen"},
 		{"permission-prompt-tool replay-user-messages allow-dangerously-skip-permissions resume-session-at allowedTools disallowedTools" +
 			" max-turns max-thinking-tokens thinking dangerously-skip-permissions", "For programs written for another agent"},
@@ -84,46 +86,53 @@ var (
 
 // commandExamples lists calls of each command.
 var commandExamples = map[string][]string{
-	"demo":       {"coder demo", "coder demo --crash"},
-	"setup":      {"coder setup", "coder setup --preset ollama --model qwen3-coder --yes", "coder setup --preset anthropic --api-key-stdin < key.txt", "coder setup --from claude"},
-	"models":     {"coder models"},
-	"sessions":   {"coder sessions", "coder sessions --json | jq -r '.[0].session_id'", "coder sessions rename ID login bug", "coder sessions archive ID", "coder sessions delete ID"},
-	"export":     {"coder export SESSION --format html > session.html", "coder export SESSION --format bundle > session.bundle"},
-	"import":     {"coder import session.bundle"},
-	"audit":      {"coder audit show", "coder audit verify SESSION", "coder audit ship --to audit.jsonl"},
-	"why":        {"coder why login.go:42"},
-	"blame":      {"coder blame login.go"},
-	"show":       {"coder show SESSION --at 120", "coder show SESSION --at 120 --file login.go"},
-	"diff":       {"coder diff SESSION 40..120"},
-	"fork":       {"coder fork SESSION --at 120"},
-	"restore":    {"coder restore SESSION --at 120 --dry", "coder restore SESSION --at 120"},
-	"worktree":   {"coder worktree list", "coder worktree remove NAME"},
-	"replay":     {"coder replay SESSION --speed 4", "coder replay SESSION --verify"},
-	"golden":     {"coder golden save SESSION login", "coder golden run --junit golden.xml"},
-	"context":    {"coder context SESSION"},
-	"review":     {"coder review", "coder review main...HEAD --format sarif > review.sarif", "coder review --fail-on warning < change.diff"},
-	"search":     {"coder search empty password"},
-	"usage":      {"coder usage --by project --since 7d"},
-	"tasks":      {"coder tasks", "coder tasks --full"},
-	"respond":    {"coder respond INTERACTION --option approve", `coder respond INTERACTION --option reject --comment "use the other table"`},
-	"watch":      {"coder watch", "coder watch SESSION --last"},
-	"web":        {"coder web", "coder web --listen 0.0.0.0:8443"},
-	"policy":     {"coder policy check 'rm -rf build'", "coder policy test --against sessions", "coder policy revoke 2"},
-	"prune":      {"coder prune", "coder prune --older-than 90d --yes"},
-	"trust":      {"coder trust", "coder trust --revoke"},
-	"config":     {"coder config set ui.theme dark", "coder config list theme", "coder config schema > schema.json"},
-	"mcp":        {"coder mcp add files -- npx @modelcontextprotocol/server-filesystem .", "coder mcp add docs https://example.org/mcp", "coder mcp test"},
-	"plugin":     {"coder plugin add ./my-plugin", "coder plugin add owner/repo@v1.2.0", "coder plugin list"},
-	"fleet":      {`coder fleet submit "fix the tests" --repo . --count 5`, "coder fleet ps"},
-	"acp":        {"coder acp"},
-	"doctor":     {"coder doctor"},
-	"completion": {`eval "$(coder completion bash)"`, "coder completion fish | source", "coder completion powershell | Out-String | Invoke-Expression"},
-	"man":        {"coder man | man -l -"},
-	"bug":        {"coder bug", "coder bug SESSION"},
-	"update":     {"coder update --check", "coder update", "coder update --rollback"},
-	"uninstall":  {"coder uninstall"},
-	"help":       {"coder help all", "coder help fork"},
-	"version":    {"coder version --json"},
+	"demo": {"coder demo", "coder demo --crash"},
+	"setup": {"coder setup", "coder setup --preset ollama --model qwen3-coder --yes",
+		"coder setup --preset anthropic --api-key-stdin < key.txt", "coder setup --from claude"},
+	"models": {"coder models"},
+	"sessions": {"coder sessions", "coder sessions --json | jq -r '.[0].session_id'",
+		"coder sessions rename ID login bug", "coder sessions archive ID", "coder sessions delete ID"},
+	"export": {"coder export SESSION --format html > session.html",
+		"coder export SESSION --format bundle > session.bundle"},
+	"import":   {"coder import session.bundle"},
+	"audit":    {"coder audit show", "coder audit verify SESSION", "coder audit ship --to audit.jsonl"},
+	"why":      {"coder why login.go:42"},
+	"blame":    {"coder blame login.go"},
+	"show":     {"coder show SESSION --at 120", "coder show SESSION --at 120 --file login.go"},
+	"diff":     {"coder diff SESSION 40..120"},
+	"fork":     {"coder fork SESSION --at 120"},
+	"restore":  {"coder restore SESSION --at 120 --dry", "coder restore SESSION --at 120"},
+	"worktree": {"coder worktree list", "coder worktree remove NAME"},
+	"replay":   {"coder replay SESSION --speed 4", "coder replay SESSION --verify"},
+	"golden":   {"coder golden save SESSION login", "coder golden run --junit golden.xml"},
+	"context":  {"coder context SESSION"},
+	"review": {"coder review", "coder review main...HEAD --format sarif > review.sarif",
+		"coder review --fail-on warning < change.diff"},
+	"search": {"coder search empty password"},
+	"usage":  {"coder usage --by project --since 7d"},
+	"tasks":  {"coder tasks", "coder tasks --full"},
+	"respond": {"coder respond INTERACTION --option approve",
+		`coder respond INTERACTION --option reject --comment "use the other table"`},
+	"watch":  {"coder watch", "coder watch SESSION --last"},
+	"web":    {"coder web", "coder web --listen 0.0.0.0:8443"},
+	"policy": {"coder policy check 'rm -rf build'", "coder policy test --against sessions", "coder policy revoke 2"},
+	"prune":  {"coder prune", "coder prune --older-than 90d --yes"},
+	"trust":  {"coder trust", "coder trust --revoke"},
+	"config": {"coder config set ui.theme dark", "coder config list theme", "coder config schema > schema.json"},
+	"mcp": {"coder mcp add files -- npx @modelcontextprotocol/server-filesystem .",
+		"coder mcp add docs https://example.org/mcp", "coder mcp test"},
+	"plugin": {"coder plugin add ./my-plugin", "coder plugin add owner/repo@v1.2.0", "coder plugin list"},
+	"fleet":  {`coder fleet submit "fix the tests" --repo . --count 5`, "coder fleet ps"},
+	"acp":    {"coder acp"},
+	"doctor": {"coder doctor"},
+	"completion": {`eval "$(coder completion bash)"`, "coder completion fish | source",
+		"coder completion powershell | Out-String | Invoke-Expression"},
+	"man":       {"coder man | man -l -"},
+	"bug":       {"coder bug", "coder bug SESSION"},
+	"update":    {"coder update --check", "coder update", "coder update --rollback"},
+	"uninstall": {"coder uninstall"},
+	"help":      {"coder help all", "coder help fork"},
+	"version":   {"coder version --json"},
 }
 
 // exitCodes lists the program's exit codes.
@@ -175,7 +184,8 @@ func (inv *invocation) runHelp(context.Context) error {
 	case i >= 0:
 		return writeHelp(inv.Stdout, inv.columns, inv.printer, &all[i])
 	}
-	return usageErrorf("unknown command %s; coder help all lists them (to send it as a prompt: coder -- %s)", what, "help "+what)
+	return usageErrorf("unknown command %s; coder help all lists them (to send it as a prompt: coder -- %s)", what,
+		"help "+what)
 }
 
 // writeHelp prints the first screen, or the help of a command, wrapped to columns; 0 sets no limit.
@@ -326,7 +336,8 @@ func wrapColumns(text string, columns int) string {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		w := ink.Wrap{Put: func(_ ink.Style, text string) { b.WriteString(text) }, Width: columns, Indent: ink.HangIndent(line)}
+		w := ink.Wrap{Put: func(_ ink.Style, text string) { b.WriteString(text) }, Width: columns,
+			Indent: ink.HangIndent(line)}
 		if gap := strings.LastIndex(line, "  ") + 2; gap > 1 {
 			w.Indent = ink.Width(line[:gap])
 			if columns > 0 && columns-w.Indent < 30 && ink.Width(line) > columns {

@@ -41,7 +41,8 @@ func (t *terminal) sessionPicker(ctx context.Context, lead string) lineedit.Pick
 		if t.isOpenElsewhere(h.ID) {
 			title = t.invocation.printer.T("[open] %s", title)
 		}
-		p.Items = append(p.Items, lineedit.Item{Choice: lineedit.Choice{Text: h.Updated.Local().Format("2006-01-02 15:04"), Note: title + t.separator() + h.ID}, Value: lead + h.ID})
+		p.Items = append(p.Items, lineedit.Item{Choice: lineedit.Choice{Text: h.Updated.Local().Format("2006-01-02 15:04"),
+			Note: title + t.separator() + h.ID}, Value: lead + h.ID})
 	}
 	return p
 }
@@ -91,10 +92,11 @@ func (t *terminal) pickSession(ctx context.Context) error {
 			return nil
 		}
 		const watch = "watch"
-		choice, err := t.pick(ctx, lineedit.Picker{Title: t.invocation.printer.T("open elsewhere: session %s", id), Items: []lineedit.Item{
-			{Choice: lineedit.Choice{Text: t.invocation.printer.T("watch it")}, Value: watch},
-			{Choice: lineedit.Choice{Text: t.invocation.printer.T("choose another")}},
-		}})
+		choice, err := t.pick(ctx, lineedit.Picker{Title: t.invocation.printer.T("open elsewhere: session %s", id),
+			Items: []lineedit.Item{
+				{Choice: lineedit.Choice{Text: t.invocation.printer.T("watch it")}, Value: watch},
+				{Choice: lineedit.Choice{Text: t.invocation.printer.T("choose another")}},
+			}})
 		switch {
 		case choice == watch:
 			t.watchedSession = id

@@ -31,7 +31,8 @@ func (inv *invocation) runMCP(ctx context.Context) error {
 	}
 	what, rest := fl.args[0], fl.args[1:]
 	if !slices.Contains(mcpVerbs, what) {
-		return usageErrorf("unknown command: coder mcp %s; use add, list, get, remove, test, login, logout or serve", singleLine(what))
+		return usageErrorf("unknown command: coder mcp %s; use add, list, get, remove, test, login, logout or serve",
+			singleLine(what))
 	}
 	a, err := inv.newApp(inv.warn)
 	if err != nil {
@@ -106,7 +107,8 @@ func (inv *invocation) mcpLogin(ctx context.Context, a *app.Workspace, name stri
 		}
 	})
 	err := a.LoginMCP(ctx, name, func(address string) {
-		_ = inv.printWrapped(inv.printer.T("open this address in a browser and log in there:") + "\n" + address + "\n" + // a user who cannot see it ends the program
+		// a user who cannot see it ends the program
+		_ = inv.printWrapped(inv.printer.T("open this address in a browser and log in there:") + "\n" + address + "\n" +
 			inv.printer.T("if the browser is on another machine, paste the address it shows at the end here"))
 	}, pasted)
 	stop()
@@ -179,11 +181,13 @@ func (inv *invocation) mcpAdd(a *app.Workspace, name string, line []string) erro
 	if err != nil {
 		return err
 	}
-	if _, skipped, err := config.ParseServers(jsonx.MustMarshal(map[string]any{name: settings}), inv.Env.Getenv, nil); err == nil && len(skipped) > 0 {
+	if _, skipped, err := config.ParseServers(jsonx.MustMarshal(map[string]any{name: settings}), inv.Env.Getenv,
+		nil); err == nil && len(skipped) > 0 {
 		inv.warn(fmt.Sprintf("the MCP server %s is skipped until this is fixed: %v", name, skipped[0].Err))
 	}
 	if inv.mcpScope() == app.MCPProject { // trust was for the file before the change
-		return inv.printWrapped(inv.printer.T("written to %s: %s; run coder trust to allow it here, then coder mcp test %s", file, name, name))
+		return inv.printWrapped(inv.printer.T("written to %s: %s; run coder trust to allow it here, then coder mcp test %s",
+			file, name, name))
 	}
 	return inv.printWrapped(inv.printer.T("written to %s: %s; test it with coder mcp test %s", file, name, name))
 }
@@ -218,9 +222,11 @@ func (inv *invocation) mcpGet(s mcp.Server) error {
 		return singleLine(strings.Join(slices.Sorted(maps.Keys(given)), ", "))
 	}
 	t := display.Table{Rows: [][]display.Cell{
-		{{Text: "server", Words: true}, {Text: singleLine(s.Name)}}, {{Text: "type", Words: true}, {Text: s.Type}}, {{Text: "where", Words: true}, {Text: singleLine(s.DisplayAddress())}},
+		{{Text: "server", Words: true}, {Text: singleLine(s.Name)}}, {{Text: "type", Words: true}, {Text: s.Type}},
+		{{Text: "where", Words: true}, {Text: singleLine(s.DisplayAddress())}},
 		{{Text: "variables", Words: true}, {Text: names(s.Env)}}, {{Text: "headers", Words: true}, {Text: names(s.Headers)}},
-		{{Text: "believed", Words: true}, {Text: fmt.Sprint(s.TrustHints)}}, {{Text: "confined", Words: true}, {Text: fmt.Sprint(!s.Unconfined)}},
+		{{Text: "believed", Words: true}, {Text: fmt.Sprint(s.TrustHints)}},
+		{{Text: "confined", Words: true}, {Text: fmt.Sprint(!s.Unconfined)}},
 	}}
 	return inv.printBlocks(t)
 }
@@ -260,7 +266,8 @@ func (inv *invocation) mcpTest(ctx context.Context, a *app.Workspace, servers []
 // streamServers returns the MCP servers in other agents' words.
 func streamServers(states []mcp.Status) (all []streamjson.Server) {
 	for _, s := range states {
-		status := map[mcp.State]string{mcp.Disabled: "disabled", mcp.Ready: "connected", mcp.Failed: "failed", mcp.LoginRequired: "needs-auth"}[s.State]
+		status := map[mcp.State]string{mcp.Disabled: "disabled", mcp.Ready: "connected", mcp.Failed: "failed",
+			mcp.LoginRequired: "needs-auth"}[s.State]
 		all = append(all, streamjson.Server{Name: s.Name, Status: cmp.Or(status, "pending")})
 	}
 	return all
@@ -270,7 +277,8 @@ func streamServers(states []mcp.Status) (all []streamjson.Server) {
 func (inv *invocation) printBlocks(blocks ...display.Block) error {
 	text := display.Blocks(blocks).Translate(inv.printer.TranslateText, ink.Width)
 	if inv.columns > 0 {
-		text = term.RenderText(blocks, inv.columns, term.Options{Translator: inv.printer, ASCII: inv.useASCII(), ScreenReader: inv.settings.Config.UI.Plain})
+		text = term.RenderText(blocks, inv.columns, term.Options{Translator: inv.printer, ASCII: inv.useASCII(),
+			ScreenReader: inv.settings.Config.UI.Plain})
 	}
 	_, err := fmt.Fprintln(inv.Stdout, strings.TrimRight(text, "\n"))
 	return err
@@ -290,7 +298,8 @@ type mcpRow struct {
 func mcpRows(all []mcp.Status) []mcpRow {
 	rows := []mcpRow{}
 	for _, s := range all {
-		row := mcpRow{Name: s.Name, Type: s.Type, Where: s.DisplayAddress(), State: string(s.State), Reason: s.Reason, Refused: s.Skipped}
+		row := mcpRow{Name: s.Name, Type: s.Type, Where: s.DisplayAddress(), State: string(s.State), Reason: s.Reason,
+			Refused: s.Skipped}
 		for _, t := range s.Tools {
 			row.Tools = append(row.Tools, t.Name)
 		}

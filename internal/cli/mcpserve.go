@@ -22,7 +22,8 @@ import (
 // unservedClasses lists the classes of tools that only make sense in this program's own sessions: a caller has
 // its own user, todo list and agents.
 var unservedClasses = []tool.Class{
-	tool.ClassDelegate, tool.ClassAskUser, tool.ClassEndPlan, tool.ClassReadTodos, tool.ClassWriteTodos, tool.ClassLoadSkill, tool.ClassFindTools,
+	tool.ClassDelegate, tool.ClassAskUser, tool.ClassEndPlan, tool.ClassReadTodos, tool.ClassWriteTodos,
+	tool.ClassLoadSkill, tool.ClassFindTools,
 }
 
 // runMCPServe offers this program's tools to another agent over standard streams. All calls belong to

@@ -41,7 +41,8 @@ func (t *terminal) exitMenu() (p lineedit.Picker) {
 	if n == 0 {
 		return p
 	}
-	p.Title, p.Numbered = t.invocation.printer.T(display.Plural(n, "%d command runs in the background: ", "%d commands run in the background: "), n), true
+	p.Title, p.Numbered = t.invocation.printer.T(display.Plural(n, "%d command runs in the background: ",
+		"%d commands run in the background: "), n), true
 	p.Items = []lineedit.Item{
 		menuItem(t.invocation.printer.T("stop and leave"), singleLine(strings.Join(running, ", ")), exitCommand+" "),
 		menuItem(t.invocation.printer.T("stay"), "", ""),
@@ -66,7 +67,8 @@ func (t *terminal) settingsMenu() lineedit.Picker {
 		if len(about.Values) > 0 {
 			value += " "
 		}
-		note := strings.Join([]string{singleLine(r.Value), t.invocation.printer.TranslateText(r.Origin.DisplayText()), about.Doc}, t.separator())
+		note := strings.Join([]string{singleLine(r.Value), t.invocation.printer.TranslateText(r.Origin.DisplayText()),
+			about.Doc}, t.separator())
 		p.Items = append(p.Items, menuItem(r.Key, note, value))
 	}
 	return p
@@ -148,7 +150,8 @@ func (t *terminal) modelMenu() lineedit.Picker {
 	about, _ := config.DescribeKey("provider.effort") // the setting exists
 	for _, level := range about.Values {
 		if level != "" {
-			p.Items = append(p.Items, menuItem(t.invocation.printer.T("effort: %s", level), t.invocation.printer.T("reasoning effort, where the model supports it"), "/config provider.effort "+level))
+			p.Items = append(p.Items, menuItem(t.invocation.printer.T("effort: %s", level),
+				t.invocation.printer.T("reasoning effort, where the model supports it"), "/config provider.effort "+level))
 		}
 	}
 	p.Select("/model " + now)

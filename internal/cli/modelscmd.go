@@ -47,7 +47,8 @@ func (inv *invocation) runModels(ctx context.Context, a *app.Workspace) error {
 
 // notFoundMessage returns a message about a local address without a server.
 func notFoundMessage(words *i18n.Printer, e app.Endpoint) string {
-	return words.T("not found on this machine: %s (%s): %s", e.Title, singleLine(e.Provider.Address()), words.TranslateText(e.Err.Error()))
+	return words.T("not found on this machine: %s (%s): %s", e.Title, singleLine(e.Provider.Address()),
+		words.TranslateText(e.Err.Error()))
 }
 
 // printEndpoint shows an endpoint and its models.
@@ -63,7 +64,8 @@ func (inv *invocation) printEndpoint(e app.Endpoint) error {
 		return err
 	}
 	if e.Err != nil {
-		return inv.printWrapped("  " + inv.printer.T("does not list its models: %s", inv.printer.TranslateText(e.Err.Error())))
+		return inv.printWrapped("  " + inv.printer.T("does not list its models: %s",
+			inv.printer.TranslateText(e.Err.Error())))
 	}
 	return inv.printBlocks(modelTable(e.Models))
 }
@@ -138,7 +140,8 @@ func toEndpointsJSON(list []app.Endpoint) endpointList {
 	all := []endpointJSON{}
 	for _, e := range list {
 		j := endpointJSON{
-			Name: e.Title, Preset: e.Provider.Preset, BaseURL: publicAddress(e), Kind: e.Provider.Kind, Key: e.KeyVar, InUse: e.InUse, Local: e.Local, Models: []modelJSON{},
+			Name: e.Title, Preset: e.Provider.Preset, BaseURL: publicAddress(e), Kind: e.Provider.Kind, Key: e.KeyVar,
+			InUse: e.InUse, Local: e.Local, Models: []modelJSON{},
 		}
 		if e.Err != nil {
 			j.Error = e.Err.Error()

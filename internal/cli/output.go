@@ -58,10 +58,12 @@ func (inv *invocation) newOutput(a *app.Workspace) *output {
 		o.textOutput = true
 		face = event.Discard
 	default:
-		o.json = streamjson.New(inv.Stdout, streamjson.Options{Now: inv.Now, Servers: func() []streamjson.Server { return streamServers(o.servers(a)) }, ResultOnly: fl.outputFormat == "json"})
+		o.json = streamjson.New(inv.Stdout, streamjson.Options{Now: inv.Now,
+			Servers: func() []streamjson.Server { return streamServers(o.servers(a)) }, ResultOnly: fl.outputFormat == "json"})
 		face = o.json
 	}
-	o.Sink = event.Tee(event.SinkFunc(o.countRecord), face, plain.New(inv.Stderr, plain.Options{Verbose: fl.verbose, Translator: inv.printer}))
+	o.Sink = event.Tee(event.SinkFunc(o.countRecord), face,
+		plain.New(inv.Stderr, plain.Options{Verbose: fl.verbose, Translator: inv.printer}))
 	return o
 }
 
@@ -78,7 +80,8 @@ func (inv *invocation) eventStream() event.Sink {
 // terminal.
 func (inv *invocation) newLineOutput(a *app.Workspace) (*output, *term.Renderer) {
 	o := &output{invocation: inv, silent: true}
-	face := term.New(term.Options{Out: inv.Stdout, Palette: inv.palette(false), Translator: inv.printer, Now: inv.Now, ASCII: inv.useASCII()})
+	face := term.New(term.Options{Out: inv.Stdout, Palette: inv.palette(false), Translator: inv.printer, Now: inv.Now,
+		ASCII: inv.useASCII()})
 	o.Sink = event.Tee(event.SinkFunc(o.countRecord), face)
 	return o, face
 }
@@ -186,7 +189,8 @@ func (o *output) structuredResult() json.RawMessage {
 
 // turnOutcome returns how a turn ended, for programs.
 func (o *output) turnOutcome(answer string, err error) streamjson.Outcome {
-	out := streamjson.Outcome{Result: answer, Unsaved: o.unsavedReason != nil && o.unsavedReason() != nil, Structured: o.structuredResult()}
+	out := streamjson.Outcome{Result: answer, Unsaved: o.unsavedReason != nil && o.unsavedReason() != nil,
+		Structured: o.structuredResult()}
 	c := o.lastCheck()
 	out.Checks.Edits = c.EditsSince
 	if passed := c.HasPassed(); c.Command != "" || c.AnyEdits {

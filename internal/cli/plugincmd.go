@@ -66,7 +66,8 @@ func (inv *invocation) pluginAdd(ctx context.Context, a *app.Workspace, named st
 }
 
 // pluginConfirmAdd shows all that a plugin brings, and adds it if the person wants that.
-func (inv *invocation) pluginConfirmAdd(ctx context.Context, a *app.Workspace, dir, named string, from plugin.Origin) error {
+func (inv *invocation) pluginConfirmAdd(ctx context.Context, a *app.Workspace, dir, named string,
+	from plugin.Origin) error {
 	book := a.PluginBook()
 	p, held, err := book.Inspect(dir)
 	var c app.PluginContents
@@ -81,7 +82,8 @@ func (inv *invocation) pluginConfirmAdd(ctx context.Context, a *app.Workspace, d
 		lines = append(lines, inv.printer.T("from %s, commit %s", singleLine(from.Source), from.Commit))
 	}
 	if dirsOverlap(a.Root, p.Dir) {
-		lines = append(lines, inv.printer.T("it shares files with this workspace: commands cannot write them while it is added, and if you or the model change one, the plugin is off until you add it again"))
+		lines = append(lines,
+			inv.printer.T("it shares files with this workspace: commands cannot write them while it is added, and if you or the model change one, the plugin is off until you add it again"))
 	}
 	if err := inv.printWrapped(lines...); err != nil {
 		return err
@@ -91,7 +93,8 @@ func (inv *invocation) pluginConfirmAdd(ctx context.Context, a *app.Workspace, d
 		if ask == nil {
 			return inputErrorf("nothing was added; coder plugin add --yes %s adds it", singleLine(named))
 		}
-		yes, err := ask.confirm(ctx, inv.printer.T("Add it? Its hooks and servers will run, and its text goes to the model. [y/N] "), false)
+		yes, err := ask.confirm(ctx,
+			inv.printer.T("Add it? Its hooks and servers will run, and its text goes to the model. [y/N] "), false)
 		if err != nil {
 			return err
 		}
@@ -136,7 +139,8 @@ func (inv *invocation) pluginLines(c app.PluginContents) (lines []string) {
 	for _, part := range []struct {
 		title, mark string
 		items       []slash.Item
-	}{{inv.printer.T("commands:"), "/", c.Commands}, {inv.printer.T("skills:"), "", c.Skills}, {inv.printer.T("agents:"), "", c.Agents}, {inv.printer.T("output styles:"), "", c.Styles}} {
+	}{{inv.printer.T("commands:"), "/", c.Commands}, {inv.printer.T("skills:"), "", c.Skills},
+		{inv.printer.T("agents:"), "", c.Agents}, {inv.printer.T("output styles:"), "", c.Styles}} {
 		if len(part.items) > 0 {
 			lines = append(lines, part.title)
 		}
@@ -219,7 +223,8 @@ func (inv *invocation) pluginList(a *app.Workspace) error {
 		}
 		row.addContents(c)
 		rows = append(rows, row)
-		t.Rows = append(t.Rows, []display.Cell{{Text: one.Name}, {Text: singleLine(one.Version)}, {Text: row.State, Words: true}, {Text: singleLine(one.Dir)}})
+		t.Rows = append(t.Rows, []display.Cell{{Text: one.Name}, {Text: singleLine(one.Version)},
+			{Text: row.State, Words: true}, {Text: singleLine(one.Dir)}})
 	}
 	switch {
 	case inv.flags.json:
@@ -241,7 +246,8 @@ func (r *pluginRow) addContents(c app.PluginContents) {
 		}
 	}
 	for _, h := range c.Hooks {
-		r.Hooks = append(r.Hooks, pluginRun{On: string(h.Event), Matcher: h.Matcher, Runs: strings.Join(append([]string{h.Command}, h.Args...), " ")})
+		r.Hooks = append(r.Hooks, pluginRun{On: string(h.Event), Matcher: h.Matcher,
+			Runs: strings.Join(append([]string{h.Command}, h.Args...), " ")})
 	}
 	for _, s := range c.Servers {
 		r.Servers = append(r.Servers, pluginRun{Name: s.Name, Runs: s.DisplayAddress()})
@@ -271,13 +277,17 @@ func (inv *invocation) pluginUpdate(ctx context.Context, a *app.Workspace, name 
 		return inputErrorf("%v", err)
 	}
 	if name != "" {
-		if added = slices.DeleteFunc(added, func(p plugin.AddedPlugin) bool { return !strings.EqualFold(p.Name, name) }); len(added) == 0 {
+		if added = slices.DeleteFunc(added, func(p plugin.AddedPlugin) bool {
+			return !strings.EqualFold(p.Name,
+				name)
+		}); len(added) == 0 {
 			return inputErrorf("unknown plugin %q; coder plugin list shows the plugins", name)
 		}
 	}
 	for _, one := range added {
 		if one.Origin.Source == "" {
-			if err := inv.printWrapped(inv.printer.T("%s is a folder of yours: coder plugin add %s takes it as it is now", one.Name, singleLine(one.Dir))); err != nil {
+			if err := inv.printWrapped(inv.printer.T("%s is a folder of yours: coder plugin add %s takes it as it is now",
+				one.Name, singleLine(one.Dir))); err != nil {
 				return err
 			}
 			continue

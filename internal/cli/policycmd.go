@@ -77,7 +77,8 @@ func (inv *invocation) policyList(a *app.Workspace) error {
 		lines = append(lines, fmt.Sprintf("%d. %s", g.Number, sanitize.Line(what, 0)),
 			"   "+words.T("since %s, for: %s", g.Time.Local().Format("2006-01-02 15:04"), singleLine(g.Why)))
 	}
-	return inv.print(append(lines, words.T("coder policy revoke N revokes one of them, coder policy revoke all revokes all"))...)
+	return inv.print(append(lines,
+		words.T("coder policy revoke N revokes one of them, coder policy revoke all revokes all"))...)
 }
 
 // policyVerdict is the output of policy check.
@@ -103,7 +104,8 @@ func (inv *invocation) policyCheck(ctx context.Context, a *app.Workspace, comman
 	defer done()
 	m, preset := a.ModeState.Current()
 	r := j.Analyse(command)
-	call := policy.Case{Tool: rule.ClassCommand, Plan: tool.Plan{Line: r, Effects: []tool.Effect{{Kind: tool.Exec, Target: command}}}}
+	call := policy.Case{Tool: rule.ClassCommand, Plan: tool.Plan{Line: r,
+		Effects: []tool.Effect{{Kind: tool.Exec, Target: command}}}}
 	o, err := j.PolicyFor(m, preset).Judge(ctx, call)
 	if err != nil {
 		return err
@@ -203,9 +205,13 @@ func (inv *invocation) policyTest(ctx context.Context, a *app.Workspace) error {
 		return inv.printJSON(sum)
 	}
 	words := inv.printer
-	lines := []string{words.T(display.Plural(sum.Sessions, "%d calls in %d session: %d needed approval, %d would now (%+d)", "%d calls in %d sessions: %d needed approval, %d would now (%+d)"), sum.Calls, sum.Sessions, sum.AskedBefore, sum.AskedNow, sum.AskedNow-sum.AskedBefore)}
+	lines := []string{words.T(display.Plural(sum.Sessions,
+		"%d calls in %d session: %d needed approval, %d would now (%+d)",
+		"%d calls in %d sessions: %d needed approval, %d would now (%+d)"), sum.Calls, sum.Sessions, sum.AskedBefore,
+		sum.AskedNow, sum.AskedNow-sum.AskedBefore)}
 	for _, c := range sum.Changed {
-		lines = append(lines, fmt.Sprintf(words.DisplaySigns("  %s → %s  %s %s  (%s, %s)"), words.T(c.Before), words.T(c.After), c.Tool, singleLine(c.affectedFiles(words.TranslateText)), c.Session, c.Mode))
+		lines = append(lines, fmt.Sprintf(words.DisplaySigns("  %s → %s  %s %s  (%s, %s)"), words.T(c.Before),
+			words.T(c.After), c.Tool, singleLine(c.affectedFiles(words.TranslateText)), c.Session, c.Mode))
 		if c.Reason != "" {
 			lines = append(lines, "      "+words.TranslateText(c.Reason))
 		}
@@ -214,7 +220,8 @@ func (inv *invocation) policyTest(ctx context.Context, a *app.Workspace) error {
 }
 
 // rejudgeSession judges the calls of one session, each in the mode it was made in.
-func (sum *policyTestResult) rejudgeSession(ctx context.Context, j *judge.Judge, logs event.Store, id, fixed string) error {
+func (sum *policyTestResult) rejudgeSession(ctx context.Context, j *judge.Judge, logs event.Store, id,
+	fixed string) error {
 	now, preset := j.Mode()
 	asked := make(map[string]bool)
 	for r, err := range logs.Read(ctx, id, 0) {
@@ -250,7 +257,8 @@ func (sum *policyTestResult) rejudgeSession(ctx context.Context, j *judge.Judge,
 			sum.Calls++
 			if then != o.Verdict.String() {
 				sum.Changed = append(sum.Changed, rejudgedCall{
-					Session: id, Call: e.CallID, Tool: e.Tool, Subject: event.JoinEffects(e.Effects, ", "), affectedFiles: e.DescribeEffects, Mode: now.Name, Before: then, After: o.Verdict.String(), Reason: o.String(),
+					Session: id, Call: e.CallID, Tool: e.Tool, Subject: event.JoinEffects(e.Effects, ", "),
+					affectedFiles: e.DescribeEffects, Mode: now.Name, Before: then, After: o.Verdict.String(), Reason: o.String(),
 				})
 			}
 		}

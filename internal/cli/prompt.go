@@ -62,7 +62,8 @@ func checkPrompt(prompt string) error {
 }
 
 func promptTooLongError() error {
-	return inputErrorf("the prompt is longer than %d MiB; save it as a file and name the file in the prompt instead", maxPromptBytes>>20)
+	return inputErrorf("the prompt is longer than %d MiB; save it as a file and name the file in the prompt instead",
+		maxPromptBytes>>20)
 }
 
 // messageExample is an example of a stream-json message.

@@ -62,7 +62,8 @@ func (inv *invocation) runPrune(ctx context.Context) error {
 		return err
 	}
 	store := a.Store()
-	for _, names := range [][]string{{}, {"log"}, {"sessions"}, {"runs"}, {"cache"}, {"undo"}, {"undo", "objects"}, {"plans"}} {
+	for _, names := range [][]string{{}, {"log"}, {"sessions"}, {"runs"}, {"cache"}, {"undo"}, {"undo", "objects"},
+		{"plans"}} {
 		if info, err := os.Lstat(store.Path(names...)); err == nil && !info.IsDir() { // a link may lead elsewhere
 			return inputErrorf("%s is not a folder: nothing in it is deleted", store.Path(names...))
 		}
@@ -87,7 +88,8 @@ func parseAge(text string) (time.Duration, error) {
 		return defaultPruneAge, nil
 	}
 	for unit, length := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
-		if n, err := strconv.Atoi(strings.TrimSuffix(text, unit)); err == nil && strings.HasSuffix(text, unit) && n >= 0 && n < 100_000 {
+		if n, err := strconv.Atoi(strings.TrimSuffix(text, unit)); err == nil && strings.HasSuffix(text, unit) && n >= 0 &&
+			n < 100_000 {
 			return time.Duration(n) * length, nil
 		}
 	}
@@ -98,7 +100,8 @@ func parseAge(text string) (time.Duration, error) {
 }
 
 // findPrunable lists what was last used before the given age, and sessions as old that must stay.
-func findPrunable(ctx context.Context, store *app.Store, home string, now time.Time, age time.Duration) (list []pruneItem, stay []sparedSession) {
+func findPrunable(ctx context.Context, store *app.Store, home string, now time.Time,
+	age time.Duration) (list []pruneItem, stay []sparedSession) {
 	before, earliest := now.Add(-age), now
 	for _, id := range store.AllSessions() {
 		if p := sessionPruneItem(store, home, id); p.LastUsed.Before(before) {
@@ -202,7 +205,8 @@ func sparedReason(ctx context.Context, store *app.Store, id string) string {
 // firstRecordTime returns the time of a session's first record; the zero time if unknown.
 func firstRecordTime(store *app.Store, id string) (first time.Time) {
 	for _, l := range event.AllLogs {
-		text, _, err := repofile.NewRoot(store.Path("log")).ReadHead(filepath.Join(id, filepath.Base(store.LogPath(id, l))), maxFirstRecord)
+		text, _, err := repofile.NewRoot(store.Path("log")).ReadHead(filepath.Join(id, filepath.Base(store.LogPath(id, l))),
+			maxFirstRecord)
 		line, _, _ := bytes.Cut(text, []byte("\n"))
 		var r struct {
 			Time time.Time `json:"createdAt"`
@@ -250,7 +254,10 @@ func (inv *invocation) printPruned(list []pruneItem, stay []sparedSession) error
 	if fl.json {
 		return inv.printJSON(pruneReport{fl.yes, list, stay})
 	}
-	slices.SortStableFunc(list, func(a, b pruneItem) int { return cmp.Compare(a.LastUsed.UnixNano(), b.LastUsed.UnixNano()) })
+	slices.SortStableFunc(list, func(a, b pruneItem) int {
+		return cmp.Compare(a.LastUsed.UnixNano(),
+			b.LastUsed.UnixNano())
+	})
 	var t display.Table
 	var total int64
 	for _, p := range list {
@@ -259,7 +266,8 @@ func (inv *invocation) printPruned(list []pruneItem, stay []sparedSession) error
 		if p.Kind == "undo" || p.Kind == "cache" {
 			name = words.T(name)
 		}
-		t.Rows = append(t.Rows, display.DataCells(words.T(p.Kind), name, p.LastUsed.Local().Format("2006-01-02 15:04"), formatSize(p.Bytes)))
+		t.Rows = append(t.Rows, display.DataCells(words.T(p.Kind), name, p.LastUsed.Local().Format("2006-01-02 15:04"),
+			formatSize(p.Bytes)))
 	}
 	var err error
 	if len(list) > 0 {

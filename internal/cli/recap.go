@@ -77,7 +77,8 @@ func (t *terminal) showRecap(ctx context.Context) error {
 	brief, bang := shown.answers > 0 && !shown.open, strings.HasPrefix(strings.TrimSpace(shown.prompt), "!")
 	for i, answer := range shown.said {
 		words := event.IsUserMessage(answer)
-		if i < len(shown.said)-1 && !words && shown.calls > maxRecapCalls && (len(calls) == 0 || answer.Seq < calls[0][0].Seq) {
+		if i < len(shown.said)-1 && !words && shown.calls > maxRecapCalls &&
+			(len(calls) == 0 || answer.Seq < calls[0][0].Seq) {
 			continue // its calls are not shown either
 		}
 		n := len(calls)
@@ -139,7 +140,8 @@ func (t *terminal) showTurnEnd(ctx context.Context, records []event.Record, call
 		}
 	}
 	_, cutOff := t.session().UnfinishedTask()
-	if said, role := line.checkState(t.host.Inside().LastCheck()); called && !cutOff && said != "" && role != ink.Good { // the passed check may belong to an earlier turn
+	// the passed check may belong to an earlier turn
+	if said, role := line.checkState(t.host.Inside().LastCheck()); called && !cutOff && said != "" && role != ink.Good {
 		return t.face.PrintLines(span(role, said))
 	}
 	return nil
@@ -226,7 +228,8 @@ func (t *terminal) showCalls(ctx context.Context, task string, calls [][]event.R
 	for _, call := range calls {
 		if asked, ok := call[0].Event.(event.InteractionRequested); ok {
 			given, _ := call[1].Event.(event.InteractionResponded)
-			if err := t.face.ShowQuestion(asked.Request, describeResponse(t.invocation.printer, asked.Request, given.Response)); err != nil {
+			if err := t.face.ShowQuestion(asked.Request, describeResponse(t.invocation.printer, asked.Request,
+				given.Response)); err != nil {
 				return err
 			}
 			continue

@@ -55,7 +55,8 @@ func (inv *invocation) runReplay(ctx context.Context, a *app.Workspace) error {
 }
 
 // verifyRerun reruns a session and reports the result.
-func (inv *invocation) verifyRerun(ctx context.Context, a *app.Workspace, id string, records []event.Record, n int) error {
+func (inv *invocation) verifyRerun(ctx context.Context, a *app.Workspace, id string, records []event.Record,
+	n int) error {
 	report, err := a.Verify(ctx, id, records, n)
 	if err != nil {
 		return err
@@ -86,11 +87,17 @@ func (inv *invocation) printRerun(name string, report *rerun.Report) error {
 func (inv *invocation) describeRerun(name string, report *rerun.Report) (title, body string) {
 	d := report.Difference
 	if d == nil {
-		return inv.printer.T(display.Plural(report.Steps, "%s agrees: %d step, %d records, equal except for %s", "%s agrees: %d steps, %d records, equal except for %s"), singleLine(name), report.Steps, report.ComparedRecords, inv.ignoredDifferences()), ""
+		return inv.printer.T(display.Plural(report.Steps, "%s agrees: %d step, %d records, equal except for %s",
+			"%s agrees: %d steps, %d records, equal except for %s"), singleLine(name), report.Steps, report.ComparedRecords,
+			inv.ignoredDifferences()), ""
 	}
-	title = inv.printer.T(display.Plural(d.AgreedRecords, "%s differs at step %d, record %d (%s), after %d matching record", "%s differs at step %d, record %d (%s), after %d matching records"), singleLine(name), d.Step, d.Record, inv.describeDifference(d), d.AgreedRecords)
+	title = inv.printer.T(display.Plural(d.AgreedRecords,
+		"%s differs at step %d, record %d (%s), after %d matching record",
+		"%s differs at step %d, record %d (%s), after %d matching records"), singleLine(name), d.Step, d.Record,
+		inv.describeDifference(d), d.AgreedRecords)
 	if report.Missing != "" {
-		title = inv.printer.T("cannot tell whether %s gives the same result: %s", singleLine(name), inv.printer.T(report.Missing)) + "\n" +
+		title = inv.printer.T("cannot tell whether %s gives the same result: %s", singleLine(name),
+			inv.printer.T(report.Missing)) + "\n" +
 			inv.printer.T("the first difference: step %d, record %d (%s)", d.Step, d.Record, inv.describeDifference(d))
 	}
 	if d.Call != "" {
@@ -102,7 +109,8 @@ func (inv *invocation) describeRerun(name string, report *rerun.Report) (title, 
 	text, _, _ := patch.Unified(inv.printer.T("record %d", d.Record), []byte(d.Recorded), []byte(d.Rerun))
 	body += inv.shortDifference(text)
 	if len(report.UnsureFiles) > 0 {
-		body += inv.printer.T("changed since the session began, original content unknown: %s", singleLine(strings.Join(report.UnsureFiles, ", "))) + "\n"
+		body += inv.printer.T("changed since the session began, original content unknown: %s",
+			singleLine(strings.Join(report.UnsureFiles, ", "))) + "\n"
 	}
 	return title, body
 }
@@ -123,7 +131,8 @@ func (inv *invocation) shortDifference(text string) string {
 	if len(lines) <= maxDifferenceLines {
 		return text
 	}
-	return strings.Join(lines[:maxDifferenceLines], "") + inv.printer.T("… %d more lines; --json shows all", len(lines)-maxDifferenceLines) + "\n"
+	return strings.Join(lines[:maxDifferenceLines], "") +
+		inv.printer.T("… %d more lines; --json shows all", len(lines)-maxDifferenceLines) + "\n"
 }
 
 // ignoredDifferences lists what may differ.
@@ -149,8 +158,9 @@ func (inv *invocation) describeDifference(d *rerun.Difference) string {
 
 // differenceKindTexts describes kinds of differences.
 var differenceKindTexts = map[string]string{
-	"request": "the request to the model", "reply": "the model's reply", "decision": "the decision about %s", "question": "the question to the user",
-	"result": "the result of %s", "files": "the files after %s", "course": "what happens next",
+	"request": "the request to the model", "reply": "the model's reply", "decision": "the decision about %s",
+	"question": "the question to the user",
+	"result":   "the result of %s", "files": "the files after %s", "course": "what happens next",
 }
 
 // playRecords shows a session's records as they were shown, from the records alone.

@@ -59,7 +59,8 @@ func (inv *invocation) reviewChange(ctx context.Context, a *app.Workspace, s *he
 	}
 	report := change.Filter(found)
 	if n := report.Dropped; n > 0 {
-		inv.warn(fmt.Sprintf(display.Plural(n, "dropped %d finding that is not in the change", "dropped %d findings that are not in the change"), n))
+		inv.warn(fmt.Sprintf(display.Plural(n, "dropped %d finding that is not in the change",
+			"dropped %d findings that are not in the change"), n))
 	}
 	if n := report.Corrected; n > 0 {
 		inv.warn(fmt.Sprintf(display.Plural(n, "corrected the line of %d finding", "corrected the lines of %d findings"), n))

@@ -31,17 +31,25 @@ const schemaVersion = 1
 
 // outputs are what the commands print with --json: one value, or one in each line.
 var outputs = map[string]any{
-	"audit": auditRow{}, "blame": []originRow{}, "config": []settingRow{}, "config get": settingRow{}, "config set": settingChange{},
-	"context": ledger.Ledger{}, "doctor": doctorReport{}, "golden list": []string{}, "golden run": []goldenResult{}, "mcp": []mcpRow{}, "models": endpointList{},
-	"plugin": []pluginRow{}, "policy check": policyVerdict{}, "policy list": []judge.ListedGrant{}, "policy test": policyTestResult{},
-	"prune": pruneReport{}, "replay": rerun.Report{}, "search": []fulltext.Result{}, "sessions": []session.Head{}, "sessions from": []foreignRow{},
-	"tasks": []taskRow{}, "trust": trustReport{}, "usage": usageReport{}, "version": app.Build{}, "why": []originRow{}, "worktree list": []worktree.Entry{},
+	"audit": auditRow{}, "blame": []originRow{}, "config": []settingRow{}, "config get": settingRow{},
+	"config set": settingChange{},
+	"context":    ledger.Ledger{}, "doctor": doctorReport{}, "golden list": []string{}, "golden run": []goldenResult{},
+	"mcp": []mcpRow{}, "models": endpointList{},
+	"plugin": []pluginRow{}, "policy check": policyVerdict{}, "policy list": []judge.ListedGrant{},
+	"policy test": policyTestResult{},
+	"prune":       pruneReport{}, "replay": rerun.Report{}, "search": []fulltext.Result{}, "sessions": []session.Head{},
+	"sessions from": []foreignRow{},
+	"tasks":         []taskRow{}, "trust": trustReport{}, "usage": usageReport{}, "version": app.Build{},
+	"why":           []originRow{},
+	"worktree list": []worktree.Entry{},
 }
 
 // durable are the events on record.
 var durable = []event.Event{
-	event.TaskCreated{}, event.TaskStarted{}, event.TaskCompleted{}, event.TaskFailed{}, event.TaskCanceled{}, event.InteractionRequested{},
-	event.InteractionResponded{}, event.ToolCallRequested{}, event.ToolCallCompleted{}, event.MessageAdded{}, event.LocalAdded{}, event.Spent{},
+	event.TaskCreated{}, event.TaskStarted{}, event.TaskCompleted{}, event.TaskFailed{}, event.TaskCanceled{},
+	event.InteractionRequested{},
+	event.InteractionResponded{}, event.ToolCallRequested{}, event.ToolCallCompleted{}, event.MessageAdded{},
+	event.LocalAdded{}, event.Spent{},
 	event.TodosChanged{}, event.ModeChanged{}, event.ContextReplaced{}, event.ContextRestored{}, event.ContextRewound{},
 }
 
@@ -63,8 +71,10 @@ func programSchema() shape {
 	var lines []any
 	add := func(name string, version int, saved bool, payload any) {
 		envelope := shape{
-			"type": shape{"const": name}, "v": shape{"const": version}, "sessionId": shape{"type": "string"}, "streamId": shape{"type": "string"},
-			"actor": shape{"type": "string"}, "createdAt": shape{"type": "string", "format": "date-time"}, "payload": d.of(reflect.TypeOf(payload)),
+			"type": shape{"const": name}, "v": shape{"const": version}, "sessionId": shape{"type": "string"},
+			"streamId": shape{"type": "string"},
+			"actor":    shape{"type": "string"}, "createdAt": shape{"type": "string", "format": "date-time"},
+			"payload": d.of(reflect.TypeOf(payload)),
 		}
 		required := []string{"type", "v", "sessionId", "streamId", "createdAt", "payload"}
 		if saved {
@@ -115,18 +125,24 @@ type definitions struct {
 func (d definitions) byHand() {
 	text := shape{"type": "string"}
 	call := object(shape{
-		"id": text, "type": text, "function": object(shape{"name": text, "arguments": text}, []string{"name", "arguments"}), "broken": text, "extra_content": shape{},
+		"id": text, "type": text, "function": object(shape{"name": text, "arguments": text}, []string{"name", "arguments"}),
+		"broken": text, "extra_content": shape{},
 	}, []string{"id", "type", "function"})
 	d.all["Message"] = object(shape{
-		"role": text, "content": shape{"type": []string{"string", "array", "null"}}, "reasoning": text, "reasoning_field": text, "reasoning_details": shape{},
-		"tool_calls": shape{"type": "array", "items": call}, "tool_call_id": text, "name": text, "failed": shape{"type": "boolean"},
+		"role": text, "content": shape{"type": []string{"string", "array", "null"}}, "reasoning": text,
+		"reasoning_field": text, "reasoning_details": shape{},
+		"tool_calls": shape{"type": "array", "items": call}, "tool_call_id": text, "name": text,
+		"failed": shape{"type": "boolean"},
 	}, []string{"role", "content"})
 	d.all["Block"] = object(shape{
-		"kind": text, "text": text, "lang": text, "added": shape{"type": "integer"}, "deleted": shape{"type": "integer"}, "more": shape{"type": "integer"},
-		"head": shape{"type": "array"}, "rows": shape{"type": "array"}, "first": shape{"type": "integer"}, "checks": shape{"type": "array"}, "shell": shape{"type": "object"},
+		"kind": text, "text": text, "lang": text, "added": shape{"type": "integer"}, "deleted": shape{"type": "integer"},
+		"more": shape{"type": "integer"},
+		"head": shape{"type": "array"}, "rows": shape{"type": "array"}, "first": shape{"type": "integer"},
+		"checks": shape{"type": "array"}, "shell": shape{"type": "object"},
 	}, []string{"kind"})
 	d.all["Display"] = object(shape{
-		"title": text, "description": text, "content": shape{}, "contentKind": text, "metadata": shape{"type": "object", "additionalProperties": text},
+		"title": text, "description": text, "content": shape{}, "contentKind": text,
+		"metadata": shape{"type": "object", "additionalProperties": text},
 	}, []string{"title"})
 }
 

@@ -148,7 +148,9 @@ func (inv *invocation) deleteSessions(ctx context.Context, a *app.Workspace, ids
 			about = strings.Join(slash.SessionRow(heads[i]), "  ")
 		}
 		files := inv.printer.T(display.Plural(p.Files, "%d file", "%d files"), p.Files)
-		if err := inv.printWrapped(about, "  "+inv.printer.T("deletes: conversation, approvals, audit, saved output and plans (%s, %s)", files, formatSize(p.Bytes))); err != nil {
+		if err := inv.printWrapped(about,
+			"  "+inv.printer.T("deletes: conversation, approvals, audit, saved output and plans (%s, %s)", files,
+				formatSize(p.Bytes))); err != nil {
 			return err
 		}
 	}
@@ -166,7 +168,8 @@ func (inv *invocation) deleteSessions(ctx context.Context, a *app.Workspace, ids
 	for _, p := range gone {
 		err = errors.Join(err, store.ChangeLabel(ctx, p.Name, func(l *app.Label) { *l = app.Label{} }))
 	}
-	return errors.Join(inv.printWrapped(inv.printer.T(display.Plural(len(gone), "Deleted %d session.", "Deleted %d sessions."), len(gone))), err)
+	return errors.Join(inv.printWrapped(inv.printer.T(display.Plural(len(gone), "Deleted %d session.",
+		"Deleted %d sessions."), len(gone))), err)
 }
 
 // runExport prints a session.
@@ -187,7 +190,8 @@ func (inv *invocation) runExport(ctx context.Context, a *app.Workspace) error {
 		return a.Store().WriteRequest(ctx, inv.Stdout, id, uint64(inv.flags.atRecord))
 	}
 	if inv.flags.atRecord != 0 {
-		return usageErrorf("--at needs --format request; coder show %s --at %d shows the session at that record", id, inv.flags.atRecord)
+		return usageErrorf("--at needs --format request; coder show %s --at %d shows the session at that record", id,
+			inv.flags.atRecord)
 	}
 	return a.Store().Export(ctx, inv.Stdout, id, cmp.Or(inv.flags.format, "md"))
 }
@@ -275,7 +279,8 @@ func (inv *invocation) showAudit(ctx context.Context, store *app.Store, id strin
 			}
 		}
 		t.Rows = append(t.Rows, display.DataCells(
-			fmt.Sprintf("#%d", c.Seq), c.Time.Local().Format("2006-01-02 15:04:05"), c.Requested.Tool, singleLine(inv.printer.TranslateText(c.Requested.VerdictText())), inv.printer.T(outcome),
+			fmt.Sprintf("#%d", c.Seq), c.Time.Local().Format("2006-01-02 15:04:05"), c.Requested.Tool,
+			singleLine(inv.printer.TranslateText(c.Requested.VerdictText())), inv.printer.T(outcome),
 			singleLine(c.Requested.DescribeEffects(inv.printer.TranslateText)),
 		))
 	}

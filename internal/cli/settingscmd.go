@@ -45,7 +45,8 @@ func (inv *invocation) listSettings(words []string) error {
 		}
 		if has {
 			rows = append(rows, row)
-			lines = append(lines, row.Key+" = "+singleLine(r.Value)+"  ("+inv.printer.TranslateText(r.DisplayOrigin())+")", "    "+row.About)
+			lines = append(lines, row.Key+" = "+singleLine(r.Value)+"  ("+inv.printer.TranslateText(r.DisplayOrigin())+")",
+				"    "+row.About)
 		}
 	}
 	switch {
@@ -143,7 +144,8 @@ func (inv *invocation) changeSetting(verb string, args []string) error {
 		lines = append(lines, "  "+r.Key+" = "+singleLine(r.Value)+"  ("+inv.printer.TranslateText(r.DisplayOrigin())+")")
 	}
 	if done.Override.Source != "" {
-		lines = append(lines, inv.printer.T("%s takes precedence over this file.", inv.printer.TranslateText(done.Override.DisplayText())))
+		lines = append(lines, inv.printer.T("%s takes precedence over this file.",
+			inv.printer.TranslateText(done.Override.DisplayText())))
 	}
 	return inv.printWrapped(lines...)
 }

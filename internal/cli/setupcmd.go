@@ -47,7 +47,8 @@ func (inv *invocation) runSetup(ctx context.Context, a *app.Workspace) error {
 	case fl.agent != "":
 		return inv.takeOver(ctx, a, fl.agent)
 	}
-	s := setupFlow{app: a, console: &console{printer: inv.printer, ascii: inv.useASCII(), out: inv.Stdout}, preset: fl.preset, model: fl.Model, assumeYes: fl.yes}
+	s := setupFlow{app: a, console: &console{printer: inv.printer, ascii: inv.useASCII(), out: inv.Stdout},
+		preset: fl.preset, model: fl.Model, assumeYes: fl.yes}
 	if c := inv.terminalConsole(ctx); c != nil && !s.assumeYes && !fl.keyFromStdin {
 		s.console, s.interactive = c, true
 	}
@@ -103,7 +104,8 @@ func (s *setupFlow) connect(ctx context.Context) error {
 		}
 	}
 	if s.interactive && s.endpointInUse == nil && e.KeyVar != "" && e.Provider.APIKey != "" && !s.saveKey {
-		if s.saveKey, err = s.confirm(ctx, s.printer.T("Save the key too, so that coder works without %s? [y/N] ", e.KeyVar), false); err != nil {
+		if s.saveKey, err = s.confirm(ctx, s.printer.T("Save the key too, so that coder works without %s? [y/N] ", e.KeyVar),
+			false); err != nil {
 			return err
 		}
 	}
@@ -136,11 +138,13 @@ func (s *setupFlow) printSaved(ctx context.Context, saved app.SavedSettings, e a
 		lines = append(lines, "  "+s.printer.T("the address: read from %s at each start", saved.AddressVar))
 	}
 	if len(saved.Removed) > 0 {
-		lines = append(lines, "  "+s.printer.T("removed, as it was for another endpoint: %s", strings.Join(saved.Removed, ", ")))
+		lines = append(lines, "  "+s.printer.T("removed, as it was for another endpoint: %s",
+			strings.Join(saved.Removed, ", ")))
 	}
 	first, err := s.app.ListOverrides(saved.Path, e, s.model)
 	for _, o := range first {
-		lines = append(lines, s.printer.TranslateText(fmt.Sprintf("but %s also sets %s, and takes precedence", singleLine(o.Origin.DisplayText()), o.Key)))
+		lines = append(lines, s.printer.TranslateText(fmt.Sprintf("but %s also sets %s, and takes precedence",
+			singleLine(o.Origin.DisplayText()), o.Key)))
 	}
 	s.printLines(append(lines, s.printer.T("Change it any time with coder setup."))...)
 	return cmp.Or(err, ctx.Err())
@@ -158,7 +162,8 @@ func (s *setupFlow) askStartMode(ctx context.Context) (string, error) {
 		{mode.AutoEdit, "edit freely, ask before commands"},
 		{mode.Default, "like build, with a todo list and questions to you; checks when you ask"},
 	} {
-		p.Items = append(p.Items, lineedit.Item{Choice: lineedit.Choice{Text: m.name, Note: s.printer.TranslateText(m.about)}, Value: m.name})
+		p.Items = append(p.Items, lineedit.Item{Choice: lineedit.Choice{Text: m.name, Note: s.printer.TranslateText(m.about)},
+			Value: m.name})
 	}
 	p.Select(now)
 	chosen, err := s.choose(ctx, p)
@@ -263,7 +268,8 @@ func (s *setupFlow) endpointPicker(found []app.Endpoint) lineedit.Picker {
 			add(preset.Title, s.printer.T("needs an API key"), preset.Name)
 		}
 	}
-	add(s.printer.T("another address"), s.printer.T("any OpenAI-compatible server, such as https://host/v1"), itemOtherAddress)
+	add(s.printer.T("another address"), s.printer.T("any OpenAI-compatible server, such as https://host/v1"),
+		itemOtherAddress)
 	p.ItemFromText = func(query string) (lineedit.Item, bool) {
 		switch {
 		case app.LooksLikeKey(query):
@@ -356,7 +362,8 @@ func (s *setupFlow) askKey(ctx context.Context, e app.Endpoint) (app.Endpoint, e
 			s.printKeyRejected(e)
 			continue
 		case e.Err == nil:
-			s.printLines(s.printer.T(display.Plural(len(e.Models), "The key works: %d model.", "The key works: %d models."), len(e.Models)))
+			s.printLines(s.printer.T(display.Plural(len(e.Models), "The key works: %d model.", "The key works: %d models."),
+				len(e.Models)))
 		}
 		return e, nil
 	}
@@ -381,7 +388,8 @@ func (s *setupFlow) chooseModel(ctx context.Context, e app.Endpoint) (string, er
 		return s.model, nil
 	}
 	usual := e.Provider.Model
-	if has := slices.ContainsFunc(e.Models, func(o app.ModelOffer) bool { return o.Name == usual }); !has && len(e.Models) > 0 {
+	if has := slices.ContainsFunc(e.Models, func(o app.ModelOffer) bool { return o.Name == usual }); !has &&
+		len(e.Models) > 0 {
 		usual = e.Models[0].Name
 	}
 	if !s.interactive {
@@ -423,11 +431,13 @@ func (s *setupFlow) modelPicker(all []app.ModelOffer, usual string) lineedit.Pic
 		if o.Price.Known {
 			about = append(about, s.printer.T("$%.2f in, $%.2f out per 1M", o.Price.In, o.Price.Out))
 		}
-		p.Items = append(p.Items, lineedit.Item{Choice: lineedit.Choice{Text: o.Name, Note: strings.Join(about, s.printer.DisplaySigns(" · "))}, Value: o.Name})
+		p.Items = append(p.Items, lineedit.Item{Choice: lineedit.Choice{Text: o.Name,
+			Note: strings.Join(about, s.printer.DisplaySigns(" · "))}, Value: o.Name})
 	}
 	p.Select(usual)
 	p.ItemFromText = func(query string) (lineedit.Item, bool) {
-		return lineedit.Item{Choice: lineedit.Choice{Text: query, Note: s.printer.T("not in the list; use it anyway")}, Value: query}, true
+		return lineedit.Item{Choice: lineedit.Choice{Text: query, Note: s.printer.T("not in the list; use it anyway")},
+			Value: query}, true
 	}
 	return p
 }

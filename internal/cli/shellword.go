@@ -65,7 +65,8 @@ func variableName(text string) string {
 		return text[:strings.IndexByte(text, '}')+1]
 	}
 	n := 0
-	for n < len(text) && (text[n] == '_' || text[n] >= 'A' && text[n] <= 'Z' || text[n] >= 'a' && text[n] <= 'z' || n > 0 && text[n] >= '0' && text[n] <= '9') {
+	for n < len(text) && (text[n] == '_' || text[n] >= 'A' && text[n] <= 'Z' || text[n] >= 'a' && text[n] <= 'z' ||
+		n > 0 && text[n] >= '0' && text[n] <= '9') {
 		n++
 	}
 	return text[:n]

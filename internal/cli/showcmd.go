@@ -28,26 +28,28 @@ func (inv *invocation) runShow(ctx context.Context, a *app.Workspace) error {
 	if err != nil {
 		return err
 	}
-	return a.ReadStates(ctx, id, []uint64{uint64(inv.flags.atRecord)}, func(states []app.PastState, kept provenance.ContentReader) error {
-		if inv.flags.file != "" {
-			return inv.printFile(ctx, states[0].State, kept)
-		}
-		book, err := a.BuildLedger(ctx, id, states[0].Seq)
-		if err != nil {
-			return err
-		}
-		if err := inv.printBlocks(inv.stateBlocks(states[0], book.WindowTokens(), slash.Sources(book, id)...)...); err != nil {
-			return err
-		}
-		if err := inv.print(""); err != nil {
-			return err
-		}
-		told, err := a.ReadTranscript(ctx, id, states[0])
-		if err != nil {
-			return err
-		}
-		return export.Markdown(inv.Stdout, told, inv.exportLanguage())
-	})
+	return a.ReadStates(ctx, id, []uint64{uint64(inv.flags.atRecord)},
+		func(states []app.PastState, kept provenance.ContentReader) error {
+			if inv.flags.file != "" {
+				return inv.printFile(ctx, states[0].State, kept)
+			}
+			book, err := a.BuildLedger(ctx, id, states[0].Seq)
+			if err != nil {
+				return err
+			}
+			if err := inv.printBlocks(inv.stateBlocks(states[0], book.WindowTokens(),
+				slash.Sources(book, id)...)...); err != nil {
+				return err
+			}
+			if err := inv.print(""); err != nil {
+				return err
+			}
+			told, err := a.ReadTranscript(ctx, id, states[0])
+			if err != nil {
+				return err
+			}
+			return export.Markdown(inv.Stdout, told, inv.exportLanguage())
+		})
 }
 
 // runDiff shows how a session's files changed between two of its records.
@@ -62,18 +64,19 @@ func (inv *invocation) runDiff(ctx context.Context, a *app.Workspace) error {
 	if err != nil || to != "" && last == 0 { // nothing has happened yet
 		return err
 	}
-	return a.ReadStates(ctx, id, []uint64{max(first, 1), last}, func(states []app.PastState, kept provenance.ContentReader) error {
-		for _, d := range asof.Compare(ctx, states[0].State, states[1].State, kept) {
-			text, _, _ := patch.Unified(d.Path, d.Old, d.New)
-			if d.Err != nil {
-				text = inv.printer.T("%s changed, but its content was not saved", singleLine(event.DisplayName(d.Path))) + "\n"
+	return a.ReadStates(ctx, id, []uint64{max(first, 1), last},
+		func(states []app.PastState, kept provenance.ContentReader) error {
+			for _, d := range asof.Compare(ctx, states[0].State, states[1].State, kept) {
+				text, _, _ := patch.Unified(d.Path, d.Old, d.New)
+				if d.Err != nil {
+					text = inv.printer.T("%s changed, but its content was not saved", singleLine(event.DisplayName(d.Path))) + "\n"
+				}
+				if _, err := fmt.Fprint(inv.Stdout, sanitize.Text(text)); err != nil {
+					return err
+				}
 			}
-			if _, err := fmt.Fprint(inv.Stdout, sanitize.Text(text)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+			return nil
+		})
 }
 
 // printFile prints the content of a file in the session.
@@ -85,7 +88,8 @@ func (inv *invocation) printFile(ctx context.Context, s asof.State, kept provena
 		return slices.IndexFunc(s.Files, is)
 	}
 	i := find(name)
-	if within, err := filepath.Rel(inv.settings.Root, inv.resolveArg(name)); i < 0 && (inv.callDir != "" || filepath.IsAbs(inv.flags.file)) && err == nil {
+	if within, err := filepath.Rel(inv.settings.Root, inv.resolveArg(name)); i < 0 &&
+		(inv.callDir != "" || filepath.IsAbs(inv.flags.file)) && err == nil {
 		i = find(within) // relative to the current folder
 	}
 	if i < 0 {
@@ -129,7 +133,9 @@ func (inv *invocation) stateBlocks(s app.PastState, used int, sources ...display
 	if len(s.Files) > 0 {
 		t := display.Table{Header: display.TextCells("file", "state", "record", "bytes")}
 		for _, f := range s.Files {
-			t.Rows = append(t.Rows, slices.Concat(display.DataCells(singleLine(event.DisplayName(f.Path))), display.TextCells(fileStateText(f)), display.DataCells(strconv.FormatUint(f.LastChange.Done, 10), strconv.FormatInt(f.After.Size, 10))))
+			t.Rows = append(t.Rows, slices.Concat(display.DataCells(singleLine(event.DisplayName(f.Path))),
+				display.TextCells(fileStateText(f)), display.DataCells(strconv.FormatUint(f.LastChange.Done, 10),
+					strconv.FormatInt(f.After.Size, 10))))
 		}
 		blocks = append(blocks, display.Text(""), t)
 	}

@@ -46,7 +46,8 @@ func (inv *invocation) takeOver(ctx context.Context, a *app.Workspace, agent str
 }
 
 // askTakeOver asks about what is new, and apart from it about what lets coder do more.
-func (inv *invocation) askTakeOver(ctx context.Context, ask *console, f app.ForeignSettings) (app.ForeignSettings, error) {
+func (inv *invocation) askTakeOver(ctx context.Context, ask *console, f app.ForeignSettings) (app.ForeignSettings,
+	error) {
 	var safe, wider []app.ForeignEntry
 	for _, one := range f.NewEntries() {
 		if one.Widens {
@@ -61,7 +62,8 @@ func (inv *invocation) askTakeOver(ctx context.Context, ask *console, f app.Fore
 		found    []app.ForeignEntry
 	}{
 		{inv.printer.T(display.Plural(len(safe), "Write %d setting? [y/N] ", "Write %d settings? [y/N] "), len(safe)), safe},
-		{inv.printer.T(display.Plural(len(wider), "Write %d setting that lets coder do more (marked +)? [y/N] ", "Write %d settings that let coder do more (marked +)? [y/N] "), len(wider)), wider},
+		{inv.printer.T(display.Plural(len(wider), "Write %d setting that lets coder do more (marked +)? [y/N] ",
+			"Write %d settings that let coder do more (marked +)? [y/N] "), len(wider)), wider},
 	} {
 		if len(part.found) == 0 {
 			continue

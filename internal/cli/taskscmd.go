@@ -58,7 +58,8 @@ func readTasks(ctx context.Context, logs event.Store, session string, answered f
 	}
 	var rows []taskRow
 	for _, t := range all.All() {
-		row := taskRow{Session: session, ID: t.ID, Title: t.Title, Status: string(t.Status), Created: when[t.ID], OpenQuestions: []uip.Request{}}
+		row := taskRow{Session: session, ID: t.ID, Title: t.Title, Status: string(t.Status), Created: when[t.ID],
+			OpenQuestions: []uip.Request{}}
 		for _, q := range open {
 			if q.TaskID == t.ID && !t.Status.IsEnded() {
 				row.OpenQuestions = append(row.OpenQuestions, q)
@@ -110,7 +111,8 @@ func (inv *invocation) runTasks(ctx context.Context) error {
 	for _, r := range rows {
 		status := words.T(app.TaskStatusText(r.Status, r.Running))
 		status += strings.Repeat(" ", max(0, 15-ink.Width(status)))
-		lines = append(lines, fmt.Sprintf("%s  %s  %s  (%s)", r.Created.Local().Format("2006-01-02 15:04"), status, singleLine(r.Title), r.Session))
+		lines = append(lines, fmt.Sprintf("%s  %s  %s  (%s)", r.Created.Local().Format("2006-01-02 15:04"), status,
+			singleLine(r.Title), r.Session))
 		if task.Status(r.Status) == task.StatusInProgress && !r.Running {
 			lines = append(lines, words.T("    continue with: coder -r %s", r.Session))
 		}
@@ -211,11 +213,15 @@ func (inv *invocation) runRespond(ctx context.Context, a *app.Workspace) error {
 		fl.onAsk = "park" // a user who answers later does the same with the next question
 	}
 	fl.session.ResumeID = session
-	return inv.withSession(ctx, a, inv.newOutput(a), func(s *headless) error { return s.runTurn(ctx, orchestrator.Input{}) })
+	return inv.withSession(ctx, a, inv.newOutput(a), func(s *headless) error {
+		return s.runTurn(ctx,
+			orchestrator.Input{})
+	})
 }
 
 // findQuestion finds the open question id, here or in the folder of a process that waits for its answer.
-func (inv *invocation) findQuestion(ctx context.Context, a *app.Workspace, id string) (in *app.Workspace, session string, q uip.Request, err error) {
+func (inv *invocation) findQuestion(ctx context.Context, a *app.Workspace, id string) (in *app.Workspace,
+	session string, q uip.Request, err error) {
 	var closed error
 	rows := inv.readAllTasks(ctx, a.Store(), func(a uip.Response) {
 		if a.ID == id {
@@ -232,7 +238,8 @@ func (inv *invocation) findQuestion(ctx context.Context, a *app.Workspace, id st
 	if closed != nil {
 		return nil, "", q, inputErrorf("interaction %s: %v", id, closed)
 	}
-	if place, ok := a.Store().Inbox().FindOrigin(id); ok && a.Home != "" && place.Root != a.Root && place.Root != a.Options.Dir {
+	if place, ok := a.Store().Inbox().FindOrigin(id); ok && a.Home != "" && place.Root != a.Root &&
+		place.Root != a.Options.Dir {
 		there := a.Options
 		there.Dir = place.Root
 		settings, err := app.Load(a.Env, there)
@@ -252,7 +259,8 @@ func (inv *invocation) findQuestion(ctx context.Context, a *app.Workspace, id st
 // otherwise here.
 func (inv *invocation) recordAnswer(ctx context.Context, a *app.Workspace, session string, q uip.Request) error {
 	fl := inv.flags
-	answer := uip.Response{ID: q.ID, TaskID: q.TaskID, Author: orchestrator.ActorUser, Option: fl.option, Input: fl.input, Comment: fl.comment}
+	answer := uip.Response{ID: q.ID, TaskID: q.TaskID, Author: orchestrator.ActorUser, Option: fl.option, Input: fl.input,
+		Comment: fl.comment}
 	for _, part := range fl.answers {
 		id, option, _ := strings.Cut(part, "=")
 		i := slices.IndexFunc(q.Parts, func(p uip.Request) bool { return p.ID == id })
@@ -279,7 +287,8 @@ func (inv *invocation) recordAnswer(ctx context.Context, a *app.Workspace, sessi
 	if claimed := (*event.ClaimedError)(nil); errors.As(err, &claimed) && a.Home != "" {
 		err = serve.ForwardAnswer(ctx, a, session, q, answer)
 	}
-	if errors.Is(err, supervisor.ErrAnswered) || errors.Is(err, supervisor.ErrWithdrawn) || errors.Is(err, supervisor.ErrKeysMissing) {
+	if errors.Is(err, supervisor.ErrAnswered) || errors.Is(err, supervisor.ErrWithdrawn) ||
+		errors.Is(err, supervisor.ErrKeysMissing) {
 		return inputErrorf("%v", err)
 	}
 	return err

@@ -148,9 +148,14 @@ func (t *terminal) runLines(ctx context.Context) (err error) {
 	page := repl.NewLineScreen(t.printer, keys.HadEcho())
 	t.face = &repl.LineREPL{
 		Terminal: keys, Screen: page, Renderer: term.New(term.Options{
-			Out: page, Width: func() int { return terminalWidth(t.out) }, Translator: t.invocation.printer, Now: t.invocation.Now, ASCII: t.invocation.useASCII(), ScreenReader: t.invocation.settings.Config.UI.Plain, ShowImmediately: true, ThoughtLine: t.app.Config.UI.Thinking == "line",
+			Out: page, Width: func() int { return terminalWidth(t.out) }, Translator: t.invocation.printer,
+			Now: t.invocation.Now, ASCII: t.invocation.useASCII(), ScreenReader: t.invocation.settings.Config.UI.Plain,
+			ShowImmediately: true, ThoughtLine: t.app.Config.UI.Thinking == "line",
 		}),
-		Translator: t.invocation.printer, Session: t.replSession, Status: t.modelAndMode, StatusLine: t.statusLine.Line, Compact: t.isCompact(), Dir: t.app.Root, CanTrust: t.app.CanTrust, AllowDirect: t.bangTruster(), CtrlCStops: t.app.Config.UI.CtrlC == "stop", AfterInput: t.handleInputEnd, OnSent: t.recordSent, SaveUnsent: t.recordUnsent, Running: t.running, OnLeave: t.invocation.shutdown.markLeaving,
+		Translator: t.invocation.printer, Session: t.replSession, Status: t.modelAndMode, StatusLine: t.statusLine.Line,
+		Compact: t.isCompact(), Dir: t.app.Root, CanTrust: t.app.CanTrust, AllowDirect: t.bangTruster(),
+		CtrlCStops: t.app.Config.UI.CtrlC == "stop", AfterInput: t.handleInputEnd, OnSent: t.recordSent,
+		SaveUnsent: t.recordUnsent, Running: t.running, OnLeave: t.invocation.shutdown.markLeaving,
 	}
 	return t.converse(ctx)
 }
@@ -175,7 +180,8 @@ func (t *terminal) openKeyboard(o tty.Options) (keys *tty.Terminal, err error) {
 func (t *terminal) runScreen(ctx context.Context, talk func(context.Context) error) (err error) {
 	name := t.invocation.Getenv("TERM") // some terminals cut lines when they get narrower
 	noReflow := name == "linux" || name == "xterm" || strings.HasPrefix(name, "screen") && !strings.Contains(name, "tmux")
-	screen, err := t.openKeyboard(tty.Options{Keys: name != "linux", Background: t.needsBackground(), Title: t.windowTitle(false, false)})
+	screen, err := t.openKeyboard(tty.Options{Keys: name != "linux", Background: t.needsBackground(),
+		Title: t.windowTitle(false, false)})
 	if err != nil {
 		return err
 	}
@@ -185,7 +191,8 @@ func (t *terminal) runScreen(ctx context.Context, talk func(context.Context) err
 	t.paths = pathfind.New(t.app.WalkPaths, t.invocation.Now)
 	defer t.paths.Close()
 	if name != "linux" {
-		t.shown.Copy = func(bytes string) { _, _ = io.WriteString(t.printer, bytes) } // a terminal that is gone ends the program by itself
+		// a terminal that is gone ends the program by itself
+		t.shown.Copy = func(bytes string) { _, _ = io.WriteString(t.printer, bytes) }
 	}
 	t.palette, t.size, t.theme = t.invocation.palette(true), screen.Size, t.app.Theme()
 	if _, err := t.palette.WithColours(t.app.Config.UI.Colors); err != nil {
@@ -196,9 +203,15 @@ func (t *terminal) runScreen(ctx context.Context, talk func(context.Context) err
 		Translator: t.invocation.printer, Palette: t.palette, PaletteFor: t.setBackground, ASCII: t.invocation.useASCII(),
 		Session: t.replSession, Status: t.modelAndMode, StatusLine: t.statusLine.Line, Compact: t.isCompact(),
 		ToggleMode: t.app.ModeState.ToggleTarget, NextMode: mode.Next, Dir: t.app.Root,
-		ThoughtLine: t.app.Config.UI.Thinking == "line", Vim: t.app.Config.UI.Vim, KeyBindings: t.bindKeys(), Complete: t.completeInput, Suggest: t.suggestWhileTyping, MaxCompletions: maxSimilarFiles, ListFor: t.argumentList, KeyHelp: t.keyTable, CanTrust: t.app.CanTrust, AllowDirect: t.bangTruster(), CtrlCStops: t.app.Config.UI.CtrlC == "stop", DraftFromPaths: t.droppedDraft, Clipboard: t.readClipboard, Edit: t.openEditor, Page: t.pager(), Now: t.invocation.Now,
-		OnSent: t.recordSent, SaveUnsent: t.recordUnsent, Earlier: func() []string { return t.app.TypedBook().Sent(t.session().ID, t.pastMessages...) },
-		Notify: t.notifier(), SetTitle: func(asks, runs bool) { _ = screen.SetTitle(t.windowTitle(asks, runs)) }, // a lost terminal ends the program by itself
+		ThoughtLine: t.app.Config.UI.Thinking == "line", Vim: t.app.Config.UI.Vim, KeyBindings: t.bindKeys(),
+		Complete: t.completeInput, Suggest: t.suggestWhileTyping, MaxCompletions: maxSimilarFiles, ListFor: t.argumentList,
+		KeyHelp: t.keyTable, CanTrust: t.app.CanTrust, AllowDirect: t.bangTruster(),
+		CtrlCStops: t.app.Config.UI.CtrlC == "stop", DraftFromPaths: t.droppedDraft, Clipboard: t.readClipboard,
+		Edit: t.openEditor, Page: t.pager(), Now: t.invocation.Now,
+		OnSent: t.recordSent, SaveUnsent: t.recordUnsent,
+		Earlier: func() []string { return t.app.TypedBook().Sent(t.session().ID, t.pastMessages...) },
+		// a lost terminal ends the program by itself
+		Notify: t.notifier(), SetTitle: func(asks, runs bool) { _ = screen.SetTitle(t.windowTitle(asks, runs)) },
 		AfterInput: t.handleInputEnd, OnLeave: t.invocation.shutdown.markLeaving, NextRemote: t.takeRemote,
 	})
 	defer t.remote.Close()
@@ -215,7 +228,8 @@ func (t *terminal) bangTruster() func() error {
 		if err := t.app.TrustBang(); err != nil {
 			return err
 		}
-		return t.printText(ink.Dim, t.invocation.printer.T("Saved approval.bang = direct in %s.", filepath.Join(t.app.Home, "config.json")))
+		return t.printText(ink.Dim, t.invocation.printer.T("Saved approval.bang = direct in %s.",
+			filepath.Join(t.app.Home, "config.json")))
 	}
 }
 
@@ -274,7 +288,8 @@ func (t *terminal) applyTheme() {
 
 // notifier returns a function that notifies the user in their chosen way; nil if they chose none.
 func (t *terminal) notifier() func(text string) {
-	form := map[string]string{"bell": "\a", "osc9": "\x1b]9;%s\x1b\\", "osc777": "\x1b]777;notify;coder;%s\x1b\\"}[t.app.Config.UI.Notify]
+	form := map[string]string{"bell": "\a", "osc9": "\x1b]9;%s\x1b\\",
+		"osc777": "\x1b]777;notify;coder;%s\x1b\\"}[t.app.Config.UI.Notify]
 	if form == "" {
 		return nil
 	}
@@ -328,7 +343,8 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 	}
 	if word := t.invocation.flags.isOneWordPrompt(); word || len(t.invocation.flags.args) == 0 && !first.IsEmpty() {
 		if word {
-			_ = t.printText(ink.Warn, t.invocation.printer.T("unknown command %s; Enter sends it to the model", first.Text())) // said if it can be
+			// said if it can be
+			_ = t.printText(ink.Warn, t.invocation.printer.T("unknown command %s; Enter sends it to the model", first.Text()))
 		}
 		t.face.RestoreUnsent(repl.UnsentText{Draft: first.Text(), Again: first})
 		first = lineedit.Draft{}
@@ -346,10 +362,13 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 	t.printEndedJobs(running)
 	if !t.invocation.flags.Ephemeral && !done.Unused {
 		said := t.invocation.printer.T("resume this session with: coder -r %s", done.ID)
-		_ = t.printText(ink.Dim, strings.Replace(said, "coder -r ", "coder"+ink.NoBreakSpace+"-r"+ink.NoBreakSpace, 1)) // errors are ignored; one copyable unit
+		// errors are ignored; one copyable unit
+		_ = t.printText(ink.Dim, strings.Replace(said, "coder -r ", "coder"+ink.NoBreakSpace+"-r"+ink.NoBreakSpace, 1))
 	}
 	if repl.IsTurnInterrupted(err) {
-		_ = t.printText(ink.Dim, t.invocation.printer.T("Ctrl+C ends coder; Esc stops a turn. With ui.ctrl_c = stop Ctrl+C stops the turn first.")) // errors are ignored
+		// errors are ignored
+		_ = t.printText(ink.Dim,
+			t.invocation.printer.T("Ctrl+C ends coder; Esc stops a turn. With ui.ctrl_c = stop Ctrl+C stops the turn first."))
 	}
 	if errors.Is(err, repl.ErrInterrupted) {
 		return &exitError{code: ExitInterrupted}
@@ -360,7 +379,8 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 // openSession opens the session.
 func (t *terminal) openSession(ctx context.Context, which app.SessionChoice) (err error) {
 	t.shown.OnJobEnded = t.showJobEnded
-	o := serve.Options{Which: which, Sink: t.face.Sink(), User: t.face, Screen: t.shown, RemoteAnswers: true, Report: t.warn}
+	o := serve.Options{Which: which, Sink: t.face.Sink(), User: t.face, Screen: t.shown, RemoteAnswers: true,
+		Report: t.warn}
 	if t.host, err = serve.Open(ctx, t.app, o); err == nil {
 		t.invocation.shutdown.markSessionOpen()
 	}
@@ -381,24 +401,31 @@ func (t *terminal) closeSession(ctx context.Context) error {
 // printEndedJobs lists the background commands that ended with the session.
 func (t *terminal) printEndedJobs(commands []string) {
 	if len(commands) > 0 {
-		_ = t.printText(ink.Warn, t.invocation.printer.T("no longer running in the background: %s", singleLine(strings.Join(commands, ", ")))) // errors are ignored
+		// errors are ignored
+		_ = t.printText(ink.Warn, t.invocation.printer.T("no longer running in the background: %s",
+			singleLine(strings.Join(commands, ", "))))
 	}
 }
 
 // showJobEnded reports that a background command has finished.
 func (t *terminal) showJobEnded(j slash.Job) {
 	w := t.invocation.printer
-	_ = t.printText(ink.Dim, w.T("%s finished: %s", j.ID, strings.Join([]string{singleLine(j.Command), w.TranslateText(j.State), j.Elapsed}, t.separator()))) // errors are ignored
+	// errors are ignored
+	_ = t.printText(ink.Dim, w.T("%s finished: %s", j.ID,
+		strings.Join([]string{singleLine(j.Command), w.TranslateText(j.State), j.Elapsed}, t.separator())))
 }
 
 // showBanner introduces the session, with what the user must know of it.
 func (t *terminal) showBanner() error {
 	model, mode := t.modelAndMode()
 	w := t.invocation.printer
-	lines := [][]ink.Span{append(span(ink.Plain, "coder "+app.Version), span(ink.Dim, w.DisplaySigns(" · ")+w.T("model %s · mode %s · session %s", sanitize.Line(model, 80), mode, t.session().ID))...)}
+	lines := [][]ink.Span{append(span(ink.Plain, "coder "+app.Version),
+		span(ink.Dim, w.DisplaySigns(" · ")+w.T("model %s · mode %s · session %s", sanitize.Line(model, 80), mode,
+			t.session().ID))...)}
 	add := func(role ink.Role, text string) { lines = append(lines, span(role, sanitize.Line(text, 0))) }
 	if t.app.IgnoresProject() {
-		add(ink.Warn, w.T("this folder is %s: its own settings may only tighten yours (coder trust changes that)", w.TranslateText(t.app.Trusted.String())))
+		add(ink.Warn, w.T("this folder is %s: its own settings may only tighten yours (coder trust changes that)",
+			w.TranslateText(t.app.Trusted.String())))
 	}
 	if t.app.IsModelAssumed() {
 		add(ink.Warn, w.T("no model was chosen: the endpoint may not have %s; /model lists its models", t.app.ModelName()))
@@ -410,7 +437,8 @@ func (t *terminal) showBanner() error {
 		add(ink.Dim, w.T("not installed, optional: %s", "git"))
 	}
 	command, _ := t.session().UnfinishedCommand() // shown when it continues
-	if u, ok := t.session().UnfinishedTask(); ok && u.Pending != nil && u.Pending.Author != event.ActorRecovery && command == "" {
+	if u, ok := t.session().UnfinishedTask(); ok && u.Pending != nil && u.Pending.Author != event.ActorRecovery &&
+		command == "" {
 		add(ink.Warn, w.T("the last turn was interrupted while it waited for an answer: %s", singleLine(u.Title)))
 	}
 	if t.session().WasUndoInterrupted() {
@@ -483,12 +511,14 @@ func (s replSession) Run(ctx context.Context, input lineedit.Draft, out event.Si
 		s.terminal.checkForUpdate(ctx)
 	}
 	said := orchestrator.Input{UserText: input.Words(), Pictures: input.Pictures()}
-	said.SkipUnattachable = !s.terminal.imagesRefused && !s.terminal.returnedDraft.IsEmpty() && s.terminal.returnedDraft.Text() == input.Text()
+	said.SkipUnattachable = !s.terminal.imagesRefused && !s.terminal.returnedDraft.IsEmpty() &&
+		s.terminal.returnedDraft.Text() == input.Text()
 	s.terminal.returnedDraft = lineedit.Draft{}
 	done, err := s.terminal.host.RunInput(ctx, said, out)
 	s.terminal.destination, s.terminal.rephraseText = done.Destination, done.Draft
 	unsent := new(orchestrator.AttachError)
-	if s.terminal.imagesRefused = errors.Is(err, provider.ErrNoImages); s.terminal.imagesRefused || errors.As(err, &unsent) {
+	if s.terminal.imagesRefused = errors.Is(err, provider.ErrNoImages); s.terminal.imagesRefused ||
+		errors.As(err, &unsent) {
 		s.terminal.returnedDraft, s.terminal.rephraseText = input, input.Text()
 	}
 	return done.Text, err
@@ -535,9 +565,11 @@ func (t *terminal) explainReturned() error {
 	case t.returnedDraft.IsEmpty():
 		return nil
 	case t.imagesRefused:
-		return t.printText(ink.Dim, t.invocation.printer.T("Your message is back in the line: delete the image, or choose another model with /model."))
+		return t.printText(ink.Dim,
+			t.invocation.printer.T("Your message is back in the line: delete the image, or choose another model with /model."))
 	}
-	return t.printText(ink.Dim, t.invocation.printer.T("Your message is back in the line: Enter sends it without the file."))
+	return t.printText(ink.Dim,
+		t.invocation.printer.T("Your message is back in the line: Enter sends it without the file."))
 }
 
 // isUTF8 reports whether the user's terminal shows more than ASCII.
@@ -557,6 +589,7 @@ func (inv *invocation) palette(isTerminal bool) term.Palette {
 		p = term.DetectPalette(inv.Getenv, isTerminal || ui.Color == "always").WithTheme(ui.Theme)
 		p, _ = p.WithColours(ui.Colors) // their errors are shown at a terminal
 	}
-	p.Links = isTerminal && inv.Getenv("TERM") != "dumb" && (ui.Links == "on" || ui.Links == "auto" && term.SupportsLinks(inv.Getenv))
+	p.Links = isTerminal && inv.Getenv("TERM") != "dumb" &&
+		(ui.Links == "on" || ui.Links == "auto" && term.SupportsLinks(inv.Getenv))
 	return p
 }

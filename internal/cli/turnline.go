@@ -61,11 +61,13 @@ func (t turnLine) format(turn app.TurnResult) []ink.Span {
 		line = append(line, span(role, text)...)
 	}
 	said, role := t.checkState(turn.LastCheck)
-	news := turn.ChangedFiles > 0 || turn.LastCheck.IsOneOf(turn.CallIDs) || role != ink.Good // a check that passed in an earlier turn may be outdated
+	// a check that passed in an earlier turn may be outdated
+	news := turn.ChangedFiles > 0 || turn.LastCheck.IsOneOf(turn.CallIDs) || role != ink.Good
 	if len(turn.CallIDs) > 0 && said != "" && news {
 		add(role, said)
 	}
-	took := strings.ReplaceAll(display.FormatDuration(turn.Duration), " ", ink.NoBreakSpace) // keeps the unit with its number
+	// keeps the unit with its number
+	took := strings.ReplaceAll(display.FormatDuration(turn.Duration), " ", ink.NoBreakSpace)
 	if turn.DurationIncomplete {
 		took = w.T("at least %s", took)
 	}

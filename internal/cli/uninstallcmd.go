@@ -34,7 +34,8 @@ func (inv *invocation) runUninstall(ctx context.Context) error {
 			removed++
 		}
 	}
-	return errors.Join(inv.printWrapped(inv.printer.T(display.Plural(removed, "Removed %d folder.", "Removed %d folders."), removed)), err)
+	return errors.Join(inv.printWrapped(inv.printer.T(display.Plural(removed, "Removed %d folder.", "Removed %d folders."),
+		removed)), err)
 }
 
 // showLeftovers shows how to remove the program, and each folder with its data.
@@ -55,7 +56,8 @@ func (inv *invocation) showLeftovers(by app.Installation, all []app.Leftover) er
 		} else if !l.Home || l.Sessions > 0 {
 			about = words.T(display.Plural(l.Sessions, "%d session", "%d sessions"), l.Sessions)
 		}
-		lines = append(lines, "  "+singleLine(l.Dir)+"  "+about+", "+words.T(display.Plural(l.Files, "%d file", "%d files"), l.Files)+", "+formatSize(l.Bytes))
+		lines = append(lines, "  "+singleLine(l.Dir)+"  "+about+", "+
+			words.T(display.Plural(l.Files, "%d file", "%d files"), l.Files)+", "+formatSize(l.Bytes))
 		if len(l.UserFiles) > 0 {
 			lines = append(lines, "    "+words.T("kept: %s", singleLine(strings.Join(l.UserFiles, ", "))))
 		}
@@ -64,7 +66,8 @@ func (inv *invocation) showLeftovers(by app.Installation, all []app.Leftover) er
 }
 
 // chooseLeftovers asks which folders to remove: all at once after --data, otherwise one by one.
-func (inv *invocation) chooseLeftovers(ctx context.Context, ask *console, all []app.Leftover) (chosen []app.Leftover, err error) {
+func (inv *invocation) chooseLeftovers(ctx context.Context, ask *console, all []app.Leftover) (chosen []app.Leftover,
+	err error) {
 	if inv.flags.yes {
 		return all, nil
 	}

@@ -17,11 +17,13 @@ func (inv *invocation) runUpdate(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return inv.printWrapped(words.T("Restored coder %s. A second coder update --rollback brings coder %s back.", singleLine(version), app.Version))
+		return inv.printWrapped(words.T("Restored coder %s. A second coder update --rollback brings coder %s back.",
+			singleLine(version), app.Version))
 	}
 	how := singleLine(u.Installation.UpdateCommand())
 	if how != "" && !fl.check {
-		return inv.printWrapped(words.T("program: %s", singleLine(u.Installation.Path)), "    "+how, words.T("Nothing was changed: update coder the way you installed it."))
+		return inv.printWrapped(words.T("program: %s", singleLine(u.Installation.Path)), "    "+how,
+			words.T("Nothing was changed: update coder the way you installed it."))
 	}
 	if unreachable != nil {
 		return unreachable
@@ -66,7 +68,8 @@ func (t *terminal) showNewerVersion() {
 	select {
 	case version := <-t.newerVersion:
 		if version != "" {
-			_ = t.printText(ink.Dim, t.invocation.printer.T("coder %s is available; run: coder update", version)) // errors are ignored
+			// errors are ignored
+			_ = t.printText(ink.Dim, t.invocation.printer.T("coder %s is available; run: coder update", version))
 		}
 	default:
 	}

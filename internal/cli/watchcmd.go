@@ -100,7 +100,8 @@ func (inv *invocation) newWatcher(id string) (out event.Sink, over func() error)
 	if inv.flags.events != "" {
 		return inv.eventStream(), func() error { return nil }
 	}
-	o := term.Options{Out: inv.Stdout, Translator: inv.printer, Palette: inv.palette(false), Now: inv.Now, ASCII: inv.useASCII()}
+	o := term.Options{Out: inv.Stdout, Translator: inv.printer, Palette: inv.palette(false), Now: inv.Now,
+		ASCII: inv.useASCII()}
 	if _, out, ok := inv.Terminal(); ok {
 		o.Palette = inv.palette(true)
 		o.Width = func() int { return terminalWidth(out) }
@@ -153,7 +154,8 @@ func lockReleased(path string, inode uint64) bool {
 		return false
 	}
 	for line := range bytes.Lines(locks) {
-		if fields := strings.Fields(string(line)); len(fields) >= 6 && fields[1] == "FLOCK" && strings.HasSuffix(fields[5], fmt.Sprintf(":%d", inode)) {
+		if fields := strings.Fields(string(line)); len(fields) >= 6 && fields[1] == "FLOCK" &&
+			strings.HasSuffix(fields[5], fmt.Sprintf(":%d", inode)) {
 			return false
 		}
 	}
@@ -301,8 +303,10 @@ func (p *callSink) showResult(ctx context.Context, r event.Record, e event.ToolC
 	call := p.runningCalls[e.CallID]
 	delete(p.runningCalls, e.CallID)
 	done := event.ToolFinished{
-		CallID: e.CallID, Tool: e.Tool, Title: callTitle(call), Failed: e.IsError, Denied: call.Verdict == event.VerdictDenied,
-		Duration: time.Duration(e.DurationMs) * time.Millisecond, Summary: out.Operation, Result: chat.ToolResult{CallID: e.CallID, Name: e.Tool, Text: string(e.Output), Failed: e.IsError},
+		CallID: e.CallID, Tool: e.Tool, Title: callTitle(call), Failed: e.IsError,
+		Denied:   call.Verdict == event.VerdictDenied,
+		Duration: time.Duration(e.DurationMs) * time.Millisecond, Summary: out.Operation,
+		Result: chat.ToolResult{CallID: e.CallID, Name: e.Tool, Text: string(e.Output), Failed: e.IsError},
 	}
 	if e.OutcomeUnknown {
 		done.Duration = -1 // unknown

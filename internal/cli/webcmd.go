@@ -63,9 +63,11 @@ func (inv *invocation) runWeb(ctx context.Context, a *app.Workspace) error {
 	if err != nil {
 		return err
 	}
-	w := &webServer{invocation: inv, app: a, ctx: ctx, apps: map[string]*app.Workspace{a.Root: a}, hosted: make(map[browser.SessionRef]*hostedSession)}
+	w := &webServer{invocation: inv, app: a, ctx: ctx, apps: map[string]*app.Workspace{a.Root: a},
+		hosted: make(map[browser.SessionRef]*hostedSession)}
 	o := browser.Options{
-		Backend: w.browserProgram(), Secure: cert != nil, Lang: i18n.Choose(cmp.Or(fl.Lang, inv.settings.Config.UI.Lang), inv.Getenv),
+		Backend: w.browserProgram(), Secure: cert != nil, Lang: i18n.Choose(cmp.Or(fl.Lang, inv.settings.Config.UI.Lang),
+			inv.Getenv),
 		Key:   browser.Key{Token: randomSecret(), Cookie: randomSecret(), Form: randomSecret(), Path: randomSecret()[:16]},
 		Names: hostNames(fl.listen), Translator: func(lang string) browser.Translator { return i18n.For(lang) },
 	}
@@ -94,7 +96,9 @@ func (w *webServer) printAddress(at net.Addr, key browser.Key, cert *tls.Certifi
 		lines = append(lines, fmt.Sprintf("%s://%s/%s/?token=%s", scheme, host, key.Path, key.Token))
 	}
 	if cert != nil {
-		lines = append(lines, words.T("the browser will warn about the certificate, which is for this run only; its SHA-256 fingerprint is"), "  "+certFingerprint(cert))
+		lines = append(lines,
+			words.T("the browser will warn about the certificate, which is for this run only; its SHA-256 fingerprint is"),
+			"  "+certFingerprint(cert))
 	}
 	lines = append(lines, words.T("anyone with this link can act as you; Ctrl-C stops the server"))
 	return w.invocation.printWrapped(lines...)
@@ -105,11 +109,14 @@ func (w *webServer) serve(ctx context.Context, at net.Listener, cert *tls.Certif
 	requests, over := context.WithCancel(context.WithoutCancel(ctx))
 	defer over()
 	srv := &http.Server{
-		Handler: w.server, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		BaseContext: func(net.Listener) context.Context { return requests }, ErrorLog: log.New(errorFilter{w.invocation.Stderr}, "", 0),
+		Handler: w.server, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 64 << 10,
+		BaseContext:    func(net.Listener) context.Context { return requests },
+		ErrorLog:       log.New(errorFilter{w.invocation.Stderr}, "", 0),
 	}
 	if cert != nil {
-		at = tls.NewListener(at, &tls.Config{Certificates: []tls.Certificate{*cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}})
+		at = tls.NewListener(at, &tls.Config{Certificates: []tls.Certificate{*cert}, MinVersion: tls.VersionTLS12,
+			NextProtos: []string{"h2", "http/1.1"}})
 	}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(at) }()
@@ -129,7 +136,8 @@ func (w *webServer) serve(ctx context.Context, at net.Listener, cert *tls.Certif
 func (w *webServer) browserProgram() browser.Backend {
 	return browser.Backend{
 		Now: w.invocation.Now, Projects: w.listProjects, Heads: w.listSessions, Search: w.searchSessions,
-		CheckSession: w.checkSession, Records: w.readRecords, Activity: w.sessionPulse, StateAt: w.stateAt, Diff: w.diffRecords,
+		CheckSession: w.checkSession, Records: w.readRecords, Activity: w.sessionPulse, StateAt: w.stateAt,
+		Diff: w.diffRecords,
 		Verify: func(p browser.SessionRef) (report audit.Report, err error) {
 			a, err := w.projectApp(p.Root)
 			if err == nil {
@@ -154,14 +162,18 @@ func (w *webServer) browserProgram() browser.Backend {
 			}
 			return u
 		},
-		Fleet: w.fleetProgram(), Modes: w.modeNames(), StartSession: w.startSession, SendMessage: w.sendMessage, Answer: w.deliverAnswer, Stop: w.stopTurn, Release: w.releaseSession,
+		Fleet: w.fleetProgram(), Modes: w.modeNames(), StartSession: w.startSession, SendMessage: w.sendMessage,
+		Answer: w.deliverAnswer, Stop: w.stopTurn, Release: w.releaseSession,
 		RestorePlan: w.planRestore, Fork: w.forkSession,
 	}
 }
 
 // modeNames returns the modes available from a page.
 func (w *webServer) modeNames() []string {
-	return slices.DeleteFunc(mode.Names(), func(name string) bool { return name == mode.Yolo && w.invocation.flags.NoYolo })
+	return slices.DeleteFunc(mode.Names(), func(name string) bool {
+		return name == mode.Yolo &&
+			w.invocation.flags.NoYolo
+	})
 }
 
 // maxProjects is the most projects listed.
@@ -219,7 +231,8 @@ func (w *webServer) listSessions(ctx context.Context, root string) ([]session.He
 func (w *webServer) searchSessions(ctx context.Context, words []string) (all []browser.SearchResult, err error) {
 	found, err := w.app.SearchSessions(ctx, words)
 	for _, f := range found {
-		all = append(all, browser.SearchResult{SessionRef: browser.SessionRef{Root: f.Project, Session: f.Session}, Title: cmp.Or(f.Title, f.Session), Updated: f.Updated, Record: f.Record, Kind: string(f.Kind), Line: f.Line})
+		all = append(all, browser.SearchResult{SessionRef: browser.SessionRef{Root: f.Project, Session: f.Session},
+			Title: cmp.Or(f.Title, f.Session), Updated: f.Updated, Record: f.Record, Kind: string(f.Kind), Line: f.Line})
 	}
 	return all, err
 }
@@ -235,7 +248,8 @@ func (w *webServer) checkSession(ctx context.Context, p browser.SessionRef) erro
 	return err
 }
 
-func (w *webServer) readRecords(ctx context.Context, p browser.SessionRef, after uint64, logs ...event.Log) iter.Seq2[event.Record, error] {
+func (w *webServer) readRecords(ctx context.Context, p browser.SessionRef, after uint64,
+	logs ...event.Log) iter.Seq2[event.Record, error] {
 	a, err := w.projectApp(p.Root)
 	if err != nil {
 		return func(yield func(event.Record, error) bool) { yield(event.Record{}, err) }
@@ -248,7 +262,8 @@ func (w *webServer) readRecords(ctx context.Context, p browser.SessionRef, after
 
 // completeRecords yields all records of a session, and finally an error if its logs contain more than can be
 // read.
-func completeRecords(store *app.Store, session string, records iter.Seq2[event.Record, error]) iter.Seq2[event.Record, error] {
+func completeRecords(store *app.Store, session string,
+	records iter.Seq2[event.Record, error]) iter.Seq2[event.Record, error] {
 	return func(yield func(event.Record, error) bool) {
 		lines := uint64(0) // lines that existed before
 		for _, l := range event.AllLogs {
@@ -305,7 +320,8 @@ func (w *webServer) sessionPulse(p browser.SessionRef) (pulse browser.Activity) 
 		pulse.Busy, pulse.Queued = h.State()
 	} else if pid := lockHolder(store.Path("log", p.Session, "lock")); pid > 0 && pid != os.Getpid() {
 		pulse.Holder = fmt.Sprintf("process %d", pid)
-		pulse.AcceptsMessages, pulse.CanStop = serve.AcceptsMessages(a, p.Session, serve.MessageSlot), serve.AcceptsMessages(a, p.Session, serve.StopSlot)
+		pulse.AcceptsMessages, pulse.CanStop = serve.AcceptsMessages(a, p.Session, serve.MessageSlot),
+			serve.AcceptsMessages(a, p.Session, serve.StopSlot)
 	}
 	return pulse
 }
@@ -319,7 +335,10 @@ func (w *webServer) stateAt(ctx context.Context, p browser.SessionRef, at uint64
 	err = a.ReadStates(ctx, p.Session, []uint64{at}, func(states []app.PastState, _ provenance.ContentReader) error {
 		state := states[0]
 		s = browser.SessionState{Seq: state.Seq, Time: state.Time, Blocks: w.invocation.stateBlocks(state, 0)}
-		slash.EachPart(state.Conversation, func(name string, n int) { s.Parts = append(s.Parts, browser.Part{Name: name, Tokens: n}) })
+		slash.EachPart(state.Conversation, func(name string,
+			n int) {
+			s.Parts = append(s.Parts, browser.Part{Name: name, Tokens: n})
+		})
 		return nil
 	})
 	return s, err
@@ -339,7 +358,8 @@ func (w *webServer) planRestore(ctx context.Context, p browser.SessionRef, at ui
 }
 
 // forkSession starts a new session from a record.
-func (w *webServer) forkSession(ctx context.Context, p browser.SessionRef, at uint64) (to browser.SessionRef, err error) {
+func (w *webServer) forkSession(ctx context.Context, p browser.SessionRef, at uint64) (to browser.SessionRef,
+	err error) {
 	a, err := w.projectApp(p.Root)
 	if err != nil {
 		return to, toPageError(err)
@@ -349,19 +369,21 @@ func (w *webServer) forkSession(ctx context.Context, p browser.SessionRef, at ui
 }
 
 // diffRecords returns the changes to a session's files between two records.
-func (w *webServer) diffRecords(ctx context.Context, p browser.SessionRef, from, to uint64) (all []browser.FileDiff, err error) {
+func (w *webServer) diffRecords(ctx context.Context, p browser.SessionRef, from, to uint64) (all []browser.FileDiff,
+	err error) {
 	a, err := w.projectApp(p.Root)
 	if err != nil {
 		return nil, err
 	}
-	err = a.ReadStates(ctx, p.Session, []uint64{from, to}, func(states []app.PastState, kept provenance.ContentReader) error {
-		for _, d := range asof.Compare(ctx, states[0].State, states[1].State, kept) {
-			f := browser.FileDiff{Path: d.Path, NotSaved: d.Err != nil}
-			f.Unified, f.Added, f.Deleted = patch.Unified(d.Path, d.Old, d.New)
-			all = append(all, f)
-		}
-		return nil
-	})
+	err = a.ReadStates(ctx, p.Session, []uint64{from, to},
+		func(states []app.PastState, kept provenance.ContentReader) error {
+			for _, d := range asof.Compare(ctx, states[0].State, states[1].State, kept) {
+				f := browser.FileDiff{Path: d.Path, NotSaved: d.Err != nil}
+				f.Unified, f.Added, f.Deleted = patch.Unified(d.Path, d.Old, d.New)
+				all = append(all, f)
+			}
+			return nil
+		})
 	var mistake *app.Error
 	if errors.As(err, &mistake) {
 		err = &browser.UserError{Status: http.StatusNotFound, Text: mistake.Error()}

@@ -25,7 +25,8 @@ func (w *webServer) fleetProgram() browser.FleetBackend {
 		State: func(ctx context.Context) (f browser.Fleet, err error) {
 			text, err := w.runFleet(ctx, "status", "--json")
 			if err == nil && json.Unmarshal(text, &f) != nil {
-				err = &browser.UserError{Status: http.StatusBadGateway, Text: "the fleet does not list its tasks; coder fleet ps shows why"}
+				err = &browser.UserError{Status: http.StatusBadGateway,
+					Text: "the fleet does not list its tasks; coder fleet ps shows why"}
 			}
 			return f, err
 		},
@@ -47,12 +48,14 @@ func (w *webServer) answerFleet(ctx context.Context, a uip.Response) error {
 	}
 	for _, part := range a.Parts {
 		if part.Input != "" || part.Option == "" {
-			return &browser.UserError{Status: http.StatusBadRequest, Text: "a fleet accepts one of the options for each part; nothing was changed"}
+			return &browser.UserError{Status: http.StatusBadRequest,
+				Text: "a fleet accepts one of the options for each part; nothing was changed"}
 		}
 		args = append(args, "--answer", part.ID+"="+part.Option)
 	}
 	if a.Dismissed {
-		return &browser.UserError{Status: http.StatusBadRequest, Text: "a fleet's question waits until it is answered or its task is canceled; nothing was changed"}
+		return &browser.UserError{Status: http.StatusBadRequest,
+			Text: "a fleet's question waits until it is answered or its task is canceled; nothing was changed"}
 	}
 	_, err := w.runFleet(ctx, args...)
 	return err
@@ -72,7 +75,8 @@ func (w *webServer) runFleet(ctx context.Context, args ...string) ([]byte, error
 	out, err := cmd.Output()
 	if err != nil {
 		why := strings.TrimSpace(said.String())
-		return nil, &browser.UserError{Status: http.StatusBadGateway, Text: cmp.Or(singleLine(why), "the fleet does not list its tasks; coder fleet ps shows why")}
+		return nil, &browser.UserError{Status: http.StatusBadGateway,
+			Text: cmp.Or(singleLine(why), "the fleet does not list its tasks; coder fleet ps shows why")}
 	}
 	return out, nil
 }

@@ -41,7 +41,8 @@ func (w *webServer) findHosted(p browser.SessionRef) *hostedSession {
 }
 
 // openHosted opens a session to work in it.
-func (w *webServer) openHosted(ctx context.Context, root, mode string, which app.SessionChoice) (*hostedSession, error) {
+func (w *webServer) openHosted(ctx context.Context, root, mode string, which app.SessionChoice) (*hostedSession,
+	error) {
 	if w.ctx.Err() != nil {
 		return nil, &browser.UserError{Status: http.StatusServiceUnavailable, Text: "coder web is stopping"}
 	}
@@ -139,7 +140,8 @@ func (h *hostedSession) followMove(ctx context.Context, left serve.CloseResult) 
 	h.place.Session = h.ID()
 	h.server.hosted[h.place] = h
 	h.server.mu.Unlock()
-	h.server.server.HandleEvent(ctx, was, event.Record{Event: event.Notice{Level: event.LevelInfo, Text: fmt.Sprintf("it continues in session %s", h.ID())}})
+	h.server.server.HandleEvent(ctx, was, event.Record{Event: event.Notice{Level: event.LevelInfo,
+		Text: fmt.Sprintf("it continues in session %s", h.ID())}})
 }
 
 // toPageError converts an error to a page's message.
@@ -154,7 +156,8 @@ func toPageError(err error) error {
 	case errors.As(err, &refusal):
 		status = http.StatusConflict
 	case errors.As(err, &claimed):
-		return &browser.UserError{Status: http.StatusConflict, Text: fmt.Sprintf("%s; send messages there. Nothing was changed", claimed)}
+		return &browser.UserError{Status: http.StatusConflict,
+			Text: fmt.Sprintf("%s; send messages there. Nothing was changed", claimed)}
 	case code == ExitInput || code == ExitConfig:
 		status = http.StatusBadRequest
 	}
@@ -183,14 +186,18 @@ func (w *webServer) sendMessage(ctx context.Context, p browser.SessionRef, promp
 	if room, err := w.remoteApp(p); room != nil || err != nil {
 		switch words := append(strings.Fields(prompt), ""); {
 		case err != nil:
-		case w.invocation.flags.NoYolo && strings.HasPrefix(words[0], "/") && (words[0] == "/"+mode.Yolo || words[1] == mode.Yolo): // nor may another process switch to it
-			err = &browser.UserError{Status: http.StatusBadRequest, Text: "the mode yolo needs --allow-dangerously-skip-permissions"}
+		// nor may another process switch to it
+		case w.invocation.flags.NoYolo && strings.HasPrefix(words[0], "/") &&
+			(words[0] == "/"+mode.Yolo || words[1] == mode.Yolo):
+			err = &browser.UserError{Status: http.StatusBadRequest,
+				Text: "the mode yolo needs --allow-dangerously-skip-permissions"}
 		default:
 			err = toPageError(serve.SendMessage(ctx, room, p.Session, serve.MessageSlot, prompt))
 		}
 		return err
 	}
-	return w.queueMessage(ctx, p, drive.Message{Input: orchestrator.TextInput(chat.NewUserText(chat.OriginTyped, prompt)), MidTurn: true})
+	return w.queueMessage(ctx, p, drive.Message{Input: orchestrator.TextInput(chat.NewUserText(chat.OriginTyped, prompt)),
+		MidTurn: true})
 }
 
 // remoteApp returns the program for a session that another process holds; nil if none does.
@@ -229,7 +236,8 @@ func (w *webServer) deliverAnswer(ctx context.Context, p browser.SessionRef, q u
 		if h.Questions.Answer(ctx, a) {
 			return nil
 		}
-		return &browser.UserError{Status: http.StatusConflict, Text: "the question was already answered, or is no longer open; your answer changed nothing"}
+		return &browser.UserError{Status: http.StatusConflict,
+			Text: "the question was already answered, or is no longer open; your answer changed nothing"}
 	}
 	room, err := w.projectApp(p.Root)
 	if err != nil {
@@ -243,12 +251,15 @@ func (w *webServer) deliverAnswer(ctx context.Context, p browser.SessionRef, q u
 	case errors.Is(err, serve.ErrAnsweredElsewhere):
 		return nil
 	case errors.Is(err, supervisor.ErrAnswered), errors.Is(err, supervisor.ErrWithdrawn):
-		return &browser.UserError{Status: http.StatusConflict, Text: "the question was already answered, or is no longer open; your answer changed nothing"}
+		return &browser.UserError{Status: http.StatusConflict,
+			Text: "the question was already answered, or is no longer open; your answer changed nothing"}
 	case err != nil:
 		return toPageError(err)
 	}
-	if err := w.queueMessage(ctx, p, drive.Message{ID: continueMessageID}); err != nil { // the answer is on record: only the work cannot continue here
-		return &browser.UserError{Status: http.StatusAccepted, Text: fmt.Sprintf("the session has not continued yet: %s; then run: coder -p -r %s", errorMessage(err), p.Session)}
+	// the answer is on record: only the work cannot continue here
+	if err := w.queueMessage(ctx, p, drive.Message{ID: continueMessageID}); err != nil {
+		return &browser.UserError{Status: http.StatusAccepted,
+			Text: fmt.Sprintf("the session has not continued yet: %s; then run: coder -p -r %s", errorMessage(err), p.Session)}
 	}
 	return nil
 }

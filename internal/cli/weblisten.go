@@ -74,9 +74,11 @@ func newCertificate(host string, now time.Time) (*tls.Certificate, error) {
 		return nil, fmt.Errorf("create a certificate: %w", err)
 	}
 	t := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: "coder web"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(certificateValidity),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, BasicConstraintsValid: true,
-		IPAddresses: localAddresses(),
+		SerialNumber: serial, Subject: pkix.Name{CommonName: "coder web"}, NotBefore: now.Add(-time.Hour),
+		NotAfter: now.Add(certificateValidity),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		BasicConstraintsValid: true,
+		IPAddresses:           localAddresses(),
 	}
 	if host != "" && net.ParseIP(host) == nil {
 		t.DNSNames = []string{host}

@@ -62,14 +62,15 @@ func (inv *invocation) readProvenance(ctx context.Context, command string) (*sla
 
 // originRow is a line's origin in JSON output.
 type originRow struct {
-	Line      int                     `json:"line"`
-	Text      string                  `json:"text"`
-	Source    string                  `json:"by"` // session, outside, before, or unknown where not all records can be read
-	Session   string                  `json:"session,omitempty"`
-	Place     string                  `json:"place,omitempty"` // the session's folder, if it is another
-	Record    uint64                  `json:"record,omitempty"`
-	Unsure    bool                    `json:"unsure,omitempty"`
-	MaybeCall string                  `json:"perhaps,omitempty"` // the call of unknown outcome that may have written it, as SESSION:RECORD
+	Line    int    `json:"line"`
+	Text    string `json:"text"`
+	Source  string `json:"by"` // session, outside, before, or unknown where not all records can be read
+	Session string `json:"session,omitempty"`
+	Place   string `json:"place,omitempty"` // the session's folder, if it is another
+	Record  uint64 `json:"record,omitempty"`
+	Unsure  bool   `json:"unsure,omitempty"`
+	// the call of unknown outcome that may have written it, as SESSION:RECORD
+	MaybeCall string                  `json:"perhaps,omitempty"`
 	Commit    string                  `json:"commit,omitempty"`
 	Story     *provenance.Explanation `json:"story,omitempty"`
 }

@@ -35,6 +35,7 @@ func (inv *invocation) warnWideFolder(root string) {
 
 // systemFolders are shared by programs and all users of a machine.
 var systemFolders = []string{
-	"/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/run", "/sbin", "/sys", "/usr", "/usr/bin", "/usr/lib", "/usr/local", "/var",
+	"/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/run", "/sbin", "/sys", "/usr",
+	"/usr/bin", "/usr/lib", "/usr/local", "/var",
 	"/Applications", "/Library", "/System", "/Users", "/private/etc", "/private/var",
 }

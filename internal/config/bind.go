@@ -55,7 +55,8 @@ func (y *layer) eachMember(path string, v hujson.Value, take func(name string, m
 		}
 		name := memberName(m)
 		if seen[name] {
-			y.addErrorAt(m.Name.StartOffset, EntryKey(path, name), fmt.Sprintf("key %q appears twice", shorten(EntryKey(path, name))))
+			y.addErrorAt(m.Name.StartOffset, EntryKey(path, name),
+				fmt.Sprintf("key %q appears twice", shorten(EntryKey(path, name))))
 			continue
 		}
 		seen[name] = true
@@ -364,7 +365,8 @@ func (f *field) describeValues() string {
 		if !limited {
 			return noun
 		}
-		return fmt.Sprintf("%s from %s to %s", noun, strconv.FormatFloat(least, 'f', -1, 64), strconv.FormatFloat(most, 'f', -1, 64))
+		return fmt.Sprintf("%s from %s to %s", noun, strconv.FormatFloat(least, 'f', -1, 64),
+			strconv.FormatFloat(most, 'f', -1, 64))
 	case kindText:
 		if f.enum() != nil {
 			return listValues(f.enum())

@@ -29,7 +29,8 @@ func ParseValue(key, text string) (any, error) {
 		return nil, errors.New(unknownKeyMessage(root, f, words, key))
 	}
 	v, err := toLiteral(f, words, text)
-	if list := strings.TrimSpace(text); err == nil && strings.HasPrefix(list, "[") && (f.kind == kindTextList || f.kind == kindCommand || f.kind == kindNetwork) {
+	if list := strings.TrimSpace(text); err == nil && strings.HasPrefix(list, "[") &&
+		(f.kind == kindTextList || f.kind == kindCommand || f.kind == kindNetwork) {
 		v, err = hujson.Parse([]byte(list))
 	}
 	if err != nil {

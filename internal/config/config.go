@@ -315,14 +315,16 @@ func Default() Config {
 		},
 		Agents: Agents{
 			Default: "build",
-			Plan:    Agent{Tools: map[string]string{}}, Build: Agent{Tools: map[string]string{}}, DefaultMode: Agent{Tools: map[string]string{}},
-			AutoEdit: Agent{Tools: map[string]string{}}, Yolo: Agent{Tools: map[string]string{}},
+			Plan:    Agent{Tools: map[string]string{}}, Build: Agent{Tools: map[string]string{}},
+			DefaultMode: Agent{Tools: map[string]string{}},
+			AutoEdit:    Agent{Tools: map[string]string{}}, Yolo: Agent{Tools: map[string]string{}},
 		},
 		Skills:       Skills{Paths: []string{}},
 		Instructions: []string{},
-		Storage:      Storage{Fsync: "decisions", UndoBytes: 512 << 20, RunsBytes: 500 << 20, RunsSessionBytes: 200 << 20, CacheBytes: 512 << 20},
-		Tools:        Tools{Dialect: "native"},
-		LSP:          LSP{Servers: map[string]json.RawMessage{}},
+		Storage: Storage{Fsync: "decisions", UndoBytes: 512 << 20, RunsBytes: 500 << 20, RunsSessionBytes: 200 << 20,
+			CacheBytes: 512 << 20},
+		Tools: Tools{Dialect: "native"},
+		LSP:   LSP{Servers: map[string]json.RawMessage{}},
 		Fetch: Fetch{
 			TimeoutMS:     30_000,
 			MaxTextBytes:  5 << 20,
@@ -330,6 +332,7 @@ func Default() Config {
 		},
 		MCPServers: map[string]json.RawMessage{},
 		Hooks:      map[string]json.RawMessage{},
-		UI:         UI{Color: "auto", Theme: "auto", Colors: map[string]string{}, Links: "auto", CtrlC: "quit", Prompt: "full", Thinking: "full", OutputStyle: "default", Statusline: Command{}, Title: true, Notify: "bell"},
+		UI: UI{Color: "auto", Theme: "auto", Colors: map[string]string{}, Links: "auto", CtrlC: "quit",
+			Prompt: "full", Thinking: "full", OutputStyle: "default", Statusline: Command{}, Title: true, Notify: "bell"},
 	}
 }

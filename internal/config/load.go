@@ -168,7 +168,8 @@ func (l *loader) loadFile(f file) {
 	case l.readFile != nil:
 		data, err = l.readFile(f.path)
 	case f.project: // a project's files are not the user's own
-		data, err = repofile.NewRoot(filepath.Dir(filepath.Clean(dir))).Read(filepath.Join(filepath.Base(dir), name), maxFileBytes)
+		data, err = repofile.NewRoot(filepath.Dir(filepath.Clean(dir))).Read(filepath.Join(filepath.Base(dir), name),
+			maxFileBytes)
 	case f.required:
 		data, err = repofile.ReadNamed(f.path, maxFileBytes)
 	default:
@@ -178,7 +179,8 @@ func (l *loader) loadFile(f file) {
 		return
 	}
 	if f.project && repofile.IsRefused(err) {
-		l.report.Warnings = append(l.report.Warnings, Warning{Origin: Origin{Source: f.path}, Text: "ignored: " + repofile.Reason(err)})
+		l.report.Warnings = append(l.report.Warnings, Warning{Origin: Origin{Source: f.path},
+			Text: "ignored: " + repofile.Reason(err)})
 		return
 	}
 	if err != nil {
@@ -194,7 +196,8 @@ func (l *loader) loadFile(f file) {
 		return
 	}
 	l.report.Files = append(l.report.Files, f.path)
-	y := layer{loader: l, name: f.path, source: src, project: f.project, untrusted: f.untrusted, minRank: l.strictestRank()}
+	y := layer{loader: l, name: f.path, source: src, project: f.project, untrusted: f.untrusted,
+		minRank: l.strictestRank()}
 	y.applyObject(l.root, src.root)
 	y.useProfile()
 }

@@ -37,69 +37,101 @@ var chatAndResponses = []string{"openai", "responses"}
 // presets are in the order in which coder looks for their keys.
 var presets = []Preset{
 	{
-		Name: "openai", Title: "OpenAI", KeyVars: []string{"OPENAI_API_KEY"}, AddressVars: []string{"OPENAI_BASE_URL", "OPENAI_API_BASE"}, ModelVars: []string{"OPENAI_MODEL", "OPENAI_DEFAULT_MODEL"},
-		Addresses: []string{"https://api.openai.com/v1"}, Kinds: chatAndResponses, Model: "gpt-5.4", KeyPage: "platform.openai.com/api-keys",
+		Name: "openai", Title: "OpenAI", KeyVars: []string{"OPENAI_API_KEY"},
+		AddressVars: []string{"OPENAI_BASE_URL", "OPENAI_API_BASE"},
+		ModelVars:   []string{"OPENAI_MODEL", "OPENAI_DEFAULT_MODEL"},
+		Addresses:   []string{"https://api.openai.com/v1"}, Kinds: chatAndResponses, Model: "gpt-5.4",
+		KeyPage: "platform.openai.com/api-keys",
 	},
 	{
-		Name: "openrouter", Title: "OpenRouter", KeyVars: []string{"OPENROUTER_API_KEY"}, AddressVars: []string{"OPENROUTER_BASE_URL"}, ModelVars: []string{"OPENROUTER_MODEL"},
-		Addresses: []string{"https://openrouter.ai/api/v1"}, Kinds: chatAndResponses, Model: "openrouter/auto", KeyPage: "openrouter.ai/keys",
+		Name: "openrouter", Title: "OpenRouter", KeyVars: []string{"OPENROUTER_API_KEY"},
+		AddressVars: []string{"OPENROUTER_BASE_URL"}, ModelVars: []string{"OPENROUTER_MODEL"},
+		Addresses: []string{"https://openrouter.ai/api/v1"}, Kinds: chatAndResponses, Model: "openrouter/auto",
+		KeyPage: "openrouter.ai/keys",
 	},
 	{
-		Name: "deepseek", Title: "DeepSeek", KeyVars: []string{"DEEPSEEK_API_KEY"}, AddressVars: []string{"DEEPSEEK_BASE_URL", "DEEPSEEK_API_BASE"}, ModelVars: []string{"DEEPSEEK_MODEL"},
-		Addresses: []string{"https://api.deepseek.com/v1"}, Kinds: []string{"openai"}, Model: "deepseek-v4-flash", KeyPage: "platform.deepseek.com/api_keys",
+		Name: "deepseek", Title: "DeepSeek", KeyVars: []string{"DEEPSEEK_API_KEY"},
+		AddressVars: []string{"DEEPSEEK_BASE_URL", "DEEPSEEK_API_BASE"}, ModelVars: []string{"DEEPSEEK_MODEL"},
+		Addresses: []string{"https://api.deepseek.com/v1"}, Kinds: []string{"openai"}, Model: "deepseek-v4-flash",
+		KeyPage: "platform.deepseek.com/api_keys",
 	},
 	{
-		Name: "dashscope", Title: "DashScope", KeyVars: []string{"DASHSCOPE_API_KEY"}, AddressVars: []string{"DASHSCOPE_BASE_URL"}, ModelVars: []string{"DASHSCOPE_MODEL"},
-		Addresses: []string{"https://dashscope.aliyuncs.com/compatible-mode/v1", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"},
-		Kinds:     []string{"openai"}, Model: "qwen3-coder-plus", KeyPage: "bailian.console.aliyun.com",
+		Name: "dashscope", Title: "DashScope", KeyVars: []string{"DASHSCOPE_API_KEY"},
+		AddressVars: []string{"DASHSCOPE_BASE_URL"}, ModelVars: []string{"DASHSCOPE_MODEL"},
+		Addresses: []string{"https://dashscope.aliyuncs.com/compatible-mode/v1",
+			"https://dashscope-intl.aliyuncs.com/compatible-mode/v1"},
+		Kinds: []string{"openai"}, Model: "qwen3-coder-plus", KeyPage: "bailian.console.aliyun.com",
 	},
 	{
-		Name: "anthropic", Title: "Anthropic", KeyVars: []string{"ANTHROPIC_API_KEY"}, AddressVars: []string{"ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE"}, ModelVars: []string{"ANTHROPIC_MODEL"}, TokenVar: "ANTHROPIC_AUTH_TOKEN",
-		Addresses: []string{"https://api.anthropic.com"}, Kinds: []string{"anthropic"}, Model: "claude-sonnet-5-5", KeyPage: "console.anthropic.com/settings/keys",
+		Name: "anthropic", Title: "Anthropic", KeyVars: []string{"ANTHROPIC_API_KEY"},
+		AddressVars: []string{"ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE"}, ModelVars: []string{"ANTHROPIC_MODEL"},
+		TokenVar:  "ANTHROPIC_AUTH_TOKEN",
+		Addresses: []string{"https://api.anthropic.com"}, Kinds: []string{"anthropic"}, Model: "claude-sonnet-5-5",
+		KeyPage: "console.anthropic.com/settings/keys",
 	},
 	{
-		Name: "gemini", Title: "Gemini", KeyVars: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, AddressVars: []string{"GEMINI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"}, ModelVars: []string{"GEMINI_MODEL"},
-		Addresses: []string{"https://generativelanguage.googleapis.com/v1beta"}, Kinds: []string{"gemini"}, Model: "gemini-3.5-flash", KeyPage: "aistudio.google.com/apikey",
+		Name: "gemini", Title: "Gemini", KeyVars: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
+		AddressVars: []string{"GEMINI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"}, ModelVars: []string{"GEMINI_MODEL"},
+		Addresses: []string{"https://generativelanguage.googleapis.com/v1beta"}, Kinds: []string{"gemini"},
+		Model: "gemini-3.5-flash", KeyPage: "aistudio.google.com/apikey",
 	},
 	{
-		Name: "groq", Title: "Groq", KeyVars: []string{"GROQ_API_KEY"}, AddressVars: []string{"GROQ_BASE_URL"}, ModelVars: []string{"GROQ_MODEL"},
-		Addresses: []string{"https://api.groq.com/openai/v1"}, Kinds: chatAndResponses, Model: "openai/gpt-oss-120b", KeyPage: "console.groq.com/keys",
+		Name: "groq", Title: "Groq", KeyVars: []string{"GROQ_API_KEY"}, AddressVars: []string{"GROQ_BASE_URL"},
+		ModelVars: []string{"GROQ_MODEL"},
+		Addresses: []string{"https://api.groq.com/openai/v1"}, Kinds: chatAndResponses, Model: "openai/gpt-oss-120b",
+		KeyPage: "console.groq.com/keys",
 	},
 	{
-		Name: "xai", Title: "xAI", KeyVars: []string{"XAI_API_KEY"}, AddressVars: []string{"XAI_BASE_URL"}, ModelVars: []string{"XAI_MODEL"},
+		Name: "xai", Title: "xAI", KeyVars: []string{"XAI_API_KEY"}, AddressVars: []string{"XAI_BASE_URL"},
+		ModelVars: []string{"XAI_MODEL"},
 		Addresses: []string{"https://api.x.ai/v1"}, Kinds: chatAndResponses, Model: "grok-4", KeyPage: "console.x.ai",
 	},
 	{
-		Name: "mistral", Title: "Mistral", KeyVars: []string{"MISTRAL_API_KEY"}, AddressVars: []string{"MISTRAL_BASE_URL"}, ModelVars: []string{"MISTRAL_MODEL"},
-		Addresses: []string{"https://api.mistral.ai/v1"}, Kinds: []string{"openai"}, Model: "devstral-medium-latest", KeyPage: "console.mistral.ai/api-keys",
+		Name: "mistral", Title: "Mistral", KeyVars: []string{"MISTRAL_API_KEY"}, AddressVars: []string{"MISTRAL_BASE_URL"},
+		ModelVars: []string{"MISTRAL_MODEL"},
+		Addresses: []string{"https://api.mistral.ai/v1"}, Kinds: []string{"openai"}, Model: "devstral-medium-latest",
+		KeyPage: "console.mistral.ai/api-keys",
 	},
 	{
-		Name: "zai", Title: "Z.ai", KeyVars: []string{"ZAI_API_KEY", "ZHIPUAI_API_KEY"}, AddressVars: []string{"ZAI_BASE_URL"}, ModelVars: []string{"ZAI_MODEL"},
-		Addresses: []string{"https://api.z.ai/api/paas/v4", "https://open.bigmodel.cn/api/paas/v4"}, Kinds: []string{"openai"}, Model: "glm-4.6", KeyPage: "z.ai/manage-apikey/apikey-list",
+		Name: "zai", Title: "Z.ai", KeyVars: []string{"ZAI_API_KEY", "ZHIPUAI_API_KEY"},
+		AddressVars: []string{"ZAI_BASE_URL"}, ModelVars: []string{"ZAI_MODEL"},
+		Addresses: []string{"https://api.z.ai/api/paas/v4", "https://open.bigmodel.cn/api/paas/v4"},
+		Kinds:     []string{"openai"}, Model: "glm-4.6", KeyPage: "z.ai/manage-apikey/apikey-list",
 	},
 	{
-		Name: "moonshot", Title: "Moonshot", KeyVars: []string{"MOONSHOT_API_KEY"}, AddressVars: []string{"MOONSHOT_BASE_URL"}, ModelVars: []string{"MOONSHOT_MODEL"},
-		Addresses: []string{"https://api.moonshot.ai/v1", "https://api.moonshot.cn/v1"}, Kinds: []string{"openai"}, Model: "kimi-k2-thinking", KeyPage: "platform.moonshot.ai/console/api-keys",
+		Name: "moonshot", Title: "Moonshot", KeyVars: []string{"MOONSHOT_API_KEY"},
+		AddressVars: []string{"MOONSHOT_BASE_URL"}, ModelVars: []string{"MOONSHOT_MODEL"},
+		Addresses: []string{"https://api.moonshot.ai/v1", "https://api.moonshot.cn/v1"}, Kinds: []string{"openai"},
+		Model: "kimi-k2-thinking", KeyPage: "platform.moonshot.ai/console/api-keys",
 	},
 	{
-		Name: "azure", Title: "Azure OpenAI", KeyVars: []string{"AZURE_OPENAI_API_KEY"}, AddressVars: []string{"AZURE_OPENAI_ENDPOINT"}, ModelVars: []string{"AZURE_OPENAI_DEPLOYMENT", "AZURE_OPENAI_DEPLOYMENT_NAME"},
-		Domains: []string{".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"}, Kinds: []string{"openai"}, KeyHeader: "api-key", KeyPage: "portal.azure.com",
+		Name: "azure", Title: "Azure OpenAI", KeyVars: []string{"AZURE_OPENAI_API_KEY"},
+		AddressVars: []string{"AZURE_OPENAI_ENDPOINT"}, ModelVars: []string{"AZURE_OPENAI_DEPLOYMENT",
+			"AZURE_OPENAI_DEPLOYMENT_NAME"},
+		Domains: []string{".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"},
+		Kinds:   []string{"openai"}, KeyHeader: "api-key", KeyPage: "portal.azure.com",
 	},
 	{
-		Name: "ollama", Title: "Ollama", AddressVars: []string{"OLLAMA_HOST", "OLLAMA_BASE_URL", "OLLAMA_API_BASE"}, ModelVars: []string{"OLLAMA_MODEL"}, Addresses: []string{"http://127.0.0.1:11434/v1", "http://localhost:11434/v1"}, Kinds: chatAndResponses, Local: true,
+		Name: "ollama", Title: "Ollama", AddressVars: []string{"OLLAMA_HOST", "OLLAMA_BASE_URL", "OLLAMA_API_BASE"},
+		ModelVars: []string{"OLLAMA_MODEL"}, Addresses: []string{"http://127.0.0.1:11434/v1", "http://localhost:11434/v1"},
+		Kinds: chatAndResponses, Local: true,
 		RaiseWindowHint: "start it with OLLAMA_CONTEXT_LENGTH=32768, or set num_ctx in a Modelfile",
 	},
 	{
-		Name: "llamacpp", Title: "llama.cpp", KeyVars: []string{"LLAMA_API_KEY"}, Addresses: []string{"http://127.0.0.1:8080/v1", "http://localhost:8080/v1"},
-		Kinds: []string{"openai", "responses", "anthropic"}, Local: true, RaiseWindowHint: "start llama-server with a larger --ctx-size, such as --ctx-size 32768",
+		Name: "llamacpp", Title: "llama.cpp", KeyVars: []string{"LLAMA_API_KEY"},
+		Addresses: []string{"http://127.0.0.1:8080/v1", "http://localhost:8080/v1"},
+		Kinds:     []string{"openai", "responses", "anthropic"}, Local: true,
+		RaiseWindowHint: "start llama-server with a larger --ctx-size, such as --ctx-size 32768",
 	},
 	{
-		Name: "vllm", Title: "vLLM", KeyVars: []string{"VLLM_API_KEY"}, Addresses: []string{"http://127.0.0.1:8000/v1", "http://localhost:8000/v1"},
-		Kinds: chatAndResponses, Local: true, RaiseWindowHint: "start it with a larger --max-model-len",
+		Name: "vllm", Title: "vLLM", KeyVars: []string{"VLLM_API_KEY"},
+		Addresses: []string{"http://127.0.0.1:8000/v1", "http://localhost:8000/v1"},
+		Kinds:     chatAndResponses, Local: true, RaiseWindowHint: "start it with a larger --max-model-len",
 	},
 	{
-		Name: "lmstudio", Title: "LM Studio", KeyVars: []string{"LM_API_TOKEN"}, AddressVars: []string{"LM_STUDIO_API_BASE"}, Addresses: []string{"http://127.0.0.1:1234/v1", "http://localhost:1234/v1"},
-		Kinds: chatAndResponses, Local: true, RaiseWindowHint: "load the model with a larger context length",
+		Name: "lmstudio", Title: "LM Studio", KeyVars: []string{"LM_API_TOKEN"}, AddressVars: []string{"LM_STUDIO_API_BASE"},
+		Addresses: []string{"http://127.0.0.1:1234/v1", "http://localhost:1234/v1"},
+		Kinds:     chatAndResponses, Local: true, RaiseWindowHint: "load the model with a larger context length",
 	},
 }
 
@@ -199,7 +231,8 @@ func (p Preset) completeAddress(address string, getenv func(string) string) stri
 	case p.Name == "ollama":
 		return ollamaAddress(address)
 	case p.Name == "azure":
-		return azureAddress(address, cmp.Or(getenv("AZURE_OPENAI_API_VERSION"), getenv("OPENAI_API_VERSION"), azureAPIVersion))
+		return azureAddress(address, cmp.Or(getenv("AZURE_OPENAI_API_VERSION"), getenv("OPENAI_API_VERSION"),
+			azureAPIVersion))
 	}
 	return address
 }
@@ -245,7 +278,8 @@ func azureAddress(server, version string) string {
 	}
 	if path := strings.Trim(u.Path, "/"); path == "" || path == "openai" {
 		u.Path = ""
-		return strings.TrimRight(u.String(), "/") + "/openai/deployments/" + ModelPlaceholder + "?api-version=" + url.QueryEscape(version)
+		return strings.TrimRight(u.String(), "/") + "/openai/deployments/" + ModelPlaceholder + "?api-version=" +
+			url.QueryEscape(version)
 	}
 	return server
 }

@@ -64,7 +64,10 @@ func (y *layer) recordSecretVars(v hujson.Value, secret bool) {
 // hasMember reports whether the object v has one of these members.
 func hasMember(v hujson.Value, members ...string) bool {
 	o, err := toObject(v)
-	return err == nil && slices.ContainsFunc(o.Members, func(m hujson.ObjectMember) bool { return slices.Contains(members, memberName(m)) })
+	return err == nil && slices.ContainsFunc(o.Members, func(m hujson.ObjectMember) bool {
+		return slices.Contains(members,
+			memberName(m))
+	})
 }
 
 // switchPreset drops the earlier layers' endpoint if v, a value of the block f, names another preset.
@@ -92,7 +95,10 @@ func (l *loader) resetEndpoint() {
 			return
 		}
 		f.valueIn(&l.cfg).Set(f.valueIn(&fresh))
-		maps.DeleteFunc(l.report.origins, func(key string, _ Origin) bool { return key == f.path || strings.HasPrefix(key, f.path+".") })
+		maps.DeleteFunc(l.report.origins, func(key string, _ Origin) bool {
+			return key == f.path ||
+				strings.HasPrefix(key, f.path+".")
+		})
 	})
 }
 

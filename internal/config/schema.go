@@ -26,8 +26,10 @@ func Schema() json.RawMessage {
 	s.Title = "coder settings"
 	s.Properties["$schema"] = &schema{Type: "string", Description: "address of this schema, for editors"}
 	one := 1.0
-	s.Properties[formatKey] = &schema{Type: "integer", Minimum: &one, Description: "format of this file (default 1); a program refuses formats newer than its own"}
-	s.Properties[writerKey] = &schema{Type: "string", Description: "version of coder that the file was written for, shown if the format is too new"}
+	s.Properties[formatKey] = &schema{Type: "integer", Minimum: &one,
+		Description: "format of this file (default 1); a program refuses formats newer than its own"}
+	s.Properties[writerKey] = &schema{Type: "string",
+		Description: "version of coder that the file was written for, shown if the format is too new"}
 	out, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		panic(err) // strings, numbers and maps always marshal
@@ -59,7 +61,8 @@ func rulesSchema(f *field, def Rules) *schema {
 }
 
 var schemaTypes = []string{
-	kindBool: "boolean", kindInt: "integer", kindFloat: "number", kindText: "string", kindTextList: "array", kindCommand: "array", kindNetwork: "", kindTextMap: "object", kindJSONMap: "object",
+	kindBool: "boolean", kindInt: "integer", kindFloat: "number", kindText: "string", kindTextList: "array",
+	kindCommand: "array", kindNetwork: "", kindTextMap: "object", kindJSONMap: "object",
 }
 
 func fieldSchema(f *field, def *Config) *schema {

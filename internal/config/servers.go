@@ -12,7 +12,8 @@ import (
 // ParseServers parses a file with MCP servers in the common form: an object mcpServers, by name, or
 // only the content of that object. It expands variables, and returns a server with an unset
 // variable as skipped. It uses no variable for which withheld, which may be nil, returns true.
-func ParseServers(text []byte, getenv func(string) string, withheld func(string) bool) (servers map[string]json.RawMessage, skipped []Skipped, err error) {
+func ParseServers(text []byte, getenv func(string) string,
+	withheld func(string) bool) (servers map[string]json.RawMessage, skipped []Skipped, err error) {
 	src, err := parseSource(mcpServers, text)
 	if err != nil {
 		return nil, nil, err
@@ -69,7 +70,8 @@ func (y *layer) skipServer(name string, entry hujson.Value, err error, at Origin
 		y.report.SkippedServers = slices.DeleteFunc(y.report.SkippedServers, same)
 		return false
 	}
-	y.report.SkippedServers = append(y.report.SkippedServers, SkippedServer{Skipped{name, err, isDisabled(entry)}, at, y.project})
+	y.report.SkippedServers = append(y.report.SkippedServers,
+		SkippedServer{Skipped{name, err, isDisabled(entry)}, at, y.project})
 	return true
 }
 
@@ -98,7 +100,8 @@ func RemoveServer(content []byte, name string) (without []byte, found bool, err 
 			continue
 		}
 		before := len(servers.Members)
-		servers.Members = slices.DeleteFunc(servers.Members, func(m hujson.ObjectMember) bool { return memberName(m) == name })
+		servers.Members = slices.DeleteFunc(servers.Members,
+			func(m hujson.ObjectMember) bool { return memberName(m) == name })
 		found = len(servers.Members) < before
 	}
 	return src.root.Pack(), found, nil

@@ -171,14 +171,16 @@ func All(ps ...Policy) Policy {
 // AutoApproveRisks wraps p for places without anything of value, such as a
 // container for one run: it allows everything that p would ask about.
 func AutoApproveRisks(p Policy) Policy {
-	return approveAsks(p, func(Opinion) bool { return true }, Reason{By: "auto-approve", Text: "allowed without approval, risks included"}, event.AllowanceRisks)
+	return approveAsks(p, func(Opinion) bool { return true },
+		Reason{By: "auto-approve", Text: "allowed without approval, risks included"}, event.AllowanceRisks)
 }
 
 // AutoApprove wraps p for runs with approval in advance: it allows what p would ask
 // about, as long as every reason may be waived for good. A risk that needs
 // approval every time is still asked about, and a denial still denies.
 func AutoApprove(p Policy) Policy {
-	return approveAsks(p, Opinion.IsWaivable, Reason{By: "auto-approve", Text: "allowed without approval", Lasting: true}, event.AllowanceWaivable)
+	return approveAsks(p, Opinion.IsWaivable, Reason{By: "auto-approve", Text: "allowed without approval", Lasting: true},
+		event.AllowanceWaivable)
 }
 
 func approveAsks(p Policy, pass func(Opinion) bool, why Reason, unasked event.AutoAllowance) Policy {

@@ -74,7 +74,8 @@ func ForwardAnswer(ctx context.Context, a *app.Workspace, session string, q uip.
 }
 
 // checkOutcome checks once whether an answer has arrived.
-func checkOutcome(ctx context.Context, sup *supervisor.Supervisor, session string, a uip.Response, letter *inbox.Letter) (done bool, err error) {
+func checkOutcome(ctx context.Context, sup *supervisor.Supervisor, session string, a uip.Response,
+	letter *inbox.Letter) (done bool, err error) {
 	err = sup.CheckAnswered(ctx, session, a.ID)
 	state := inbox.StateLate
 	if letter != nil {
@@ -103,7 +104,8 @@ const (
 // to say, or whether to stop. The same letters as for any other question answer it.
 func slotRequest(root, session, what string) uip.Request {
 	sum := sha256.Sum256([]byte(root + "\x00" + session))
-	return uip.Request{ID: what + "_" + hex.EncodeToString(sum[:16]), Kind: uip.KindInput, Purpose: uip.PurposeRequestInfo, Display: uip.Display{Title: what}}
+	return uip.Request{ID: what + "_" + hex.EncodeToString(sum[:16]), Kind: uip.KindInput, Purpose: uip.PurposeRequestInfo,
+		Display: uip.Display{Title: what}}
 }
 
 // RemoteMessage is a message from the user in another process.
@@ -128,7 +130,9 @@ func (l *Listener) Listen(a *app.Workspace, session string, to ...string) {
 	l.Close()
 	l.session, l.slots = session, make(map[string]*inbox.Slot)
 	for _, what := range to {
-		if slot, err := a.Store().RemoteInbox().Open(slotRequest(a.Root, session, what), inbox.Origin{Root: a.Root, Session: session}); err == nil { // otherwise only this process accepts messages
+		// otherwise only this process accepts messages
+		if slot, err := a.Store().RemoteInbox().Open(slotRequest(a.Root, session, what),
+			inbox.Origin{Root: a.Root, Session: session}); err == nil {
 			l.slots[what] = slot
 		}
 	}
@@ -190,7 +194,8 @@ func AcceptsMessages(a *app.Workspace, session, what string) bool {
 func SendMessage(ctx context.Context, a *app.Workspace, session, what, words string) error {
 	q := slotRequest(a.Root, session, what)
 	said := uip.Response{ID: q.ID, Input: words, Author: event.ActorUser, AnsweredBy: "web"}
-	letter, err := a.Store().RemoteInbox().Post(inbox.Origin{Root: a.Root, Session: session}, q, said, fmt.Sprintf("coder web, process %d", os.Getpid()), app.NewID("a"))
+	letter, err := a.Store().RemoteInbox().Post(inbox.Origin{Root: a.Root, Session: session}, q, said,
+		fmt.Sprintf("coder web, process %d", os.Getpid()), app.NewID("a"))
 	if errors.Is(err, inbox.ErrNotWaiting) {
 		return Refusal("the process running this session accepts only answers from here; send or stop it there. Nothing was changed")
 	}

@@ -56,7 +56,8 @@ func Open(ctx context.Context, a *app.Workspace, o Options) (*Host, error) {
 	}
 	h.Questions = &Questions{
 		app: a, id: h.ID, local: o.User, report: o.Report, recordedOnly: o.RecordedOnly,
-		remoteAnswers: o.RemoteAnswers && !a.Options.Ephemeral && a.Home != "", // without a record, another process could not find the question
+		// without a record, another process could not find the question
+		remoteAnswers: o.RemoteAnswers && !a.Options.Ephemeral && a.Home != "",
 	}
 	h.sink = event.Tee(event.SinkFunc(h.Questions.handleRecord), h.sink)
 	h.sup = a.NewSupervisor(h.Questions, o.Screen)

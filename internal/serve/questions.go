@@ -198,7 +198,8 @@ func (s *Questions) Ask(ctx context.Context, q uip.Request) (uip.Response, error
 
 // receiveAnswer accepts an answer from another process, until ctx ends.
 func (s *Questions) receiveAnswer(ctx context.Context, asked *question) {
-	slot, err := s.app.Store().Inbox().Open(s.app.MaskQuestion(asked.Request), inbox.Origin{Root: s.app.Root, Session: s.id()})
+	slot, err := s.app.Store().Inbox().Open(s.app.MaskQuestion(asked.Request),
+		inbox.Origin{Root: s.app.Root, Session: s.id()})
 	if err != nil {
 		return // answers here still work
 	}

@@ -71,15 +71,19 @@ func All(w Deps) []Command {
 		[]Command{Help(), Keys(w.LineMode, w.CustomKeys), Model(w.Models), Mode()}, Modes(),
 		[]Command{
 			Permissions(w.Permissions, w.Revoke), Tools(), MCP(w.Servers, w.Login), Skills(w.Skills), Agents(w.Agents),
-			Todos(w.Todos), Jobs(w.Jobs), Tasks(w.Tasks), Context(w.Session, w.Records.Ledger), Cost(w.Costs), Compact(), Copy(w.Copy),
+			Todos(w.Todos), Jobs(w.Jobs), Tasks(w.Tasks), Context(w.Session, w.Records.Ledger), Cost(w.Costs), Compact(),
+			Copy(w.Copy),
 			Diff(w.Files.Changes), Why(w.Records.Trace), Blame(w.Records.Trace), Search(w.Records.Search),
-			Undo(w.Files.Undo), Redo(w.Files.Redo), Rewind(w.Files.Undo, w.Files.Redo, w.Files.History), Restore(w.Files.Restore),
+			Undo(w.Files.Undo), Redo(w.Files.Redo), Rewind(w.Files.Undo, w.Files.Redo, w.Files.History),
+			Restore(w.Files.Restore),
 		},
 		New(w.NewID),
 		[]Command{
-			Resume(w.Records.Archive, w.Session, w.Now), Sessions(w.Records.Archive, w.Session, w.Now), Rename(w.Records.Archive, w.Session),
+			Resume(w.Records.Archive, w.Session, w.Now), Sessions(w.Records.Archive, w.Session, w.Now),
+			Rename(w.Records.Archive, w.Session),
 			Export(w.Records.Archive, w.Session, w.Root, w.DataDir),
-			Init(), Remember(w.Memory), MemoryCommand(w.Memory), Config(w.Settings), Theme(w.Settings), OutputStyle(w.Styles), Status(w.Status), Trust(w.Trust, w.Root, w.PreviewTrust),
+			Init(), Remember(w.Memory), MemoryCommand(w.Memory), Config(w.Settings), Theme(w.Settings), OutputStyle(w.Styles),
+			Status(w.Status), Trust(w.Trust, w.Root, w.PreviewTrust),
 		},
 		Exit(),
 	)

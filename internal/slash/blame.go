@@ -37,7 +37,8 @@ func (p *Provenance) Blame() display.Block {
 	var t display.Table
 	width := len(strconv.Itoa(len(p.Lines)))
 	for i, l := range p.Lines {
-		row := []display.Cell{p.Label(i), {Text: fmt.Sprintf("%*d %s", width, i+1, sanitize.Text(strings.TrimRight(l.Text, "\r\n")))}}
+		row := []display.Cell{p.Label(i), {Text: fmt.Sprintf("%*d %s", width, i+1,
+			sanitize.Text(strings.TrimRight(l.Text, "\r\n")))}}
 		if p.Binary {
 			row = []display.Cell{row[0], {Text: "1"}, {Text: "not a text file; shown as a whole", Words: true}}
 		}
@@ -76,7 +77,8 @@ func HitBlocks(all []fulltext.Result, words []string) (blocks []display.Block) {
 		line := []string{formatTime(f.Updated), sanitize.Line(f.Project, 400), f.Session, sanitize.Line(f.Title, 400)}
 		blocks = append(blocks, display.Table{Rows: [][]display.Cell{display.DataCells(line...)}})
 		if f.Line != "" {
-			hit := []display.Cell{{}, {Text: string(f.Kind), Words: true}, {Text: fulltext.Highlight(sanitize.Line(f.Line, 400), words, "**", "**")}}
+			hit := []display.Cell{{}, {Text: string(f.Kind), Words: true},
+				{Text: fulltext.Highlight(sanitize.Line(f.Line, 400), words, "**", "**")}}
 			blocks = append(blocks, display.Table{Rows: [][]display.Cell{hit}})
 		}
 	}

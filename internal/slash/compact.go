@@ -22,7 +22,8 @@ func Compact() Command {
 					said = append(said, fmt.Sprintf(display.Plural(dropped, "%d message restored", "%d messages restored"), dropped))
 				}
 				if shortened > 0 {
-					said = append(said, fmt.Sprintf(display.Plural(shortened, "%d message restored in full", "%d messages restored in full"), shortened))
+					said = append(said, fmt.Sprintf(display.Plural(shortened, "%d message restored in full",
+						"%d messages restored in full"), shortened))
 				}
 				return outcome{Text: strings.Join(said, "\n")}, err
 			}

@@ -64,7 +64,8 @@ func showSettings(rows []config.Row, words string) (outcome, error) {
 	}
 	for _, r := range rows {
 		if matches(r.Key) {
-			t.Rows = append(t.Rows, slices.Concat(display.DataCells(r.Key, sanitize.Line(r.Value, 400)), display.TextCells(r.DisplayOrigin())))
+			t.Rows = append(t.Rows, slices.Concat(display.DataCells(r.Key, sanitize.Line(r.Value, 400)),
+				display.TextCells(r.DisplayOrigin())))
 		}
 	}
 	about, err := config.DescribeKey(words)

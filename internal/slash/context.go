@@ -19,24 +19,29 @@ import (
 
 // Context shows what fills the model's window. book reads the sources from the records, up to one record
 // or, at 0, to the end.
-func Context(session string, book func(ctx context.Context, session string, until uint64) (*ledger.Ledger, error)) Command {
-	return Command{Name: "context", ShowsOnly: true, Help: "show what fills the context window, by part and source, and its cost", Run: func(ctx context.Context, c call) (outcome, error) {
-		set, talk := c.Settings(), c.Conversation()
-		used := c.ContextUsed()
-		text := fmt.Sprintf("%d of %d tokens used (%s)", used, set.ContextLimit, percent(used, set.ContextLimit))
-		if set.Compaction.Auto && set.ContextLimit > 0 {
-			text += fmt.Sprintf("\nthe conversation is shortened from %d on", int(compact.Limits{Tokens: set.ContextLimit, Threshold: set.Compaction.Threshold}.MaxTokens()))
-		}
-		if last, ok := talk.LastReplacement(); ok {
-			text += describeReplacement(last)
-		}
-		b, err := book(ctx, session, 0)
-		if err != nil {
-			return outcome{}, err
-		}
-		b.Scale(used)
-		return show(append(display.Blocks{display.Text(text + describeCache(c.PrefixStats())), showParts(c, set, used)}, Sources(b, session)...)...)
-	}}
+func Context(session string, book func(ctx context.Context, session string, until uint64) (*ledger.Ledger,
+	error)) Command {
+	return Command{Name: "context", ShowsOnly: true,
+		Help: "show what fills the context window, by part and source, and its cost",
+		Run: func(ctx context.Context, c call) (outcome, error) {
+			set, talk := c.Settings(), c.Conversation()
+			used := c.ContextUsed()
+			text := fmt.Sprintf("%d of %d tokens used (%s)", used, set.ContextLimit, percent(used, set.ContextLimit))
+			if set.Compaction.Auto && set.ContextLimit > 0 {
+				text += fmt.Sprintf("\nthe conversation is shortened from %d on",
+					int(compact.Limits{Tokens: set.ContextLimit, Threshold: set.Compaction.Threshold}.MaxTokens()))
+			}
+			if last, ok := talk.LastReplacement(); ok {
+				text += describeReplacement(last)
+			}
+			b, err := book(ctx, session, 0)
+			if err != nil {
+				return outcome{}, err
+			}
+			b.Scale(used)
+			return show(append(display.Blocks{display.Text(text + describeCache(c.PrefixStats())), showParts(c, set, used)},
+				Sources(b, session)...)...)
+		}}
 }
 
 // describeReplacement describes what the last replacement did to the conversation, and how to undo it.
@@ -45,7 +50,8 @@ func describeReplacement(last conversation.Replacement) (text string) {
 	switch {
 	case dropped == 0:
 	case last.Reason == event.ReplaceModeSwitched:
-		text += fmt.Sprintf(display.Plural(dropped, "\nthe mode changed, and the model no longer sees %d earlier message; /compact undo restores it",
+		text += fmt.Sprintf(display.Plural(dropped,
+			"\nthe mode changed, and the model no longer sees %d earlier message; /compact undo restores it",
 			"\nthe mode changed, and the model no longer sees %d earlier messages; /compact undo restores them"), dropped)
 	default:
 		text += fmt.Sprintf(display.Plural(dropped, "\na summary replaces %d earlier message; /compact undo restores it",
@@ -62,7 +68,8 @@ func describeReplacement(last conversation.Replacement) (text string) {
 	}
 	text += strings.Join(asked, "")
 	if shortened > 0 {
-		text += fmt.Sprintf(display.Plural(shortened, "\n%d message was shortened; /compact undo restores it in full", "\n%d messages were shortened; /compact undo restores them in full"), shortened)
+		text += fmt.Sprintf(display.Plural(shortened, "\n%d message was shortened; /compact undo restores it in full",
+			"\n%d messages were shortened; /compact undo restores them in full"), shortened)
 	}
 	if last.Done != "" {
 		text += "\nlast: " + last.Done
@@ -81,11 +88,16 @@ func describeCache(p orchestrator.PrefixStats) string {
 	case b == nil:
 		return fmt.Sprintf("\neach of the last %d requests began with the whole request before it", p.Requests)
 	case b.ToolIndex > 0:
-		return fmt.Sprintf(display.Plural(p.Requests+1, "\ntool %d (%s) changed %d request ago: re-read from byte %d of %d", "\ntool %d (%s) changed %d requests ago: re-read from byte %d of %d"), b.ToolIndex, b.ToolName, p.Requests+1, b.SameBytes, b.TotalBytes)
+		return fmt.Sprintf(display.Plural(p.Requests+1, "\ntool %d (%s) changed %d request ago: re-read from byte %d of %d",
+			"\ntool %d (%s) changed %d requests ago: re-read from byte %d of %d"), b.ToolIndex, b.ToolName, p.Requests+1,
+			b.SameBytes, b.TotalBytes)
 	case b.MessageIndex > 0:
-		return fmt.Sprintf(display.Plural(p.Requests+1, "\nmessage %d changed %d request ago: re-read from byte %d of %d", "\nmessage %d changed %d requests ago: re-read from byte %d of %d"), b.MessageIndex, p.Requests+1, b.SameBytes, b.TotalBytes)
+		return fmt.Sprintf(display.Plural(p.Requests+1, "\nmessage %d changed %d request ago: re-read from byte %d of %d",
+			"\nmessage %d changed %d requests ago: re-read from byte %d of %d"), b.MessageIndex, p.Requests+1, b.SameBytes,
+			b.TotalBytes)
 	}
-	return fmt.Sprintf(display.Plural(p.Requests+1, "\nthe system text changed %d request ago: re-read from byte %d of %d", "\nthe system text changed %d requests ago: re-read from byte %d of %d"), p.Requests+1, b.SameBytes, b.TotalBytes)
+	return fmt.Sprintf(display.Plural(p.Requests+1, "\nthe system text changed %d request ago: re-read from byte %d of %d",
+		"\nthe system text changed %d requests ago: re-read from byte %d of %d"), p.Requests+1, b.SameBytes, b.TotalBytes)
 }
 
 // maxDropped is the most requests listed of those that a summary replaces.
@@ -103,7 +115,8 @@ func showParts(c call, set orchestrator.Settings, used int) display.Table {
 	eachMessagePart(c.Conversation().View(), part)
 	names, sizes = append(names, "free"), append(ledger.Apportion(sizes, used), max(set.ContextLimit-used, 0))
 	for i, n := range sizes {
-		t.Rows = append(t.Rows, slices.Concat(display.TextCells(names[i]), display.DataCells(strconv.Itoa(n), percent(n, set.ContextLimit))))
+		t.Rows = append(t.Rows, slices.Concat(display.TextCells(names[i]),
+			display.DataCells(strconv.Itoa(n), percent(n, set.ContextLimit))))
 	}
 	return t
 }
@@ -150,7 +163,8 @@ func eachMessagePart(ms []chat.Message, tell func(name string, tokens int)) {
 }
 
 // partNames lists the parts of messages in display order.
-var partNames = []string{"your messages", "the model's replies", "the model's thinking", "tool calls", "tool results", "pictures"}
+var partNames = []string{"your messages", "the model's replies", "the model's thinking", "tool calls", "tool results",
+	"pictures"}
 
 // countParts adds the parts of m to sums.
 func countParts(sums map[string]int, m chat.Message) {

@@ -86,26 +86,29 @@ func (l *CostTally) Rows() []Spending {
 
 // Cost shows tokens and cost.
 func Cost(ledger *CostTally) Command {
-	return Command{Name: "cost", ShowsOnly: true, Help: "show tokens and cost, by turn and model", Run: func(_ context.Context, c call) (outcome, error) {
-		all := ledger.Rows()
-		switch {
-		case len(all) > 0:
-		case hasReplied(c.Conversation().Messages()):
-			return showText("the provider did not report the token usage of this session")
-		case awaitsReply(c.Conversation().Messages()):
-			return showText("the usage is known when the first reply ends")
-		default:
-			return showText("nothing was spent in this session")
-		}
-		blocks := []display.Block{spendingByTurn(all), display.Text(""), spendingByModel(all)}
-		if slices.ContainsFunc(all, func(s Spending) bool { return s.Estimated }) {
-			blocks = append(blocks, display.Text("~ marks an estimate: the provider did not report the usage of a cut-off reply"))
-		}
-		if slices.ContainsFunc(all, func(s Spending) bool { return s.Unpriced }) {
-			blocks = append(blocks, display.Text("unknown prices are not included in the cost; provider.model_info can set them"))
-		}
-		return show(blocks...)
-	}}
+	return Command{Name: "cost", ShowsOnly: true, Help: "show tokens and cost, by turn and model",
+		Run: func(_ context.Context, c call) (outcome, error) {
+			all := ledger.Rows()
+			switch {
+			case len(all) > 0:
+			case hasReplied(c.Conversation().Messages()):
+				return showText("the provider did not report the token usage of this session")
+			case awaitsReply(c.Conversation().Messages()):
+				return showText("the usage is known when the first reply ends")
+			default:
+				return showText("nothing was spent in this session")
+			}
+			blocks := []display.Block{spendingByTurn(all), display.Text(""), spendingByModel(all)}
+			if slices.ContainsFunc(all, func(s Spending) bool { return s.Estimated }) {
+				blocks = append(blocks,
+					display.Text("~ marks an estimate: the provider did not report the usage of a cut-off reply"))
+			}
+			if slices.ContainsFunc(all, func(s Spending) bool { return s.Unpriced }) {
+				blocks = append(blocks,
+					display.Text("unknown prices are not included in the cost; provider.model_info can set them"))
+			}
+			return show(blocks...)
+		}}
 }
 
 // awaitsReply reports whether the last message waits for a reply of the model.

@@ -90,7 +90,8 @@ func (d *Changes) diff(ctx context.Context, path string, full bool) ([]display.B
 		if _, err := d.Git.Workspace.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("no file or folder %s", sanitize.Line(path, 200))
 		}
-		return []display.Block{display.Text(fmt.Sprintf("nothing in %s changed since the last commit", sanitize.Line(path, 200)))}, nil
+		return []display.Block{display.Text(fmt.Sprintf("nothing in %s changed since the last commit",
+			sanitize.Line(path, 200)))}, nil
 	}
 	if !full {
 		return summarizeFiles(c), nil
@@ -110,7 +111,8 @@ func (d *Changes) diff(ctx context.Context, path string, full bool) ([]display.B
 	}
 	blocks := []display.Block{display.NewDiff(strings.TrimRight(text, "\n"))}
 	if n := len(c.Untracked); n > 0 && path == "" {
-		blocks = append(blocks, display.Text(""), display.Text(fmt.Sprintf(display.Plural(n, "%d untracked file not shown; /diff PATH shows it", "%d untracked files not shown; /diff PATH shows one"), n)))
+		blocks = append(blocks, display.Text(""), display.Text(fmt.Sprintf(display.Plural(n,
+			"%d untracked file not shown; /diff PATH shows it", "%d untracked files not shown; /diff PATH shows one"), n)))
 	}
 	if cut {
 		blocks = append(blocks, display.Text(""), display.Text(moreChangesText))
@@ -187,7 +189,8 @@ func summarizeFiles(c git.Changes) []display.Block {
 	case len(all) == 0:
 		return []display.Block{display.Text("nothing changed since the last commit")}
 	}
-	head := fmt.Sprintf("since the last commit: %d changed (+%d -%d), %d untracked", len(c.Files), added, deleted, len(c.Untracked))
+	head := fmt.Sprintf("since the last commit: %d changed (+%d -%d), %d untracked", len(c.Files), added, deleted,
+		len(c.Untracked))
 	if c.NoCommits {
 		head = fmt.Sprintf("no commit yet: %d staged (+%d -%d), %d untracked", len(c.Files), added, deleted, len(c.Untracked))
 	}
@@ -259,7 +262,8 @@ func (d *Changes) sessionDiff(path string, full bool) []display.Block {
 		}
 		return blocks
 	}
-	return append([]display.Block{display.Text(fmt.Sprintf("in this session: %d changed", len(changed)))}, fileList(changed, false)...)
+	return append([]display.Block{display.Text(fmt.Sprintf("in this session: %d changed", len(changed)))},
+		fileList(changed, false)...)
 }
 
 // Compare compares a file's current content with old; nil means that it did not exist. An unchanged file

@@ -57,14 +57,15 @@ func Keys(inLines bool, own [][2]string) Command {
 	if inLines {
 		keys, own = lineKeys, nil
 	}
-	return Command{Name: "keys", ShowsOnly: true, Help: "list the keys", Run: func(context.Context, call) (outcome, error) {
-		var t display.Table
-		for _, k := range keys {
-			t.Rows = append(t.Rows, []display.Cell{{Text: k[0]}, {Text: k[1], Words: true}})
-		}
-		for _, k := range own {
-			t.Rows = append(t.Rows, display.DataCells(k[0], k[1]))
-		}
-		return show(t)
-	}}
+	return Command{Name: "keys", ShowsOnly: true, Help: "list the keys",
+		Run: func(context.Context, call) (outcome, error) {
+			var t display.Table
+			for _, k := range keys {
+				t.Rows = append(t.Rows, []display.Cell{{Text: k[0]}, {Text: k[1], Words: true}})
+			}
+			for _, k := range own {
+				t.Rows = append(t.Rows, display.DataCells(k[0], k[1]))
+			}
+			return show(t)
+		}}
 }

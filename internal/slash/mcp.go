@@ -17,7 +17,8 @@ const loginTimeout = 10 * time.Minute
 // servers.
 func MCP(host *mcp.Host, login func(ctx context.Context, name string, show func(address string)) error) Command {
 	return Command{
-		Name: "mcp", ShowsOnly: true, Args: "[tools|reconnect [SERVER]|login SERVER]", Help: "list MCP servers and their tools, restart them, log in",
+		Name: "mcp", ShowsOnly: true, Args: "[tools|reconnect [SERVER]|login SERVER]",
+		Help: "list MCP servers and their tools, restart them, log in",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			if host == nil {
 				return showText("no MCP servers; coder mcp add adds one")
@@ -61,7 +62,8 @@ func MCPTable(all []mcp.Status) []display.Block {
 		if s.Reason != "" {
 			state = display.Cell{Text: string(s.State) + ": " + s.Reason, Words: true}
 		}
-		t.Rows = append(t.Rows, []display.Cell{{Text: s.Name}, state, {Text: fmt.Sprint(len(s.Tools))}, {Text: s.DisplayAddress()}})
+		t.Rows = append(t.Rows, []display.Cell{{Text: s.Name}, state, {Text: fmt.Sprint(len(s.Tools))},
+			{Text: s.DisplayAddress()}})
 		for _, text := range s.Skipped {
 			refused = append(refused, s.Name+": "+text)
 		}

@@ -49,7 +49,8 @@ func undoCall(c call) undo.Request {
 // MemoryCommand lists the memory, and shows, edits or removes an entry.
 func MemoryCommand(m Memory) Command {
 	return Command{
-		Name: "memory", ShowsOnly: true, Args: "[NAME|edit NAME|forget NAME]", Help: "list what sessions remember, or show, edit or forget it",
+		Name: "memory", ShowsOnly: true, Args: "[NAME|edit NAME|forget NAME]",
+		Help: "list what sessions remember, or show, edit or forget it",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			entries, bad := m.Entries()
 			verb, name, found := strings.Cut(strings.TrimSpace(c.Args), " ")

@@ -11,7 +11,8 @@ import (
 // Mode shows the mode, or switches to another.
 func Mode() Command {
 	return Command{
-		Name: "mode", ShowsOnly: true, Args: "[" + strings.Join(mode.Names(), "|") + "]", Help: "show the mode, or switch to another",
+		Name: "mode", ShowsOnly: true, Args: "[" + strings.Join(mode.Names(), "|") + "]",
+		Help: "show the mode, or switch to another",
 		Mode: strings.TrimSpace,
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			if c.Args == "" {

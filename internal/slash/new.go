@@ -14,5 +14,6 @@ func New(newID func() string) []Command {
 			return outcome{Text: "new session: " + id, Destination: &orchestrator.Destination{New: true, Session: id}}, nil
 		}}
 	}
-	return []Command{command("new", "start a new session, with an empty conversation"), command("clear", "the same as /new")}
+	return []Command{command("new", "start a new session, with an empty conversation"),
+		command("clear", "the same as /new")}
 }

@@ -31,7 +31,8 @@ func Permissions(list func() display.Table, revoke func(which string) (string, e
 			}
 			if c.Args != "" {
 				if !slices.Contains(mode.Presets(), strings.ToLower(c.Args)) {
-					return usageError("unknown preset %q; use one of %s; /permissions revoke N removes a permission", c.Args, strings.Join(mode.Presets(), ", "))
+					return usageError("unknown preset %q; use one of %s; /permissions revoke N removes a permission", c.Args,
+						strings.Join(mode.Presets(), ", "))
 				}
 				if err := c.SetPreset(ctx, c.Args); err != nil {
 					return outcome{}, err

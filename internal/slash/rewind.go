@@ -21,7 +21,8 @@ const maxPrompts = 20
 // Rewind sets conversation and files back to before an earlier message, or undoes that.
 func Rewind(undoes, redoes RevertFunc, past *undo.History) Command {
 	return Command{
-		Name: "rewind", Args: "[N [dry]|undo]", Help: "rewind conversation and files to before one of your messages, or undo that",
+		Name: "rewind", Args: "[N [dry]|undo]",
+		Help: "rewind conversation and files to before one of your messages, or undo that",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			switch {
 			case c.Args == "":
@@ -63,7 +64,8 @@ func listPrompts(c call) (outcome, error) {
 // rewind undoes the turns back to to, last first, and then rewinds the conversation. Turns that an
 // earlier rewind removed from the conversation are undone too if their changes were redone. It reports
 // what cannot be undone.
-func rewind(ctx context.Context, c call, to *conversation.Prompt, undoes RevertFunc, past *undo.History, dry bool) (outcome, error) {
+func rewind(ctx context.Context, c call, to *conversation.Prompt, undoes RevertFunc, past *undo.History,
+	dry bool) (outcome, error) {
 	what := undo.Request{All: true, DryRun: dry, NewID: func() string { return c.NewID("undo") }, Emit: c.Emit}
 	for _, t := range past.TurnsSince(to.Task) {
 		what.Turns = append(what.Turns, t.ID)
@@ -104,7 +106,8 @@ func unrewind(ctx context.Context, c call, redoes RevertFunc, past *undo.History
 	case !ok:
 		return usageError("messages were sent since, so the rewind stays; the whole conversation is still on record (coder replay)")
 	}
-	lines := []string{fmt.Sprintf(display.Plural(e.Messages, "%d message counts again", "%d messages count again"), e.Messages)}
+	lines := []string{fmt.Sprintf(display.Plural(e.Messages, "%d message counts again", "%d messages count again"),
+		e.Messages)}
 	turns := e.Turns
 	if e.RedoableTurns > 0 {
 		turns = min(turns, past.RedoCount()-(e.RedoableTurns-e.Turns))

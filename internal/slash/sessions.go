@@ -31,9 +31,10 @@ const maxSessions = 12
 
 // Sessions lists the last sessions and marks the current one.
 func Sessions(archive Archive, current string, now func() time.Time) Command {
-	return Command{Name: "sessions", ShowsOnly: true, Help: "list the last sessions", Run: func(ctx context.Context, _ call) (outcome, error) {
-		return listSessions(ctx, archive, current, now())
-	}}
+	return Command{Name: "sessions", ShowsOnly: true, Help: "list the last sessions",
+		Run: func(ctx context.Context, _ call) (outcome, error) {
+			return listSessions(ctx, archive, current, now())
+		}}
 }
 
 func listSessions(ctx context.Context, archive Archive, current string, now time.Time) (outcome, error) {
@@ -65,5 +66,6 @@ func SessionRow(s session.Head) []string {
 	for _, tag := range s.Tags {
 		title += " #" + sanitize.Line(tag, 60)
 	}
-	return []string{s.ID, s.Updated.Local().Format("2006-01-02 15:04"), strconv.Itoa(s.Meta.Turns), strings.TrimSpace(title)}
+	return []string{s.ID, s.Updated.Local().Format("2006-01-02 15:04"), strconv.Itoa(s.Meta.Turns),
+		strings.TrimSpace(title)}
 }

@@ -39,7 +39,8 @@ func showItems(items []Item, warnings []string) (blocks []display.Block) {
 	if len(items) > 0 {
 		var t display.Table
 		for _, item := range items {
-			t.Rows = append(t.Rows, []display.Cell{{Text: item.Name}, {Text: orchestrator.Title(item.Description), Words: !item.UserText}})
+			t.Rows = append(t.Rows, []display.Cell{{Text: item.Name},
+				{Text: orchestrator.Title(item.Description), Words: !item.UserText}})
 		}
 		blocks = append(blocks, t)
 	}

@@ -13,7 +13,8 @@ import (
 func Theme(p Preferences) Command {
 	about, _ := config.DescribeKey(themeKey) // the setting exists
 	return Command{
-		Name: "theme", ShowsOnly: true, Args: "[" + strings.Join(about.Values, "|") + "]", Help: "show the theme of the screen, or change it",
+		Name: "theme", ShowsOnly: true, Args: "[" + strings.Join(about.Values, "|") + "]",
+		Help: "show the theme of the screen, or change it",
 		Run: func(_ context.Context, c call) (outcome, error) {
 			name := strings.TrimSpace(c.Args)
 			if name != "" {

@@ -12,7 +12,8 @@ import (
 // Trust shows or changes whether the folder root is trusted. Settings are read when the program starts.
 // entrusts returns what they would do, a line each, and a function that trusts them as they were read;
 // on error they cannot be used. The command works at any time: the card of a check points to it.
-func Trust(book trust.Registry, root string, entrusts func() (rows [][]display.Cell, give func() error, err error)) Command {
+func Trust(book trust.Registry, root string, entrusts func() (rows [][]display.Cell, give func() error,
+	err error)) Command {
 	return Command{
 		Name: "trust", IsReadOnly: true, Args: "[yes|no]", Help: "show or change whether this folder is trusted",
 		Run: func(_ context.Context, c call) (outcome, error) {

@@ -19,8 +19,9 @@ type RevertFunc func(context.Context, undo.Request) (undo.Plan, error)
 // Undo undoes the file changes of the last turn, of one call, or the last change of one file.
 func Undo(do RevertFunc) Command {
 	return Command{
-		Name: "undo", Args: "[all|#N|FILE] [force] [dry]", Help: "undo file changes of the last turn, of call #N, or of one file",
-		Run: func(ctx context.Context, c call) (outcome, error) { return revert(ctx, c, "undo", do) },
+		Name: "undo", Args: "[all|#N|FILE] [force] [dry]",
+		Help: "undo file changes of the last turn, of call #N, or of one file",
+		Run:  func(ctx context.Context, c call) (outcome, error) { return revert(ctx, c, "undo", do) },
 	}
 }
 
@@ -125,7 +126,8 @@ func undoReport(name, force string, p undo.Plan) string {
 	switch n := len(p.Skipped); n {
 	case 0:
 	case 1:
-		lines = append([]string{"  skipped (no files changed): " + cmp.Or(sanitize.Line(p.Skipped[0].Title, 200), "the last turn")}, lines...)
+		lines = append([]string{"  skipped (no files changed): " +
+			cmp.Or(sanitize.Line(p.Skipped[0].Title, 200), "the last turn")}, lines...)
 	default:
 		lines = append([]string{fmt.Sprintf("  skipped (no files changed): %d turns", n)}, lines...)
 	}

@@ -42,7 +42,8 @@ func (p *Provenance) SetCandidates(unknown []*provenance.Change, modified time.T
 	for i := range p.Lines {
 		l := &p.Lines[i]
 		l.SetCandidate(unknown)
-		if c := l.Candidate; c != nil && (l.FoundAt.IsZero() && modified.Before(c.Time.Truncate(time.Second)) || p.CommittedBefore(i, c.Time)) {
+		if c := l.Candidate; c != nil && (l.FoundAt.IsZero() && modified.Before(c.Time.Truncate(time.Second)) ||
+			p.CommittedBefore(i, c.Time)) {
 			l.Candidate = nil // the line existed before
 		}
 	}
@@ -55,7 +56,8 @@ const maxExplained = 10
 // file's lines.
 func Why(trace func(ctx context.Context, file string, line int) (*Provenance, error)) Command {
 	return Command{
-		Name: "why", IsReadOnly: true, Args: "FILE[:LINE]", Help: "show which prompt, call and approval a file or line comes from",
+		Name: "why", IsReadOnly: true, Args: "FILE[:LINE]",
+		Help: "show which prompt, call and approval a file or line comes from",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			if c.Args == "" {
 				return usageError("/why needs a file, and can take a line: /why FILE:LINE")
@@ -98,7 +100,8 @@ func (p *Provenance) Explain(line int) ([]display.Block, error) {
 	case line > len(p.Lines):
 		return nil, fmt.Errorf(display.Plural(len(p.Lines), "%s has %d line", "%s has %d lines"), p.Name, len(p.Lines))
 	case line > 0:
-		return []display.Block{display.Code{Source: sanitize.Text(strings.TrimRight(p.Lines[line-1].Text, "\r\n"))}, p.explainLine(line)}, nil
+		return []display.Block{display.Code{Source: sanitize.Text(strings.TrimRight(p.Lines[line-1].Text, "\r\n"))},
+			p.explainLine(line)}, nil
 	case len(p.Lines) == 0:
 		return []display.Block{display.Text("the file has no lines")}, nil
 	}
@@ -128,7 +131,8 @@ func (p *Provenance) Explain(line int) ([]display.Block, error) {
 		blocks = append(blocks, display.Text(""), p.explainCall(provenance.Origin{Change: c}))
 	}
 	if more := len(told) - maxExplained; more > 0 {
-		blocks = append(blocks, display.Text(fmt.Sprintf(display.Plural(more, "and %d more call; FILE:LINE shows it", "and %d more calls; FILE:LINE shows one"), more)))
+		blocks = append(blocks, display.Text(fmt.Sprintf(display.Plural(more, "and %d more call; FILE:LINE shows it",
+			"and %d more calls; FILE:LINE shows one"), more)))
 	}
 	return blocks, nil
 }
@@ -149,13 +153,17 @@ func (p *Provenance) originRow(o provenance.Origin, commit git.LineBlame) []disp
 		if s := p.Explanations[o.Change]; s != nil && s.Prompt.Text != "" {
 			what += ": " + orchestrator.Title(s.Prompt.Text)
 		}
-		return display.DataCells(fmt.Sprintf("%s:%d", path.Join(o.Change.Place, o.Change.Session), o.Change.Seq), formatTime(o.Change.Time), sanitize.Line(what, 200))
+		return display.DataCells(fmt.Sprintf("%s:%d", path.Join(o.Change.Place, o.Change.Session), o.Change.Seq),
+			formatTime(o.Change.Time), sanitize.Line(what, 200))
 	case o.Candidate != nil:
-		return slices.Concat(display.TextCells(fmt.Sprintf("perhaps %s:%d", o.Candidate.Session, o.Candidate.Seq)), display.DataCells(formatTime(o.Candidate.Time)), display.TextCells("a call with unknown outcome"))
+		return slices.Concat(display.TextCells(fmt.Sprintf("perhaps %s:%d", o.Candidate.Session, o.Candidate.Seq)),
+			display.DataCells(formatTime(o.Candidate.Time)), display.TextCells("a call with unknown outcome"))
 	case commit.Commit != "":
-		return display.DataCells("git "+commit.Commit[:min(len(commit.Commit), 8)], formatTime(commit.Time), commit.Author+": "+commit.Summary)
+		return display.DataCells("git "+commit.Commit[:min(len(commit.Commit), 8)], formatTime(commit.Time),
+			commit.Author+": "+commit.Summary)
 	case o.OtherWriters == event.DoubtOther:
-		return slices.Concat(display.TextCells("another program"), display.DataCells(formatTime(o.Change.Time)), display.TextCells(fmt.Sprintf("while %s:%d ran", o.Change.Session, o.Change.Seq)))
+		return slices.Concat(display.TextCells("another program"), display.DataCells(formatTime(o.Change.Time)),
+			display.TextCells(fmt.Sprintf("while %s:%d ran", o.Change.Session, o.Change.Seq)))
 	case len(p.Unreadable) > 0:
 		return display.TextCells("not known", "", "not all records can be read")
 	case !o.External && slices.ContainsFunc(p.Lines, func(l provenance.Line) bool { return l.Change != nil }):
@@ -196,18 +204,22 @@ func (p *Provenance) explainLine(line int) display.Table {
 	said := "no session wrote this line"
 	switch c := o.Candidate; {
 	case c != nil:
-		said = fmt.Sprintf("author unknown: %s, record %d of session %s, may have written it; its outcome is unknown", c.Tool, c.Seq, c.Session)
+		said = fmt.Sprintf("author unknown: %s, record %d of session %s, may have written it; its outcome is unknown", c.Tool,
+			c.Seq, c.Session)
 	case o.OtherWriters == event.DoubtOther:
-		said = fmt.Sprintf("by another program, while %s ran, record %d of session %s", o.Change.Tool, o.Change.Seq, o.Change.Session)
+		said = fmt.Sprintf("by another program, while %s ran, record %d of session %s", o.Change.Tool, o.Change.Seq,
+			o.Change.Session)
 	case len(p.Unreadable) > 0:
 		said = "unknown whether a session wrote this line: not all records can be read"
 	case o.External && o.Change != nil:
-		said = fmt.Sprintf("no session wrote this line: someone else added it after record %d of session %s", o.Change.Done, o.Change.Session)
+		said = fmt.Sprintf("no session wrote this line: someone else added it after record %d of session %s", o.Change.Done,
+			o.Change.Session)
 	}
 	t := display.Table{Rows: append([][]display.Cell{display.TextCells("written", said)}, p.unreadableRows()...)}
 	switch {
 	case commit.Commit != "":
-		t.Rows = append(t.Rows, factRow("git blame", fmt.Sprintf("%.12s %s, %s: %s", commit.Commit, formatTime(commit.Time), commit.Author, commit.Summary)))
+		t.Rows = append(t.Rows, factRow("git blame", fmt.Sprintf("%.12s %s, %s: %s", commit.Commit, formatTime(commit.Time),
+			commit.Author, commit.Summary)))
 	case p.GitErr != nil:
 		t.Rows = append(t.Rows, display.TextCells("git blame", p.GitErr.Error()))
 	default:
@@ -234,10 +246,12 @@ func (p *Provenance) explainCall(o provenance.Origin) display.Table {
 	var t display.Table
 	add := func(cells []display.Cell) { t.Rows = append(t.Rows, cells) }
 	if s == nil {
-		add(display.TextCells("written", fmt.Sprintf("by %s, record %d of session %s, %s", c.Tool, c.Seq, c.Session, formatTime(c.Time))))
+		add(display.TextCells("written", fmt.Sprintf("by %s, record %d of session %s, %s", c.Tool, c.Seq, c.Session,
+			formatTime(c.Time))))
 		return t
 	}
-	add(display.TextCells("written", fmt.Sprintf("by %s, record %d of session %s, %s", cmp.Or(sanitize.Line(s.Agent, 60), "main"), c.Seq, c.Session, formatTime(c.Time))))
+	add(display.TextCells("written", fmt.Sprintf("by %s, record %d of session %s, %s",
+		cmp.Or(sanitize.Line(s.Agent, 60), "main"), c.Seq, c.Session, formatTime(c.Time))))
 	if c.Place != "" {
 		add(factRow("stored in", c.Place))
 	}
@@ -270,7 +284,8 @@ func (p *Provenance) explainCall(o provenance.Origin) display.Table {
 		}
 	}
 	if s.Check != nil {
-		add(display.TextCells("check", sanitize.Line(fmt.Sprintf("#%d %s: exit %d", s.Check.Seq, s.Check.Command, s.Check.Exit), 400)))
+		add(display.TextCells("check", sanitize.Line(fmt.Sprintf("#%d %s: exit %d", s.Check.Seq, s.Check.Command,
+			s.Check.Exit), 400)))
 	} else {
 		add(display.TextCells("check", "none since"))
 	}

@@ -37,7 +37,8 @@ type Run func(ctx context.Context, out io.Writer) (Result, error)
 // Spec describes f to the model.
 func (f Func[In]) Spec() Spec {
 	a := cachedArguments(reflect.TypeFor[In]())
-	return Spec{Name: f.Name, Doc: strings.TrimSpace(f.Doc), Class: ClassOf(f.Name), Schema: a.schema, Aliases: f.Aliases, properties: a.properties, arguments: a}
+	return Spec{Name: f.Name, Doc: strings.TrimSpace(f.Doc), Class: ClassOf(f.Name), Schema: a.schema, Aliases: f.Aliases,
+		properties: a.properties, arguments: a}
 }
 
 // Prepare decodes args and plans the call.

@@ -68,13 +68,15 @@ func (g Group) Select(args json.RawMessage) (Tool, json.RawMessage, error) {
 	_ = json.Unmarshal(given[actionArg], &action) // anything but a string selects no tool
 	var actions []string
 	for _, m := range g.Members {
-		if len(given) == 0 && len(m.Tool.Spec().properties.required) == 0 || fold(m.Action) == fold(action) || fold(m.Tool.Spec().Name) == fold(action) {
+		if len(given) == 0 && len(m.Tool.Spec().properties.required) == 0 || fold(m.Action) == fold(action) ||
+			fold(m.Tool.Spec().Name) == fold(action) {
 			delete(given, actionArg)
 			return m.Tool, jsonx.MustMarshal(given), nil
 		}
 		actions = append(actions, m.Action)
 	}
-	return nil, nil, &ArgumentError{g.Name, fmt.Errorf("argument %q must be one of %s", actionArg, strings.Join(actions, ", "))}
+	return nil, nil, &ArgumentError{g.Name, fmt.Errorf("argument %q must be one of %s", actionArg,
+		strings.Join(actions, ", "))}
 }
 
 // Prepare returns an error: coder prepares and judges the selected tool instead.

@@ -148,10 +148,12 @@ func (s Set) Specs() iter.Seq[Spec] {
 	return func(yield func(Spec) bool) {
 		for i, sp := range s.specs {
 			g, isGroup := s.tools[i].(Group)
-			if sp.Unlisted || s.IsOff(sp.Name) || s.unadvertised != nil && s.unadvertised(sp.Name) || s.usesDialect() && isGroup || !s.usesDialect() && s.groups[i] != "" {
+			if sp.Unlisted || s.IsOff(sp.Name) || s.unadvertised != nil && s.unadvertised(sp.Name) || s.usesDialect() &&
+				isGroup || !s.usesDialect() && s.groups[i] != "" {
 				continue
 			}
-			if isGroup && s.isOff != nil && slices.ContainsFunc(g.Members, func(m Member) bool { return s.isOff(m.Tool.Spec().Name) }) {
+			if isGroup && s.isOff != nil && slices.ContainsFunc(g.Members,
+				func(m Member) bool { return s.isOff(m.Tool.Spec().Name) }) {
 				sp = g.specWithout(s.isOff)
 			}
 			for _, a := range sp.Aliases {

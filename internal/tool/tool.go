@@ -305,7 +305,8 @@ func (r ShellResult) Block() display.Shell {
 		return display.Shell{Command: r.Command, Error: r.Error}
 	}
 	b := display.Shell{
-		Command: r.Command, HasRun: true, ExitCode: r.ExitCode, DurationMs: r.DurationMS, Truncated: r.Truncated, Stdout: r.Stdout, Stderr: r.Stderr,
+		Command: r.Command, HasRun: true, ExitCode: r.ExitCode, DurationMs: r.DurationMS, Truncated: r.Truncated,
+		Stdout: r.Stdout, Stderr: r.Stderr,
 		UsedTerminal: r.Terminal, LogPath: r.LogPath,
 	}
 	if r.TimedOut {

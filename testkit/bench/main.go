@@ -52,7 +52,8 @@ func bench(coder string, rounds int, tools, typing bool) error {
 	if b.baseline, err = buildBaseline(dir); err != nil {
 		return err
 	}
-	for _, measure := range []func(int) error{b.startUp, b.steps, b.chunks, b.typing, b.watching, b.memory, b.replays, b.tools} {
+	for _, measure := range []func(int) error{b.startUp, b.steps, b.chunks, b.typing, b.watching, b.memory, b.replays,
+		b.tools} {
 		if err := measure(rounds); err != nil {
 			return err
 		}
@@ -194,7 +195,8 @@ func (b *runner) replays(int) error {
 		}
 		var script strings.Builder
 		for i := range steps / 2 {
-			fmt.Fprintf(&script, "call read {\"path\": \"a.txt\", \"offset\": %d}\n---\ncall write {\"path\": \"f%d.txt\", \"content\": \"file %d\"}\n---\n", i%40+1, i, i)
+			fmt.Fprintf(&script,
+				"call read {\"path\": \"a.txt\", \"offset\": %d}\n---\ncall write {\"path\": \"f%d.txt\", \"content\": \"file %d\"}\n---\n", i%40+1, i, i)
 		}
 		script.WriteString("say done\n")
 		if err := os.WriteFile(ws+".script", []byte(script.String()), 0o644); err != nil {
@@ -208,7 +210,8 @@ func (b *runner) replays(int) error {
 			}
 			return nil
 		}
-		if err := coder("-p", "--auto-approve", "--max-steps", fmt.Sprint(steps+1), "--session-id", "s", "--script", ws+".script", "go"); err != nil {
+		if err := coder("-p", "--auto-approve", "--max-steps", fmt.Sprint(steps+1), "--session-id", "s", "--script",
+			ws+".script", "go"); err != nil {
 			return err
 		}
 		for range 5 {

@@ -44,7 +44,8 @@ func many(n int) reply {
 func call(i int) reply {
 	return func(w io.Writer) {
 		event(w, fmt.Sprintf(`{"choices":[{"index":0,"delta":{"role":"assistant","tool_calls":[{"index":0,"id":"call_%d","type":"function","function":{"name":"read","arguments":""}}]}}]}`, i))
-		event(w, fmt.Sprintf(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"path\":\"a.txt\",\"limit\":%d}"}}]}}]}`, 40+i)) // the same call again and again is stopped
+		// the same call again and again is stopped
+		event(w, fmt.Sprintf(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"path\":\"a.txt\",\"limit\":%d}"}}]}}]}`, 40+i))
 		end(w, "tool_calls")
 	}
 }

@@ -171,12 +171,14 @@ func (y *yard) plant() error {
 	}
 	lines := strings.Repeat("a line of some length, as lines of code have it\n", 10_000)
 	large := strings.Repeat("a line of some length\n", 1<<20/22) + "the first text\n"
-	err := errors.Join(y.write("lines.txt", []byte(lines)), y.write("large.txt", []byte(large)), y.write(".gitignore", []byte(".coder/\n*.tmp\n")))
+	err := errors.Join(y.write("lines.txt", []byte(lines)), y.write("large.txt", []byte(large)),
+		y.write(".gitignore", []byte(".coder/\n*.tmp\n")))
 	if y.git == "" || err != nil {
 		return err
 	}
 	// Nothing tidies the repository up while others are measured in it.
-	for _, args := range []string{"init -q", "config gc.auto 0", "config maintenance.auto false", "add -A", "-c user.name=b -c user.email=b@example.com commit -q -m all"} {
+	for _, args := range []string{"init -q", "config gc.auto 0", "config maintenance.auto false", "add -A",
+		"-c user.name=b -c user.email=b@example.com commit -q -m all"} {
 		err = errors.Join(err, y.run(y.git, y.tree, strings.Fields(args)...)())
 	}
 	return err
@@ -262,7 +264,8 @@ func (y *yard) greps() (rows []row, err error) {
 		args := fmt.Sprintf(`{"pattern":%q,"ignore_case":%v,"max_matches":1000}`, g.pattern, g.flag == "--ignore-case")
 		r := row{what: g.what, all: []entrant{
 			{"grep", y.call(tools, "grep", args)},
-			{"rg", y.run(y.rg, y.sources, "--no-config", "--hidden", "--line-number", "--no-heading", g.flag, "--regexp="+g.pattern, "./")},
+			{"rg", y.run(y.rg, y.sources, "--no-config", "--hidden", "--line-number", "--no-heading", g.flag,
+				"--regexp="+g.pattern, "./")},
 		}}
 		rows = append(rows, r)
 	}
@@ -298,7 +301,8 @@ func (y *yard) lookups() ([]row, error) {
 		return nil, err
 	}
 	ask := func(x *codeindex.Index) func() error {
-		return y.call([]tool.Tool{codesearch.SearchCode(ws, x, nil)}, "search_code", `{"query":"where do we parse the config"}`)
+		return y.call([]tool.Tool{codesearch.SearchCode(ws, x, nil)}, "search_code",
+			`{"query":"where do we parse the config"}`)
 	}
 	cold := func() error { return ask(codeindex.New(ws, codeindex.Options{}))() }
 	warm := codeindex.New(ws, codeindex.Options{Now: time.Now, CheckEvery: time.Hour})
@@ -310,7 +314,8 @@ func (y *yard) lookups() ([]row, error) {
 	}
 	return []row{
 		{what: "search_code, first answer", limit: "2 s", all: []entrant{{"cold", cold}}},
-		{what: "search_code, then", limit: "50 ms", all: []entrant{{"warm", ask(warm)}, {"looking for changes", ask(looking)}}},
+		{what: "search_code, then", limit: "50 ms", all: []entrant{{"warm", ask(warm)},
+			{"looking for changes", ask(looking)}}},
 	}, nil
 }
 
@@ -324,13 +329,15 @@ func (y *yard) gits() ([]row, error) {
 	if y.git == "" {
 		status = nil
 	}
-	keeper := undo.New(ws, undo.OpenStore(y.data, undo.StoreOptions{Now: time.Now}), undo.Options{Launcher: door, Now: time.Now})
+	keeper := undo.New(ws, undo.OpenStore(y.data, undo.StoreOptions{Now: time.Now}),
+		undo.Options{Launcher: door, Now: time.Now})
 	keep := func() error {
 		_, err := keeper.SaveOriginals(y.ctx, []tool.Effect{{Kind: tool.Exec, Target: "make"}})
 		return err
 	}
 	return []row{
-		{what: "status of 5,000 files", all: []entrant{{"git_status", status}, {"git status", y.run(y.git, y.tree, "status", "--porcelain")}}},
+		{what: "status of 5,000 files", all: []entrant{{"git_status", status},
+			{"git status", y.run(y.git, y.tree, "status", "--porcelain")}}},
 		{what: "snapshot before a command", all: []entrant{
 			{"ours", keep}, {"git stash create", y.run(y.git, y.tree, "stash", "create")},
 			{"git add -A -n", y.run(y.git, y.tree, "add", "-A", "-n")},

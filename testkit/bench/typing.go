@@ -31,7 +31,8 @@ func steady(rate int, lasts, silent time.Duration) reply {
 		began, sent := time.Now(), 0
 		for now := began; now.Sub(began) < lasts; now = time.Now() {
 			for due := int(now.Sub(began).Seconds() * float64(rate)); sent < due; sent++ {
-				event(w, fmt.Sprintf(`{"choices":[{"index":0,"delta":{"content":" word%d"}}]}`, sent*7919%100_003)) // no two alike: nothing repeats itself
+				// no two alike: nothing repeats itself
+				event(w, fmt.Sprintf(`{"choices":[{"index":0,"delta":{"content":" word%d"}}]}`, sent*7919%100_003))
 			}
 			w.(pushing).push()
 			time.Sleep(beat)
@@ -188,7 +189,8 @@ func (b *runner) typing(int) error {
 	for _, k := range keys {
 		sum += k
 	}
-	fmt.Printf("bytes on a terminal           a key (of three bytes) %d   a beat of the spinner %d (%d beats in 2 s)\n", sum/len(keys), len(ticks)/max(n, 1), n)
+	fmt.Printf("bytes on a terminal           a key (of three bytes) %d   a beat of the spinner %d (%d beats in 2 s)\n",
+		sum/len(keys), len(ticks)/max(n, 1), n)
 	return nil
 }
 

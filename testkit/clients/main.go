@@ -60,7 +60,8 @@ func files(s schema) map[string]string {
 			continue
 		}
 		fmt.Fprintf(&ts, "\nexport interface %s %s\n", name, typescript(d, ""))
-		fmt.Fprintf(&py, "\n%s = %s\n", name, strings.ReplaceAll(python(d, true), `TypedDict("", {`, `TypedDict("`+name+`", {`))
+		fmt.Fprintf(&py, "\n%s = %s\n", name, strings.ReplaceAll(python(d, true), `TypedDict("", {`,
+			`TypedDict("`+name+`", {`))
 	}
 	return map[string]string{"typescript/coder.d.ts": ts.String(), "python/coder_types.py": py.String() + unions.String()}
 }

@@ -169,7 +169,8 @@ func testLogs(t *testing.T, s event.Store) {
 	all := Append(t, s, "a", 0, Samples()...)
 	check := func() {
 		t.Helper()
-		for _, logs := range [][]event.Log{{event.LogDomain}, {event.LogAudit}, {event.LogConversation}, {event.LogConversation, event.LogAudit}, {event.LogAudit, event.LogAudit}, event.AllLogs} {
+		for _, logs := range [][]event.Log{{event.LogDomain}, {event.LogAudit}, {event.LogConversation},
+			{event.LogConversation, event.LogAudit}, {event.LogAudit, event.LogAudit}, event.AllLogs} {
 			for _, after := range []uint64{0, 3, 8} {
 				Expect(t, s, "a", after, only(all[after:], logs), logs...)
 			}
@@ -312,7 +313,8 @@ func testAllOrNothing(t *testing.T, s event.Store) {
 
 func testTransient(t *testing.T, s event.Store) {
 	Claim(t, s, "a")
-	for _, e := range []event.Event{event.TextDelta{Text: "x"}, event.Notice{}, event.Unknown{Type: "Strange", Version: 1}, nil} {
+	for _, e := range []event.Event{event.TextDelta{Text: "x"}, event.Notice{},
+		event.Unknown{Type: "Strange", Version: 1}, nil} {
 		if err := s.Append(context.Background(), 0, Records("a", 0, e)...); err == nil {
 			t.Errorf("%T was taken", e)
 		}

@@ -125,7 +125,8 @@ var framing = map[string]behaviour{
 		t.send(stopped("stop"))
 	},
 	"lone-surrogate": func(t *turn) {
-		t.send(data(chunk(`{"content":"wave \ud83d"}`, "")), data(chunk(`{"content":"\udc4b and half \ud83d"}`, "")), data(chunk(`{"content":" end"}`, "")))
+		t.send(data(chunk(`{"content":"wave \ud83d"}`, "")), data(chunk(`{"content":"\udc4b and half \ud83d"}`, "")),
+			data(chunk(`{"content":" end"}`, "")))
 		t.send(stopped("stop"))
 	},
 	"reasoning": func(t *turn) {
@@ -160,8 +161,9 @@ var framing = map[string]behaviour{
 	"json-not-sse": func(t *turn) {
 		t.json(http.StatusOK, encode(map[string]any{
 			"id": "c", "object": "chat.completion",
-			"choices": []any{map[string]any{"index": 0, "finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": Answer}}},
-			"usage":   map[string]any{"prompt_tokens": 100, "completion_tokens": 20},
+			"choices": []any{map[string]any{"index": 0, "finish_reason": "stop",
+				"message": map[string]any{"role": "assistant", "content": Answer}}},
+			"usage": map[string]any{"prompt_tokens": 100, "completion_tokens": 20},
 		}))
 	},
 }
@@ -173,7 +175,10 @@ var endings = map[string]behaviour{
 		t.send(strings.TrimSuffix(stream(), end))
 		t.wait(t.s.opt.Stall)
 	},
-	"no-finish-reason": func(t *turn) { t.send(strings.Replace(stream(), `"finish_reason":"stop"`, `"finish_reason":null`, 1)) },
+	"no-finish-reason": func(t *turn) {
+		t.send(strings.Replace(stream(), `"finish_reason":"stop"`,
+			`"finish_reason":null`, 1))
+	},
 	"done-open": func(t *turn) {
 		t.ok()
 		t.wait(t.s.opt.Stall)
@@ -182,13 +187,19 @@ var endings = map[string]behaviour{
 		t.ok()
 		t.send(data(chunk(`{"content":"too late"}`, "")), end)
 	},
-	"eof-early":      once(func(t *turn) { t.send(good()[:2]...) }),
-	"finish-length":  func(t *turn) { t.send(strings.Replace(stream(), `"stop"`, `"length"`, 1)) },
-	"finish-filter":  func(t *turn) { t.send(strings.Replace(stream(), `"stop"`, `"content_filter"`, 1)) },
-	"empty-message":  once(func(t *turn) { t.send(data(chunk(`{"role":"assistant","content":""}`, "")), stopped("stop")) }),
-	"reasoning-only": once(func(t *turn) { t.send(data(chunk(encode(map[string]any{"reasoning": Thought}), "")), stopped("stop")) }),
-	"done-only":      once(func(t *turn) { t.send(end) }),
-	"empty-200":      once(func(t *turn) { t.send("") }),
+	"eof-early":     once(func(t *turn) { t.send(good()[:2]...) }),
+	"finish-length": func(t *turn) { t.send(strings.Replace(stream(), `"stop"`, `"length"`, 1)) },
+	"finish-filter": func(t *turn) { t.send(strings.Replace(stream(), `"stop"`, `"content_filter"`, 1)) },
+	"empty-message": once(func(t *turn) {
+		t.send(data(chunk(`{"role":"assistant","content":""}`, "")),
+			stopped("stop"))
+	}),
+	"reasoning-only": once(func(t *turn) {
+		t.send(data(chunk(encode(map[string]any{"reasoning": Thought}), "")),
+			stopped("stop"))
+	}),
+	"done-only": once(func(t *turn) { t.send(end) }),
+	"empty-200": once(func(t *turn) { t.send("") }),
 }
 
 const (

@@ -246,7 +246,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, other bool) {
 	if err != nil {
 		return
 	}
-	if r.Method != http.MethodPost || strings.HasSuffix(r.URL.Path, "/api/show") { // whoever asks beside a request is told nothing
+	// whoever asks beside a request is told nothing
+	if r.Method != http.MethodPost || strings.HasSuffix(r.URL.Path, "/api/show") {
 		http.NotFound(w, r)
 		return
 	}
@@ -288,8 +289,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, other bool) {
 
 	switch {
 	case req.Refused:
-		t.fail(http.StatusBadRequest, fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. Please reduce the length of the messages.",
-			s.opt.Window, req.Tokens), "invalid_request_error", "context_length_exceeded")
+		t.fail(http.StatusBadRequest,
+			fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. Please reduce the length of the messages.",
+				s.opt.Window, req.Tokens), "invalid_request_error", "context_length_exceeded")
 	case other:
 		t.ok()
 	case scripted && s.opt.Answer != nil:

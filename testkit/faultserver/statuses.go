@@ -14,13 +14,15 @@ var statuses = map[string]behaviour{
 		t.fail(http.StatusBadRequest, "Invalid value for 'temperature'", "invalid_request_error", "")
 	},
 	"http-401": func(t *turn) {
-		t.fail(http.StatusUnauthorized, "Incorrect API key provided: "+t.r.Header.Get("Authorization"), "invalid_request_error", "invalid_api_key")
+		t.fail(http.StatusUnauthorized, "Incorrect API key provided: "+t.r.Header.Get("Authorization"),
+			"invalid_request_error", "invalid_api_key")
 	},
 	"http-403": func(t *turn) {
 		t.fail(http.StatusForbidden, "Country, region, or territory not supported", "request_forbidden", "")
 	},
 	"http-404-model": func(t *turn) {
-		t.fail(http.StatusNotFound, "The model `nope` does not exist or you do not have access to it.", "invalid_request_error", "model_not_found")
+		t.fail(http.StatusNotFound, "The model `nope` does not exist or you do not have access to it.",
+			"invalid_request_error", "model_not_found")
 	},
 	"http-404-page": func(t *turn) { http.NotFound(t.w, t.r) },
 	"http-error-string": func(t *turn) {
@@ -31,7 +33,8 @@ var statuses = map[string]behaviour{
 		t.json(http.StatusBadRequest, `[{"error":{"code":400,"message":"listed","status":"INVALID_ARGUMENT"}}]`)
 	},
 	"http-error-detail": func(t *turn) {
-		t.json(http.StatusUnprocessableEntity, `{"detail":[{"loc":["body","messages"],"msg":"field required","type":"value_error.missing"}]}`)
+		t.json(http.StatusUnprocessableEntity,
+			`{"detail":[{"loc":["body","messages"],"msg":"field required","type":"value_error.missing"}]}`)
 	},
 	"http-408":         once(failing(http.StatusRequestTimeout)),
 	"http-409":         once(failing(http.StatusConflict)),
@@ -49,7 +52,8 @@ var statuses = map[string]behaviour{
 		limited("Retry-After", now.Add(9*time.Second).Format(http.TimeFormat))(t)
 	}),
 	"http-429-quota": func(t *turn) {
-		t.fail(http.StatusTooManyRequests, "You exceeded your current quota, please check your plan and billing details.", "insufficient_quota", "insufficient_quota")
+		t.fail(http.StatusTooManyRequests, "You exceeded your current quota, please check your plan and billing details.",
+			"insufficient_quota", "insufficient_quota")
 	},
 	"http-402": func(t *turn) { t.fail(http.StatusPaymentRequired, "Insufficient Balance", "unknown_error", "") },
 	"http-502-html": once(func(t *turn) {
@@ -59,11 +63,13 @@ var statuses = map[string]behaviour{
 	}),
 	"http-503": once(func(t *turn) {
 		t.w.Header().Set("Retry-After", "3")
-		t.fail(http.StatusServiceUnavailable, "The engine is currently overloaded, please try again later", "overloaded_error", "")
+		t.fail(http.StatusServiceUnavailable, "The engine is currently overloaded, please try again later",
+			"overloaded_error", "")
 	}),
 	"no-stream-options": refusing(`"stream_options"`, "Unrecognized request argument supplied: stream_options"),
-	"no-max-tokens":     refusing(`"max_tokens"`, "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."),
-	"no-reasoning":      refusing(`"reasoning_content"`, "property 'messages.1.reasoning_content' is unsupported"),
+	"no-max-tokens": refusing(`"max_tokens"`,
+		"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."),
+	"no-reasoning": refusing(`"reasoning_content"`, "property 'messages.1.reasoning_content' is unsupported"),
 
 	"ctx-openai": full(http.StatusBadRequest,
 		errorObject("This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens. Please reduce the length of the messages.", "invalid_request_error", "context_length_exceeded")),

@@ -132,7 +132,8 @@ func usual(labels ...label) behaviour {
 // of JSON.
 func withArgs(args func(*turn) string) behaviour {
 	return calling(func(t *turn) {
-		t.delta(fmt.Sprintf(`{"index":0,"id":"call_a","type":"function","function":{"name":%s,"arguments":%s}}`, encode(t.s.opt.Tool), args(t)))
+		t.delta(fmt.Sprintf(`{"index":0,"id":"call_a","type":"function","function":{"name":%s,"arguments":%s}}`,
+			encode(t.s.opt.Tool), args(t)))
 	})
 }
 

@@ -176,7 +176,8 @@ func receiver(e ast.Expr) string {
 }
 
 func (h *house) print() {
-	order := []string{"core", "host", "config", "authored", "tool", "policy", "model", "record", "agent", "report", "ui", "slash", "app", "serve", "cli"}
+	order := []string{"core", "host", "config", "authored", "tool", "policy", "model", "record", "agent", "report", "ui",
+		"slash", "app", "serve", "cli"}
 	product, rest := row{name: "**the product**"}, []string{"cmd", "fleet", "testkit", "arch"}
 	fmt.Printf("# Figures\n\nWhat can be counted about the house; `make figures` counts anew. Nothing here is a limit. A figure that grows is a place to look.\n\n")
 	fmt.Printf("| street | lines | tests | functions | over %d lines | over %d branches | lines over %d columns |\n|---|--:|--:|--:|--:|--:|--:|\n", longFunction, manyBranches, longLine)
@@ -206,7 +207,8 @@ func (r *row) add(o row) {
 }
 
 func (r row) print() {
-	fmt.Printf("| %s | %d | %d | %d | %d | %d | %d |\n", r.name, r.lines, r.tests, r.functions, r.long, r.branching, r.long120)
+	fmt.Printf("| %s | %d | %d | %d | %d | %d | %d |\n", r.name, r.lines, r.tests, r.functions, r.long, r.branching,
+		r.long120)
 }
 
 func counted(all map[string]int) (list []found) {

@@ -87,7 +87,8 @@ func film(file, cast, picture string, moment int) (err error) {
 	if err != nil {
 		return err
 	}
-	cmd.Env = append(os.Environ(), "TERM=xterm-256color", "COLORTERM=truecolor", "LANG=C.UTF-8", "NO_COLOR=", "COLUMNS=", "LINES=", "HOME="+home, "GOCACHE="+cmp.Or(os.Getenv("GOCACHE"), filepath.Join(cache, "go-build")))
+	cmd.Env = append(os.Environ(), "TERM=xterm-256color", "COLORTERM=truecolor", "LANG=C.UTF-8", "NO_COLOR=", "COLUMNS=",
+		"LINES=", "HOME="+home, "GOCACHE="+cmp.Or(os.Getenv("GOCACHE"), filepath.Join(cache, "go-build")))
 	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: cols, Rows: rows})
 	if err != nil {
 		return fmt.Errorf("start %s: %w", file, err)
@@ -127,7 +128,8 @@ func film(file, cast, picture string, moment int) (err error) {
 			if err = errors.Join(err, err2); err != nil {
 				return err
 			}
-			return errors.Join(os.WriteFile(cast, append(append(head, '\n'), c.film...), 0o644), os.WriteFile(picture, []byte(svg(all, len(before)-1)), 0o644))
+			return errors.Join(os.WriteFile(cast, append(append(head, '\n'), c.film...), 0o644),
+				os.WriteFile(picture, []byte(svg(all, len(before)-1)), 0o644))
 		case <-time.After(50 * time.Millisecond):
 		}
 		if !c.asks() {

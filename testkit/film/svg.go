@@ -30,10 +30,14 @@ const (
 // palette is how the colours of the terminal look on that paper: black, red,
 // green, yellow, blue, magenta, cyan, white, and the same brighter.
 var palette = []color.Color{
-	color.RGBA{0x3b, 0x40, 0x4a, 0xff}, color.RGBA{0xf0, 0x71, 0x78, 0xff}, color.RGBA{0x98, 0xc3, 0x79, 0xff}, color.RGBA{0xe5, 0xc0, 0x7b, 0xff},
-	color.RGBA{0x61, 0xaf, 0xef, 0xff}, color.RGBA{0xc6, 0x78, 0xdd, 0xff}, color.RGBA{0x56, 0xb6, 0xc2, 0xff}, color.RGBA{0xd7, 0xda, 0xe0, 0xff},
-	color.RGBA{0x7f, 0x84, 0x8e, 0xff}, color.RGBA{0xff, 0x8b, 0x92, 0xff}, color.RGBA{0xb5, 0xe8, 0x90, 0xff}, color.RGBA{0xff, 0xd8, 0x8f, 0xff},
-	color.RGBA{0x82, 0xc4, 0xff, 0xff}, color.RGBA{0xe0, 0x9a, 0xf2, 0xff}, color.RGBA{0x7a, 0xd6, 0xe0, 0xff}, color.RGBA{0xff, 0xff, 0xff, 0xff},
+	color.RGBA{0x3b, 0x40, 0x4a, 0xff}, color.RGBA{0xf0, 0x71, 0x78, 0xff}, color.RGBA{0x98, 0xc3, 0x79, 0xff},
+	color.RGBA{0xe5, 0xc0, 0x7b, 0xff},
+	color.RGBA{0x61, 0xaf, 0xef, 0xff}, color.RGBA{0xc6, 0x78, 0xdd, 0xff}, color.RGBA{0x56, 0xb6, 0xc2, 0xff},
+	color.RGBA{0xd7, 0xda, 0xe0, 0xff},
+	color.RGBA{0x7f, 0x84, 0x8e, 0xff}, color.RGBA{0xff, 0x8b, 0x92, 0xff}, color.RGBA{0xb5, 0xe8, 0x90, 0xff},
+	color.RGBA{0xff, 0xd8, 0x8f, 0xff},
+	color.RGBA{0x82, 0xc4, 0xff, 0xff}, color.RGBA{0xe0, 0x9a, 0xf2, 0xff}, color.RGBA{0x7a, 0xd6, 0xe0, 0xff},
+	color.RGBA{0xff, 0xff, 0xff, 0xff},
 }
 
 // A frame is a screen and how long it is shown.
@@ -109,7 +113,8 @@ func svg(all []frame, still int) string {
 			}
 		}
 	}
-	fmt.Fprintf(&b, "</defs>\n"+`<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="14" fill="%s">`+"\n", ink)
+	fmt.Fprintf(&b, "</defs>\n"+
+		`<g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="14" fill="%s">`+"\n", ink)
 	at := time.Duration(0)
 	for i, f := range all {
 		display := "none"
@@ -166,7 +171,8 @@ func stretch(b *strings.Builder, text string, from, to int, s uv.Style) {
 	}
 	left, top, wide := margin+charWidth*float64(from), margin, charWidth*float64(to-from)
 	if back != nil {
-		fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"/>`, left, top, wide, lineHeight, hex(back))
+		fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"/>`, left, top, wide, lineHeight,
+			hex(back))
 	}
 	inked := strings.TrimRight(text, " ")
 	if inked == "" {
@@ -189,7 +195,8 @@ func stretch(b *strings.Builder, text string, from, to int, s uv.Style) {
 	if s.Underline != 0 {
 		look += ` text-decoration="underline"`
 	}
-	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" textLength="%.1f"%s>%s</text>`, left, top+14, wide, look, strings.ReplaceAll(html.EscapeString(inked), " ", "&#160;"))
+	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" textLength="%.1f"%s>%s</text>`, left, top+14, wide, look,
+		strings.ReplaceAll(html.EscapeString(inked), " ", "&#160;"))
 }
 
 // hex is a colour as pages write it.

@@ -150,7 +150,8 @@ func read(in *bufio.Reader) (m message, err error) {
 func (s *Server) send(v map[string]any) {
 	v["jsonrpc"] = "2.0"
 	body, _ := json.Marshal(v)
-	fmt.Fprintf(s.Out, "Content-Length: %d\r\nContent-Type: application/vscode-jsonrpc; charset=utf-8\r\n\r\n%s", len(body), body)
+	fmt.Fprintf(s.Out, "Content-Length: %d\r\nContent-Type: application/vscode-jsonrpc; charset=utf-8\r\n\r\n%s",
+		len(body), body)
 }
 
 func (s *Server) notify(method string, params any) {
@@ -297,7 +298,8 @@ func (s *Server) mistakes(uri string) []any {
 		from := len(utf16.Encode([]rune(before)))
 		list = append(list, map[string]any{
 			"range":    map[string]any{"start": position{i, from}, "end": position{i, from + 3}},
-			"severity": 1 + strings.Count(rest, "!"), "code": 7, "source": "fake", "message": "bad" + strings.TrimRight(rest, "!"),
+			"severity": 1 + strings.Count(rest, "!"), "code": 7, "source": "fake",
+			"message": "bad" + strings.TrimRight(rest, "!"),
 		})
 	}
 	return list
@@ -349,7 +351,8 @@ func (s *Server) hover(m message, p params) {
 					err = os.ErrNotExist
 				}
 			case "dial":
-				if address, unread := os.ReadFile(file); unread == nil { // whoever meant to see it fail has to see that it is not there
+				// whoever meant to see it fail has to see that it is not there
+				if address, unread := os.ReadFile(file); unread == nil {
 					var c net.Conn
 					if c, err = net.DialTimeout("tcp", string(address), 10*time.Second); err == nil {
 						c.Close()

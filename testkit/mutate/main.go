@@ -98,7 +98,8 @@ func try(dir, seed string, most, crew int, limit time.Duration) (float64, error)
 	workers.Wait()
 	noticed := counts[killed] + counts[hung]
 	score := float64(noticed) / float64(max(1, noticed+counts[survived]))
-	fmt.Printf("%s: %.0f %% noticed: %d of %d (%d by hanging; %d more do not compile)\n", dir, 100*score, noticed, noticed+counts[survived], counts[hung], counts[unfit])
+	fmt.Printf("%s: %.0f %% noticed: %d of %d (%d by hanging; %d more do not compile)\n", dir, 100*score, noticed,
+		noticed+counts[survived], counts[hung], counts[unfit])
 	return score, nil
 }
 
@@ -136,7 +137,8 @@ func mutants(dir, seed string) (all []mutant, err error) {
 }
 
 var swaps = map[token.Token]token.Token{
-	token.EQL: token.NEQ, token.NEQ: token.EQL, token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR,
+	token.EQL: token.NEQ, token.NEQ: token.EQL, token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ,
+	token.GEQ:  token.GTR,
 	token.LAND: token.LOR, token.LOR: token.LAND, token.ADD: token.SUB, token.SUB: token.ADD,
 }
 

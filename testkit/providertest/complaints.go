@@ -14,7 +14,8 @@ import (
 
 // TestComplaint has a server refuse any request with a word in it. It must be
 // asked again without it, at once and from then on.
-func TestComplaint(t *testing.T, wire string, status int, complaint, word string, open func(t testing.TB, url string) provider.Provider, said ...chat.Message) {
+func TestComplaint(t *testing.T, wire string, status int, complaint, word string,
+	open func(t testing.TB, url string) provider.Provider, said ...chat.Message) {
 	t.Helper()
 	answer := Exchanges(t, wire)[0].Responses[0]
 	var refused atomic.Int32
@@ -48,7 +49,8 @@ func TestComplaint(t *testing.T, wire string, status int, complaint, word string
 // TestWishes holds a wire to how it puts what is wished of a reply: of each
 // request every part of want is in the body, and no part of the wire's words
 // where nothing is wished.
-func TestWishes(t *testing.T, wire string, open func(t testing.TB, url string) provider.Provider, words []string, wishes []Wish) {
+func TestWishes(t *testing.T, wire string, open func(t testing.TB, url string) provider.Provider, words []string,
+	wishes []Wish) {
 	t.Helper()
 	answer := Exchanges(t, wire)[0].Responses[0]
 	var sent string

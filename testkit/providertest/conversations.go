@@ -59,7 +59,8 @@ func (talk Talk) next(t *rapid.T, turn int, said []chat.Message) chat.Message {
 	switch {
 	case len(calls) > 0 && rapid.IntRange(0, 3).Draw(t, "answer") > 0:
 		c := rapid.SampledFrom(calls).Draw(t, "call")
-		return chat.ToolMessage(chat.ToolResult{CallID: c.ID, Name: c.Name, Text: words.Draw(t, "result"), Failed: rapid.Bool().Draw(t, "failed")})
+		return chat.ToolMessage(chat.ToolResult{CallID: c.ID, Name: c.Name, Text: words.Draw(t, "result"),
+			Failed: rapid.Bool().Draw(t, "failed")})
 	case turn > 0 && rapid.Bool().Draw(t, "reply"):
 		return talk.reply(t, turn)
 	}

@@ -141,7 +141,10 @@ func TestExchanges(t *testing.T, wire string, open func(t testing.TB, url string
 // is answered by an error, as an agent without the tools would.
 func (x Exchange) talk(t *testing.T, p provider.Provider) (replies []provider.Reply) {
 	t.Helper()
-	p = provider.Retry(p, provider.Backoff{Retries: 20, Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
+	p = provider.Retry(p, provider.Backoff{Retries: 20, Sleep: func(ctx context.Context,
+		_ time.Duration) error {
+		return ctx.Err()
+	}})
 	req := ask()
 	for used := 0; used < len(x.Responses); used++ {
 		r, err := provider.Collect(p.Stream(t.Context(), req), func(d provider.Delta) error {
@@ -163,7 +166,8 @@ func (x Exchange) talk(t *testing.T, p provider.Provider) (replies []provider.Re
 		replies = append(replies, r)
 		req.Messages = append(req.Messages, r.Message)
 		for _, call := range r.Message.Calls() {
-			req.Messages = append(req.Messages, chat.ToolMessage(chat.ToolResult{CallID: call.ID, Text: "no such tool", Failed: true}))
+			req.Messages = append(req.Messages, chat.ToolMessage(chat.ToolResult{CallID: call.ID, Text: "no such tool",
+				Failed: true}))
 		}
 	}
 	return replies
@@ -225,9 +229,11 @@ func (x Exchange) cut(t *testing.T, open func(t testing.TB, url string) provider
 			got, err := provider.Collect(open(t, once.Serve(t, 0)).Stream(t.Context(), ask()), ignore)
 			var e *provider.Error
 			switch where := fmt.Sprintf("response %d cut at %d", i, at); {
-			case !strings.HasPrefix(whole.Message.Text(), got.Message.Text()) || !strings.HasPrefix(whole.Message.Reasoning(), got.Message.Reasoning()):
+			case !strings.HasPrefix(whole.Message.Text(), got.Message.Text()) ||
+				!strings.HasPrefix(whole.Message.Reasoning(), got.Message.Reasoning()):
 				t.Fatalf("%s: %q is not the beginning of %q", where, got.Message.Text(), whole.Message.Text())
-			case err == nil && (got.Message.Text() != whole.Message.Text() || !reflect.DeepEqual(got.Message.Calls(), whole.Message.Calls())):
+			case err == nil && (got.Message.Text() != whole.Message.Text() ||
+				!reflect.DeepEqual(got.Message.Calls(), whole.Message.Calls())):
 				t.Fatalf("%s: taken for whole: %+v", where, got)
 			case err != nil && (!errors.As(err, &e) || !e.Retryable):
 				t.Fatalf("%s: %v is not to be tried again", where, err)
@@ -245,7 +251,8 @@ func (x Exchange) Serve(t testing.TB, piece int) string {
 	t.Helper()
 	var asked atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodPost || strings.HasSuffix(r.URL.Path, "/api/show") { // whoever asks beside a request is told nothing
+		// whoever asks beside a request is told nothing
+		if r.Method != http.MethodPost || strings.HasSuffix(r.URL.Path, "/api/show") {
 			http.NotFound(w, r)
 			return
 		}

@@ -58,7 +58,8 @@ func (p *Pipes) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 // TestSlow holds a wire to what a slow server may expect: whoever waits is told
 // so, and one that is left sees it at once. open makes a client that dials as it
 // is told to, or by itself if that is nil.
-func TestSlow(t *testing.T, wire string, open func(t testing.TB, url string, through http.RoundTripper) provider.Provider) {
+func TestSlow(t *testing.T, wire string, open func(t testing.TB, url string,
+	through http.RoundTripper) provider.Provider) {
 	answer := Exchanges(t, wire)[0].Responses[0]
 	events := bytes.SplitAfter(bytes.ReplaceAll(answer.Body, []byte("\r\n"), []byte("\n")), []byte("\n\n"))
 	half := bytes.Join(events[:len(events)*2/3], nil)
@@ -129,12 +130,13 @@ func TestSlow(t *testing.T, wire string, open func(t testing.TB, url string, thr
 			through := &http.Transport{DialContext: network.Dial}
 			defer through.CloseIdleConnections()
 			var waited []time.Duration
-			_, err := provider.Collect(open(t, "http://server", through).Stream(t.Context(), ask()), func(d provider.Delta) error {
-				if w, ok := d.(provider.Waiting); ok {
-					waited = append(waited, w.Elapsed)
-				}
-				return nil
-			})
+			_, err := provider.Collect(open(t, "http://server", through).Stream(t.Context(), ask()),
+				func(d provider.Delta) error {
+					if w, ok := d.(provider.Waiting); ok {
+						waited = append(waited, w.Elapsed)
+					}
+					return nil
+				})
 			if want := []time.Duration{1e10, 2e10, 3e10, 4e10, 1e10, 2e10}; err != nil || !reflect.DeepEqual(waited, want) {
 				t.Errorf("told of %v, want %v: %v", waited, want, err)
 			}

@@ -124,7 +124,8 @@ func CheckMessages(body []byte, signatures map[string]string) error {
 					return fmt.Errorf("%s: invalid signature in thinking block", at)
 				}
 			case c.Type == "redacted_thinking" && m.Role == "assistant" && c.Cache == nil && c.Data != "":
-			case c.Type == "tool_use" && m.Role == "assistant" && vendorID.MatchString(c.ID) && vendorID.MatchString(c.Name) && bytes.HasPrefix(c.Input, []byte("{")):
+			case c.Type == "tool_use" && m.Role == "assistant" && vendorID.MatchString(c.ID) && vendorID.MatchString(c.Name) &&
+				bytes.HasPrefix(c.Input, []byte("{")):
 				if slices.Contains(called, c.ID) {
 					return fmt.Errorf("%s: tool_use ids must be unique", at)
 				}
@@ -143,7 +144,8 @@ func CheckMessages(body []byte, signatures map[string]string) error {
 			}
 		}
 		if len(waiting) > 0 && m.Role == "user" {
-			return fmt.Errorf("messages.%d: tool_use ids were found without tool_result blocks immediately after: %v", i, waiting)
+			return fmt.Errorf("messages.%d: tool_use ids were found without tool_result blocks immediately after: %v", i,
+				waiting)
 		}
 		waiting = called
 	}
@@ -300,7 +302,8 @@ func CheckGemini(body []byte, signatures map[string]bool) error {
 		for j, p := range c.Parts {
 			at := fmt.Sprintf("contents.%d.parts.%d", i, j)
 			switch {
-			case signatures != nil && p.Signature != "" && !signatures[p.Signature] && p.Signature != "skip_thought_signature_validator":
+			case signatures != nil && p.Signature != "" && !signatures[p.Signature] &&
+				p.Signature != "skip_thought_signature_validator":
 				return fmt.Errorf("%s: corrupted thought signature", at)
 			case p.Call != nil && c.Role == "model" && vendorID.MatchString(p.Call.Name):
 				if len(called) == 0 && p.Signature == "" {

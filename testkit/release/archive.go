@@ -27,7 +27,8 @@ func writeTarGz(w io.Writer, top string, entries []entry, at time.Time) error {
 	}
 	tw := tar.NewWriter(zw)
 	for _, e := range entries {
-		h := &tar.Header{Name: path.Join(top, e.name), Mode: int64(e.mode), Size: int64(len(e.data)), ModTime: at, Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}
+		h := &tar.Header{Name: path.Join(top, e.name), Mode: int64(e.mode), Size: int64(len(e.data)), ModTime: at,
+			Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}
 		if e.link != "" {
 			h.Typeflag, h.Linkname, h.Mode = tar.TypeSymlink, e.link, 0o777
 		}

@@ -121,7 +121,10 @@ func (r *release) gatherNotices(ctx context.Context) ([]byte, error) {
 		}
 		all = append(all, list...)
 	}
-	slices.SortFunc(all, func(a, b library) int { return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(a.version, b.version)) })
+	slices.SortFunc(all, func(a, b library) int {
+		return cmp.Or(cmp.Compare(a.path, b.path),
+			cmp.Compare(a.version, b.version))
+	})
 	all = slices.CompactFunc(all, func(a, b library) bool { return a.path == b.path && a.version == b.version })
 	b := bytes.NewBuffer(append(bytes.TrimSpace(own), '\n'))
 	for _, l := range all {
@@ -143,25 +146,31 @@ func (r *release) billOfMaterials(ctx context.Context, t target) ([]byte, error)
 	sum := fmt.Sprintf("%x", sha256.Sum256(text))
 	type object = map[string]any
 	packages := []object{{
-		"SPDXID": "SPDXRef-coder", "name": "coder", "versionInfo": r.version, "downloadLocation": "NOASSERTION", "filesAnalyzed": false,
-		"licenseConcluded": "Apache-2.0", "licenseDeclared": "Apache-2.0", "copyrightText": "NOASSERTION", "primaryPackagePurpose": "APPLICATION",
-		"checksums": []object{{"algorithm": "SHA256", "checksumValue": sum}},
+		"SPDXID": "SPDXRef-coder", "name": "coder", "versionInfo": r.version, "downloadLocation": "NOASSERTION",
+		"filesAnalyzed":    false,
+		"licenseConcluded": "Apache-2.0", "licenseDeclared": "Apache-2.0", "copyrightText": "NOASSERTION",
+		"primaryPackagePurpose": "APPLICATION",
+		"checksums":             []object{{"algorithm": "SHA256", "checksumValue": sum}},
 	}}
-	relations := []object{{"spdxElementId": "SPDXRef-DOCUMENT", "relationshipType": "DESCRIBES", "relatedSpdxElement": "SPDXRef-coder"}}
+	relations := []object{{"spdxElementId": "SPDXRef-DOCUMENT", "relationshipType": "DESCRIBES",
+		"relatedSpdxElement": "SPDXRef-coder"}}
 	for i, l := range libraries {
 		id := fmt.Sprintf("SPDXRef-%d", i+1)
 		packages = append(packages, object{
 			"SPDXID": id, "name": l.path, "versionInfo": l.version, "downloadLocation": "NOASSERTION", "filesAnalyzed": false,
 			"licenseConcluded": "NOASSERTION", "licenseDeclared": l.licence, "copyrightText": "NOASSERTION",
-			"externalRefs": []object{{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": "pkg:golang/" + l.path + "@" + l.version}},
+			"externalRefs": []object{{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
+				"referenceLocator": "pkg:golang/" + l.path + "@" + l.version}},
 		})
-		relations = append(relations, object{"spdxElementId": "SPDXRef-coder", "relationshipType": "STATIC_LINK", "relatedSpdxElement": id})
+		relations = append(relations, object{"spdxElementId": "SPDXRef-coder", "relationshipType": "STATIC_LINK",
+			"relatedSpdxElement": id})
 	}
 	list, err := json.MarshalIndent(object{
 		"spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT",
-		"name": fmt.Sprintf("coder-%s-%s-%s", r.version, t.os, t.arch), "documentNamespace": "urn:coder:" + r.version + ":" + sum,
-		"creationInfo": object{"created": r.date.Format(time.RFC3339), "creators": []string{"Tool: coder-release"}},
-		"packages":     packages, "relationships": relations,
+		"name":              fmt.Sprintf("coder-%s-%s-%s", r.version, t.os, t.arch),
+		"documentNamespace": "urn:coder:" + r.version + ":" + sum,
+		"creationInfo":      object{"created": r.date.Format(time.RFC3339), "creators": []string{"Tool: coder-release"}},
+		"packages":          packages, "relationships": relations,
 	}, "", "  ")
 	return append(list, '\n'), err
 }

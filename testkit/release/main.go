@@ -30,7 +30,8 @@ const name = "coder-agent"
 // target is a system that a release is made for.
 type target struct{ os, arch string }
 
-var targets = []target{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"}, {"freebsd", "amd64"}}
+var targets = []target{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"},
+	{"freebsd", "amd64"}}
 
 // release is one release that is being made.
 type release struct {
@@ -149,7 +150,8 @@ func (r *release) readKeys(key, next string) (err error) {
 	case r.sign == nil:
 		fmt.Fprintln(os.Stderr, "release: not signed, since no key was named: coder update of these programs changes nothing")
 		return nil
-	case err != nil || u.Host == "" || u.Scheme != "https" && u.Hostname() != "127.0.0.1" || strings.ContainsAny(r.address, " '\""):
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Hostname() != "127.0.0.1" ||
+		strings.ContainsAny(r.address, " '\""):
 		return fmt.Errorf("%s is not an https address", r.address)
 	}
 	r.trust = r.sign.Public().(ed25519.PublicKey)
@@ -213,7 +215,8 @@ func (r *release) run(ctx context.Context, env []string, file string, args ...st
 	var out, wrong bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &wrong
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("%s %s: %w\n%s", filepath.Base(file), strings.Join(args, " "), err, out.String()+wrong.String())
+		return nil, fmt.Errorf("%s %s: %w\n%s", filepath.Base(file), strings.Join(args, " "), err,
+			out.String()+wrong.String())
 	}
 	return out.Bytes(), nil
 }
@@ -227,7 +230,8 @@ func (r *release) build(ctx context.Context, t target) error {
 		flags += " -X coder/internal/app.updateKey=" + public + " -X coder/internal/app.updateAddress=" + r.address
 	}
 	env := []string{"CGO_ENABLED=0", "GOOS=" + t.os, "GOARCH=" + t.arch}
-	_, err := r.run(ctx, env, r.goTool, "build", "-trimpath", "-buildvcs=auto", "-ldflags", flags, "-o", r.binary(t), "./cmd/coder")
+	_, err := r.run(ctx, env, r.goTool, "build", "-trimpath", "-buildvcs=auto", "-ldflags", flags, "-o", r.binary(t),
+		"./cmd/coder")
 	return err
 }
 

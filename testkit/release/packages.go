@@ -73,7 +73,8 @@ func (r *release) writeNode(m manual, entries []entry) error {
 		return err
 	}
 	var b bytes.Buffer
-	if err := writeTarGz(&b, "package", append([]entry{{name: "package.json", mode: 0o644, data: append(text, '\n')}}, entries...), r.date); err != nil {
+	if err := writeTarGz(&b, "package", append([]entry{{name: "package.json", mode: 0o644, data: append(text, '\n')}},
+		entries...), r.date); err != nil {
 		return err
 	}
 	return r.write("npm-"+m.Name+"-"+m.Version+".tgz", b.Bytes())
@@ -81,7 +82,8 @@ func (r *release) writeNode(m manual, entries []entry) error {
 
 // wheelTags are the systems in pip's words. The program is static, so it runs with any C library.
 var wheelTags = map[target]string{
-	{"linux", "amd64"}: "manylinux_2_17_x86_64.musllinux_1_1_x86_64", {"linux", "arm64"}: "manylinux_2_17_aarch64.musllinux_1_1_aarch64",
+	{"linux", "amd64"}:  "manylinux_2_17_x86_64.musllinux_1_1_x86_64",
+	{"linux", "arm64"}:  "manylinux_2_17_aarch64.musllinux_1_1_aarch64",
 	{"darwin", "amd64"}: "macosx_12_0_x86_64", {"darwin", "arm64"}: "macosx_12_0_arm64",
 }
 
@@ -113,14 +115,16 @@ func (r *release) wheel(t target, papers []entry) error {
 		e.name = info + "licenses/" + e.name
 		files = append(files, e)
 	}
-	about := fmt.Sprintf("Metadata-Version: 2.4\nName: %s\nVersion: %s\nSummary: %s\nLicense-Expression: Apache-2.0\n", name, v, summary) +
+	about := fmt.Sprintf("Metadata-Version: 2.4\nName: %s\nVersion: %s\nSummary: %s\nLicense-Expression: Apache-2.0\n",
+		name, v, summary) +
 		"License-File: LICENSE\nLicense-File: NOTICE\n"
 	var tags strings.Builder
 	for tag := range strings.SplitSeq(wheelTags[t], ".") {
 		fmt.Fprintf(&tags, "Tag: py3-none-%s\n", tag)
 	}
 	files = append(files, entry{name: info + "METADATA", mode: 0o644, data: []byte(about)},
-		entry{name: info + "WHEEL", mode: 0o644, data: []byte("Wheel-Version: 1.0\nGenerator: coder-release\nRoot-Is-Purelib: false\n" + tags.String())})
+		entry{name: info + "WHEEL", mode: 0o644,
+			data: []byte("Wheel-Version: 1.0\nGenerator: coder-release\nRoot-Is-Purelib: false\n" + tags.String())})
 	var record strings.Builder
 	for _, e := range files {
 		sum := sha256.Sum256(e.data)
@@ -149,7 +153,8 @@ func (r *release) systemPackages(ctx context.Context, t target, papers []entry) 
 			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 				return err
 			}
-			contents = append(contents, map[string]any{"src": file, "dst": at, "file_info": map[string]any{"mode": e.mode, "mtime": r.date}})
+			contents = append(contents, map[string]any{"src": file, "dst": at,
+				"file_info": map[string]any{"mode": e.mode, "mtime": r.date}})
 			return os.WriteFile(file, e.data, e.mode)
 		}
 		for _, e := range tree {
@@ -168,13 +173,17 @@ func (r *release) systemPackages(ctx context.Context, t target, papers []entry) 
 		}
 		for _, link := range [][2]string{
 			{"bin/" + name, "coder"}, {"share/man/man1/" + name + ".1", "coder.1"},
-			{"share/bash-completion/completions/" + name, "coder"}, {"share/fish/vendor_completions.d/" + name + ".fish", "coder.fish"},
+			{"share/bash-completion/completions/" + name, "coder"},
+			{"share/fish/vendor_completions.d/" + name + ".fish", "coder.fish"},
 		} {
-			contents = append(contents, map[string]any{"src": link[1], "dst": "/usr/" + link[0], "type": "symlink", "file_info": map[string]any{"mtime": r.date}})
+			contents = append(contents, map[string]any{"src": link[1], "dst": "/usr/" + link[0], "type": "symlink",
+				"file_info": map[string]any{"mtime": r.date}})
 		}
 		text, err := json.Marshal(map[string]any{ // which is YAML, too
-			"name": name, "arch": t.arch, "platform": "linux", "version": r.version, "maintainer": "the authors of coder <nobody@localhost>",
-			"description": summary, "recommends": []string{"git"}, "license": "Apache-2.0", "section": "devel", "priority": "optional", "mtime": r.date, "contents": contents,
+			"name": name, "arch": t.arch, "platform": "linux", "version": r.version,
+			"maintainer":  "the authors of coder <nobody@localhost>",
+			"description": summary, "recommends": []string{"git"}, "license": "Apache-2.0", "section": "devel",
+			"priority": "optional", "mtime": r.date, "contents": contents,
 			"rpm": map[string]any{"buildhost": "localhost", "compression": "gzip"},
 		})
 		if err != nil {
@@ -185,7 +194,8 @@ func (r *release) systemPackages(ctx context.Context, t target, papers []entry) 
 			return err
 		}
 		env := []string{fmt.Sprintf("SOURCE_DATE_EPOCH=%d", r.date.Unix())}
-		if _, err := r.run(ctx, env, r.goTool, "tool", "-modfile=tools/go.mod", "nfpm", "package", "-f", file, "-p", form, "-t", r.out); err != nil {
+		if _, err := r.run(ctx, env, r.goTool, "tool", "-modfile=tools/go.mod", "nfpm", "package", "-f", file, "-p", form,
+			"-t", r.out); err != nil {
 			return err
 		}
 	}

@@ -77,16 +77,20 @@ func changes(s *script) {
 	odd := call("call_e", "nope", `{}`)
 	s.reply(chat.Usage{In: 600, Out: 40, Cost: 0.02}, test, write, odd)
 	s.add(event.ContextUsed{Used: 640, Max: 128000, Prompt: 600})
-	s.ask("ui_1", "call_c", "bash", "Run go test ./...?", display.Code{Lang: "sh", Source: "go test ./..."}, uip.OptionAlways)
+	s.ask("ui_1", "call_c", "bash", "Run go test ./...?", display.Code{Lang: "sh", Source: "go test ./..."},
+		uip.OptionAlways)
 	s.request(test, false)
 	s.add(event.ToolStarted{CallID: "call_c", Tool: "bash", Title: "go test ./..."})
-	s.add(event.ToolOutput{CallID: "call_c", Text: "--- FAIL: Test\x1b[0mX\nFA"}, event.ToolOutput{CallID: "call_c", Text: "IL\nexit"})
+	s.add(event.ToolOutput{CallID: "call_c", Text: "--- FAIL: Test\x1b[0mX\nFA"},
+		event.ToolOutput{CallID: "call_c", Text: "IL\nexit"})
 	s.complete(test, `{"ok":false,"exit_code":1}`, true, 1234)
 	rt := s.finish(test, event.ToolFinished{
 		Title: "go test ./...", Summary: "exit 1", Content: display.Text("--- FAIL: TestX"),
-		Result: chat.ToolResult{Text: `{"ok":false,"exit_code":1}`, Failed: true}, Failed: true, Duration: 1234 * time.Millisecond,
+		Result: chat.ToolResult{Text: `{"ok":false,"exit_code":1}`, Failed: true}, Failed: true,
+		Duration: 1234 * time.Millisecond,
 	})
-	s.ask("ui_2", "call_d", "write", "Write a.txt?", display.Diff{Unified: "--- a.txt\n+++ a.txt\n@@ -0,0 +1 @@\n+x\n", Added: 1}, uip.OptionReject)
+	s.ask("ui_2", "call_d", "write", "Write a.txt?", display.Diff{Unified: "--- a.txt\n+++ a.txt\n@@ -0,0 +1 @@\n+x\n",
+		Added: 1}, uip.OptionReject)
 	s.request(write, false)
 	s.complete(write, `{"ok":false,"error":"refused by the person","denied":true}`, true, 0)
 	rw := s.finish(write, event.ToolFinished{
@@ -127,7 +131,8 @@ func subtask(s *script) {
 
 	s.complete(c, `{"ok":true,"summary":"none found"}`, false, 70)
 	s.say(chat.ToolMessage(s.finish(c, event.ToolFinished{
-		Title: "explore: find callers", Summary: "done", Content: display.Table{Header: display.DataCells("file", "line"), Rows: [][]display.Cell{display.DataCells("a.go", "1")}},
+		Title: "explore: find callers", Summary: "done", Content: display.Table{Header: display.DataCells("file", "line"),
+			Rows: [][]display.Cell{display.DataCells("a.go", "1")}},
 		Result: chat.ToolResult{Text: `{"ok":true,"summary":"none found"}`}, Duration: 70 * time.Millisecond,
 	})))
 }
@@ -145,9 +150,11 @@ func interrupted(s *script) {
 func failed(s *script) {
 	s.begin("t4", "Again")
 	s.add(event.TodosChanged{Todos: []event.Todo{
-		{ID: "1", Content: "read it", Status: event.TodoCompleted}, {ID: "2", Content: "mend it", Status: event.TodoInProgress},
+		{ID: "1", Content: "read it", Status: event.TodoCompleted},
+		{ID: "2", Content: "mend it", Status: event.TodoInProgress},
 	}})
-	s.add(event.TaskFailed{TaskID: s.task, Reason: "ask gpt-x: quota used up: no credit left", Code: "quota_exceeded", Author: "main"})
+	s.add(event.TaskFailed{TaskID: s.task, Reason: "ask gpt-x: quota used up: no credit left", Code: "quota_exceeded",
+		Author: "main"})
 	s.add(event.StateChanged{Busy: false})
 }
 
@@ -175,7 +182,8 @@ func (s *script) reply(u chat.Usage, parts ...chat.Part) {
 func (s *script) request(c chat.ToolCall, readOnly bool) {
 	s.add(event.ToolCallRequested{
 		CallID: c.ID, Tool: c.Name, Author: "main", TaskID: s.task, Input: c.Args, Timestamp: s.now.UnixMilli(),
-		Effects: []event.Effect{{Kind: event.EffectRead, Target: "x"}}, ReadOnly: readOnly, Verdict: "allow", DecidedBy: "rules",
+		Effects: []event.Effect{{Kind: event.EffectRead, Target: "x"}}, ReadOnly: readOnly, Verdict: "allow",
+		DecidedBy: "rules",
 	})
 }
 
@@ -197,7 +205,8 @@ func (s *script) ask(id, callID, tool, title string, content display.Block, answ
 		ID: id, TaskID: s.task, Author: "main", Kind: uip.KindConfirm, Purpose: uip.PurposeConfirmRiskyAction,
 		Display: uip.Display{Title: title, Content: content, Metadata: map[string]string{"toolCallId": callID}},
 		Options: []uip.Option{
-			{ID: uip.OptionApprove, Label: "Allow once", Style: uip.StyleDanger}, {ID: uip.OptionAlways, Label: "Always allow " + tool},
+			{ID: uip.OptionApprove, Label: "Allow once", Style: uip.StyleDanger},
+			{ID: uip.OptionAlways, Label: "Always allow " + tool},
 			{ID: uip.OptionReject, Label: "Refuse", Style: uip.StylePlain, Default: true},
 		},
 	}})

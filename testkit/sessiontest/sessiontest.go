@@ -44,12 +44,13 @@ func Sample(id string) session.Snapshot {
 			ID: id, Created: at, Updated: at.Add(time.Minute),
 			Meta: session.Meta{Title: "tidy <up>", Agent: "main", Model: "m", Dir: "/w", Turns: 2},
 		},
-		Model:    "m",
-		Tools:    []json.RawMessage{json.RawMessage(`{"type":"function","function":{"name":"bash"}}`)},
-		Messages: []json.RawMessage{json.RawMessage(`{"role":"user","content":"<hi>\n"}`), json.RawMessage(`{"role":"assistant","content":"没有"}`)},
-		Notes:    []session.Note{{Index: 1, Time: at, Task: "t1", Interrupted: true, Reminders: "be brief"}},
-		Local:    []session.Local{{Before: 1, Time: at, Local: true, Input: "/help", Output: "no"}},
-		LastSeq:  7,
+		Model: "m",
+		Tools: []json.RawMessage{json.RawMessage(`{"type":"function","function":{"name":"bash"}}`)},
+		Messages: []json.RawMessage{json.RawMessage(`{"role":"user","content":"<hi>\n"}`),
+			json.RawMessage(`{"role":"assistant","content":"没有"}`)},
+		Notes:   []session.Note{{Index: 1, Time: at, Task: "t1", Interrupted: true, Reminders: "be brief"}},
+		Local:   []session.Local{{Before: 1, Time: at, Local: true, Input: "/help", Output: "no"}},
+		LastSeq: 7,
 	}
 }
 

@@ -161,7 +161,8 @@ func testGarbage(t *testing.T, f Fixture) {
 		}
 	}
 	for name, p := range schemaOf(t, f.Tool.Spec()).Properties {
-		for _, value := range []string{`{"a":1}`, `[[1]]`, `"\u0000"`, `1e99`, `-1e99`, `"` + strings.Repeat("../", 20_000) + `"`} {
+		for _, value := range []string{`{"a":1}`, `[[1]]`, `"\u0000"`, `1e99`, `-1e99`,
+			`"` + strings.Repeat("../", 20_000) + `"`} {
 			args := fmt.Sprintf(`{%q:%s}`, name, value)
 			_, err := f.Tool.Prepare(t.Context(), json.RawMessage(args)) // must not panic
 			if err == nil && value[0] == '{' && p.Type != "object" {

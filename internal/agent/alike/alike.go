@@ -62,7 +62,8 @@ func Mask(text string) string {
 	text = totalPattern().ReplaceAllString(text, "$1$2")
 	text = listingPattern().ReplaceAllStringFunc(text, maskFolderEntry)
 	text = tempNamePattern().ReplaceAllString(text, "<temporary>")
-	text = columnPattern().ReplaceAllStringFunc(text, func(line string) string { return spaceRunPattern().ReplaceAllString(line, " ") })
+	text = columnPattern().ReplaceAllStringFunc(text,
+		func(line string) string { return spaceRunPattern().ReplaceAllString(line, " ") })
 	text = danglingPattern().ReplaceAllString(objectCountPattern().ReplaceAllString(text, "<objects>"), "")
 	text = onelinePattern().ReplaceAllString(text, "<id> ")
 	return idPattern().ReplaceAllStringFunc(text, func(id string) string {

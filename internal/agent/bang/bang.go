@@ -23,7 +23,10 @@ type Line struct {
 // or if the line runs one of programs or any other interactive program.
 func Parse(line string, forced bool, programs []string) *Line {
 	l := &Line{report: risk.Inspect(line)}
-	l.needsTerminal = forced || l.runsMatching(func(c risk.Command, words []string) bool { return wantsTerminal(c, words, programs) })
+	l.needsTerminal = forced || l.runsMatching(func(c risk.Command,
+		words []string) bool {
+		return wantsTerminal(c, words, programs)
+	})
 	return l
 }
 
@@ -48,7 +51,10 @@ func (l *Line) WithTerminal(ctx context.Context) context.Context {
 
 // Unconfined reports whether the line runs a program as another user, which is impossible in a sandbox.
 func (l *Line) Unconfined() bool {
-	return l.runsMatching(func(_ risk.Command, words []string) bool { return slices.Contains(elevatingPrograms, words[0]) })
+	return l.runsMatching(func(_ risk.Command, words []string) bool {
+		return slices.Contains(elevatingPrograms,
+			words[0])
+	})
 }
 
 // elevatingPrograms lists the programs that run a command as another user.
@@ -81,5 +87,6 @@ func (l *Line) EndNotes(r tool.ShellResult) (notes []string) {
 
 // noTerminalMessages lists what programs print if they fail for lack of a terminal.
 var noTerminalMessages = []string{
-	"eoferror", "not a tty", "not a terminal", "no tty", "inappropriate ioctl", "a terminal is required", "not from a terminal", "not to a terminal",
+	"eoferror", "not a tty", "not a terminal", "no tty", "inappropriate ioctl", "a terminal is required",
+	"not from a terminal", "not to a terminal",
 }

@@ -58,12 +58,14 @@ func printsOnly(words []string, heard bool) bool {
 	switch name := words[0]; {
 	case name == "git":
 		return heard && (asked("--help", "-h") || len(words) > 1 && words[1] == "help")
-	case asked("--version", "--help"), name == "man" && asked("-w", "-k", "-f", "--where", "--path", "--apropos", "--whatis"):
+	case asked("--version", "--help"), name == "man" && asked("-w", "-k", "-f", "--where", "--path", "--apropos",
+		"--whatis"):
 		return true
 	case slices.Contains([]string{"top", "htop", "atop"}, name):
 		return heard || slices.ContainsFunc(words[1:], func(w string) bool { return strings.HasPrefix(w, "-b") })
 	}
-	return heard && slices.Contains([]string{"less", "more", "most", "man", "info", "pager", "sensible-pager", "watch"}, words[0])
+	return heard && slices.Contains([]string{"less", "more", "most", "man", "info", "pager", "sensible-pager", "watch"},
+		words[0])
 }
 
 // hasPrefixWords reports whether words begin with names, ignoring options between them.
@@ -100,9 +102,11 @@ func isInteractive(words []string) bool {
 	switch name := strings.TrimRight(words[0], "0123456789."); {
 	case slices.Contains(args, "-i") && (slices.Contains(shells, name) || slices.Contains(interactiveAfterScript, name)):
 		return true
-	case name == "cat" && len(args) == 0, name == "python" && len(args) > 1 && args[0] == "-m" && slices.Contains(interactiveModules, args[1]):
+	case name == "cat" && len(args) == 0, name == "python" && len(args) > 1 && args[0] == "-m" &&
+		slices.Contains(interactiveModules, args[1]):
 		return true
-	case name == "perl" && slices.ContainsFunc(args, func(w string) bool { return strings.HasPrefix(w, "-d") }), name == "node" && len(args) > 0 && args[0] == "inspect":
+	case name == "perl" && slices.ContainsFunc(args, func(w string) bool { return strings.HasPrefix(w, "-d") }),
+		name == "node" && len(args) > 0 && args[0] == "inspect":
 		return true // debuggers
 	case slices.Contains(shells, name) || slices.Contains(interpreters, name):
 		return !slices.ContainsFunc(args, func(w string) bool { return !slices.Contains(interactiveOptions, w) })
@@ -122,12 +126,16 @@ func isInteractive(words []string) bool {
 var (
 	shells       = []string{"sh", "bash", "dash", "zsh", "fish", "ksh"}
 	interpreters = []string{
-		"python", "ipython", "bpython", "pypy", "node", "deno", "bun", "irb", "pry", "ghci", "lua", "luajit", "R", "julia", "jshell", "scala", "clj", "iex", "erl", "ocaml", "utop",
-		"perl", "php", "tclsh", "guile", "racket", "sbcl", "swift", "octave", "gp", "bc", "dc", "ftp", "nslookup", "redis-cli", "mongosh", "duckdb", "clickhouse-client",
+		"python", "ipython", "bpython", "pypy", "node", "deno", "bun", "irb", "pry", "ghci", "lua", "luajit", "R", "julia",
+		"jshell", "scala", "clj", "iex", "erl", "ocaml", "utop",
+		"perl", "php", "tclsh", "guile", "racket", "sbcl", "swift", "octave", "gp", "bc", "dc", "ftp", "nslookup",
+		"redis-cli", "mongosh", "duckdb", "clickhouse-client",
 	}
-	interactiveAfterScript = []string{"python", "ipython", "pypy", "node"}                 // with -i they become interactive after the script
+	// with -i they become interactive after the script
+	interactiveAfterScript = []string{"python", "ipython", "pypy", "node"}
 	interactiveModules     = []string{"pdb", "ipdb", "pudb", "code", "asyncio", "IPython"} // Python modules
 	containerPrograms      = []string{"docker", "podman", "nerdctl", "kubectl", "oc"}
 	// interactiveOptions lists options that leave an interpreter interactive.
-	interactiveOptions = []string{"-i", "-q", "-l", "-a", "-I", "-B", "-E", "--login", "--interactive", "--norc", "--noprofile", "--quiet", "--no-banner", "--posix"}
+	interactiveOptions = []string{"-i", "-q", "-l", "-a", "-I", "-B", "-E", "--login", "--interactive", "--norc",
+		"--noprofile", "--quiet", "--no-banner", "--posix"}
 )

@@ -207,7 +207,8 @@ func fitItems(items []string, budget int) []string {
 
 // permanentWords lists words that mark an instruction as permanent.
 var permanentWords = []string{
-	"remember", "from now on", "always", "never", "must", "important", "keep in mind", "note that", "don't forget", "do not forget", "make sure",
+	"remember", "from now on", "always", "never", "must", "important", "keep in mind", "note that", "don't forget",
+	"do not forget", "make sure",
 	"记住", "记得", "请记", "以后", "总是", "始终", "务必", "必须", "不要", "别忘", "注意", "重要",
 }
 
@@ -222,7 +223,8 @@ func fitUserTexts(words []string, budget int) []string {
 	for _, w := range words {
 		w = cutMiddle(singleLine(w), itemLengths[2])
 		lower := strings.ToLower(w)
-		if slices.ContainsFunc(permanentWords, func(p string) bool { return strings.Contains(lower, p) }) && len(w)+3 <= room {
+		if slices.ContainsFunc(permanentWords, func(p string) bool { return strings.Contains(lower, p) }) && len(w)+
+			3 <= room {
 			lasting = append(lasting, w)
 			room -= len(w) + 3
 		}

@@ -62,7 +62,8 @@ func shortenOutput(s string) string {
 	}
 	head, tail := headOf(s, pruneHeadLen), tailOf(s, pruneTailLen)
 	left := len(s) - len(head) - len(tail)
-	return fmt.Sprintf("%s\n[%d bytes of this old output were left out to save room; make the call again to see them]\n%s", head, left, tail)
+	return fmt.Sprintf("%s\n[%d bytes of this old output were left out to save room; make the call again to see them]\n%s",
+		head, left, tail)
 }
 
 // headOf returns at most n bytes from the start of s, up to a

@@ -37,7 +37,8 @@ const sparedMessages = 4
 // results first and the newest messages last. If that is not enough, a rule-based summary replaces
 // the oldest messages. Calls keep their results. With large, Squeeze only shortens large results.
 func Squeeze(view []chat.Message, budget int, count Counter, archive Archiver, large bool) SqueezeResult {
-	s := &squeezer{view: append([]chat.Message(nil), view...), count: count, archiver: archive, budget: budget, shortened: make(map[int]bool)}
+	s := &squeezer{view: append([]chat.Message(nil), view...), count: count, archiver: archive, budget: budget,
+		shortened: make(map[int]bool)}
 	for _, m := range view {
 		n := count(m)
 		s.tokens = append(s.tokens, n)
@@ -78,7 +79,8 @@ func (s *squeezer) result() SqueezeResult {
 		last = max(last, i)
 	}
 	return SqueezeResult{
-		Messages: s.view, Unchanged: len(s.tokens) - 1 - last, Shortened: len(s.shortened), Dropped: s.dropped, Fits: s.total <= s.budget,
+		Messages: s.view, Unchanged: len(s.tokens) - 1 - last, Shortened: len(s.shortened), Dropped: s.dropped,
+		Fits: s.total <= s.budget,
 	}
 }
 

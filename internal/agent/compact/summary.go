@@ -64,7 +64,8 @@ func SummaryPrompt(old []chat.Message, focus string, room int) []chat.Message {
 			break
 		}
 	}
-	text := "<conversation>\n" + strings.Join(dropMiddle(entries, budget), "") + "</conversation>\n\n" + summaryRequest("above", focus)
+	text := "<conversation>\n" + strings.Join(dropMiddle(entries, budget), "") + "</conversation>\n\n" +
+		summaryRequest("above", focus)
 	return []chat.Message{chat.TextMessage(chat.User, text)}
 }
 

@@ -55,7 +55,8 @@ type Prompt struct {
 
 // clone returns a copy of the current state that later changes do not affect.
 func (s state) clone() state {
-	s.messages, s.replacements, s.sentReminders = slices.Clip(s.messages), slices.Clone(s.replacements), maps.Clone(s.sentReminders)
+	s.messages, s.replacements, s.sentReminders = slices.Clip(s.messages), slices.Clone(s.replacements),
+		maps.Clone(s.sentReminders)
 	return s
 }
 
@@ -171,7 +172,8 @@ func (c *Conversation) Add(r event.Record) {
 		was := c.messages
 		hidden := len(was) - min(max(e.Keep, 0), len(was))
 		c.messages = slices.Concat(e.Messages, was[hidden:])
-		c.replacements = append(c.replacements, replacementEntry{was, len(c.messages), Replacement{was[:hidden:hidden], e.Messages, e.Reason, e.Description}})
+		c.replacements = append(c.replacements, replacementEntry{was, len(c.messages),
+			Replacement{was[:hidden:hidden], e.Messages, e.Reason, e.Description}})
 		if len(c.messages) == 0 {
 			c.sentReminders = nil // it starts over
 		}
@@ -226,7 +228,8 @@ func (c *Conversation) repair(m chat.Message) bool {
 		return false
 	}
 	for _, call := range c.unansweredCalls() {
-		c.messages = append(c.messages, chat.ToolMessage(chat.ToolResult{CallID: call.ID, Name: call.Name, Text: lostResult, Failed: true}))
+		c.messages = append(c.messages, chat.ToolMessage(chat.ToolResult{CallID: call.ID, Name: call.Name, Text: lostResult,
+			Failed: true}))
 	}
 	c.openCalls = nil
 	return true
@@ -238,7 +241,8 @@ func (c *Conversation) unansweredCalls() []chat.ToolCall {
 		return nil
 	}
 	for _, m := range slices.Backward(c.messages) {
-		if m.Role == chat.Assistant && slices.ContainsFunc(m.Calls(), func(call chat.ToolCall) bool { return call.ID == c.openCalls[0].ID }) {
+		if m.Role == chat.Assistant && slices.ContainsFunc(m.Calls(),
+			func(call chat.ToolCall) bool { return call.ID == c.openCalls[0].ID }) {
 			return c.openCalls
 		}
 		if m.Role != chat.Tool {

@@ -42,7 +42,8 @@ const (
 )
 
 // Events lists all events.
-var Events = []Event{PreToolUse, PostToolUse, PostToolFailure, UserPromptSubmit, SessionStart, SessionEnd, Stop, SubagentStart, SubagentStop, PreCompact, Notification}
+var Events = []Event{PreToolUse, PostToolUse, PostToolFailure, UserPromptSubmit, SessionStart, SessionEnd, Stop,
+	SubagentStart, SubagentStop, PreCompact, Notification}
 
 // Hook is a command to run on an event.
 type Hook struct {
@@ -104,7 +105,9 @@ func Parse(by map[string]json.RawMessage, from Source) (list []Hook, skipped []s
 		var groups []hookGroup
 		dec := json.NewDecoder(bytes.NewReader(by[name]))
 		if err := dec.Decode(&groups); err != nil {
-			return nil, skipped, fmt.Errorf(`hooks.%s: expected a list of {"matcher", "hooks": [{"type": "command", "command": …}]}: %w`, name, jsonx.ExplainMismatch(err, hookGroup{}))
+			return nil, skipped,
+				fmt.Errorf(`hooks.%s: expected a list of {"matcher", "hooks": [{"type": "command", "command": …}]}: %w`, name,
+					jsonx.ExplainMismatch(err, hookGroup{}))
 		}
 		for _, g := range groups {
 			names, err := parseMatcher(g.Matcher)
@@ -112,7 +115,8 @@ func Parse(by map[string]json.RawMessage, from Source) (list []Hook, skipped []s
 				return nil, skipped, fmt.Errorf("hooks.%s: matcher %q: %w", name, g.Matcher, err)
 			}
 			if len(g.Hooks) == 0 { // the author relies on it
-				return nil, skipped, fmt.Errorf("hooks.%s: a group has no \"hooks\": [{\"type\": \"command\", \"command\": …}]", name)
+				return nil, skipped,
+					fmt.Errorf("hooks.%s: a group has no \"hooks\": [{\"type\": \"command\", \"command\": …}]", name)
 			}
 			for _, w := range g.Hooks {
 				if w.Type != "command" && w.Type != "" {
@@ -123,11 +127,14 @@ func Parse(by map[string]json.RawMessage, from Source) (list []Hook, skipped []s
 					return nil, skipped, fmt.Errorf("hooks.%s: a hook has no command", name)
 				}
 				if w.If != "" {
-					skipped = append(skipped, fmt.Sprintf(`hooks.%s: %q runs on every call that its matcher matches: "if" is ignored`, name, w.Command))
+					skipped = append(skipped, fmt.Sprintf(`hooks.%s: %q runs on every call that its matcher matches: "if" is ignored`,
+						name, w.Command))
 				}
 				list = append(list, Hook{
-					Event: Event(name), Matcher: g.Matcher, Command: w.Command, Args: w.Args, Timeout: parseTimeout(w.Timeout), FromUser: from.FromUser,
-					Plugin: from.Plugin, PluginRoot: from.PluginRoot, HiddenPaths: from.HiddenPaths, Once: w.Once, IgnoreDecision: w.Async, DenyOnFailure: w.OnFailure == "block", matcherPattern: names,
+					Event: Event(name), Matcher: g.Matcher, Command: w.Command, Args: w.Args, Timeout: parseTimeout(w.Timeout),
+					FromUser: from.FromUser,
+					Plugin:   from.Plugin, PluginRoot: from.PluginRoot, HiddenPaths: from.HiddenPaths, Once: w.Once,
+					IgnoreDecision: w.Async, DenyOnFailure: w.OnFailure == "block", matcherPattern: names,
 				})
 			}
 		}
@@ -206,5 +213,6 @@ func parseMatcher(text string) (*regexp.Regexp, error) {
 
 // matches reports whether a hook applies to something known by any of names.
 func (h Hook) matches(e Event, names ...string) bool {
-	return h.Event == e && (h.matcherPattern == nil || len(names) == 0 || slices.ContainsFunc(names, h.matcherPattern.MatchString))
+	return h.Event == e && (h.matcherPattern == nil || len(names) == 0 ||
+		slices.ContainsFunc(names, h.matcherPattern.MatchString))
 }

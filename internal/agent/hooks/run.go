@@ -85,7 +85,8 @@ type Origin struct {
 // Fire runs an event's hooks in parallel and returns their combined ruling.
 // names identify the event's subject for matchers; fields extend the input that
 // every hook gets. The error is the record's or the context's, never a hook's.
-func (h *Hooks) Fire(ctx context.Context, at Origin, e Event, names []string, fields map[string]any) (toolrun.Ruling, error) {
+func (h *Hooks) Fire(ctx context.Context, at Origin, e Event, names []string, fields map[string]any) (toolrun.Ruling,
+	error) {
 	chosen := slices.DeleteFunc(h.selectHooks(e, names), func(c Hook) bool {
 		gone := c.PluginRoot != "" && !h.IsTrusted(c.PluginRoot)
 		if gone {
@@ -98,7 +99,8 @@ func (h *Hooks) Fire(ctx context.Context, at Origin, e Event, names []string, fi
 	}
 	facts := h.SessionInfo()
 	input := map[string]any{
-		"session_id": facts.Session, "transcript_path": facts.Transcript, "cwd": facts.Root, "hook_event_name": e, "permission_mode": ExternalMode(facts.Mode),
+		"session_id": facts.Session, "transcript_path": facts.Transcript, "cwd": facts.Root, "hook_event_name": e,
+		"permission_mode": ExternalMode(facts.Mode),
 	}
 	maps.Copy(input, fields)
 	run := bash.HookRun{Event: string(e), Input: jsonx.MustMarshal(input)}
@@ -115,7 +117,8 @@ func (h *Hooks) Fire(ctx context.Context, at Origin, e Event, names []string, fi
 			env = nil
 		}
 		run.Commands = append(run.Commands, bash.HookCommand{
-			Command: c.Command, Args: c.Args, Callback: c.Callback, TimeoutSeconds: c.Timeout.Seconds(), Env: env, Foreign: !c.FromUser, Hide: c.HiddenPaths,
+			Command: c.Command, Args: c.Args, Callback: c.Callback, TimeoutSeconds: c.Timeout.Seconds(), Env: env,
+			Foreign: !c.FromUser, Hide: c.HiddenPaths,
 		})
 	}
 	results, err := h.run(ctx, at, run)
@@ -230,7 +233,8 @@ const (
 
 // The words of decisions. A word that can only mean no counts as a denial.
 var (
-	denyWords    = []string{"block", "blocked", "deny", "denied", "reject", "rejected", "refuse", "refused", "forbid", "forbidden"}
+	denyWords = []string{"block", "blocked", "deny", "denied", "reject", "rejected", "refuse", "refused", "forbid",
+		"forbidden"}
 	approveWords = []string{"allow", "approve"}
 )
 
@@ -324,12 +328,14 @@ func (h *Hooks) applyOutput(ctx context.Context, at Origin, sum *toolrun.Ruling,
 		switch {
 		case word == "" || slices.Contains(denyWords, word):
 		case word == "ask":
-			sum.AskReason = cmp.Or(sum.AskReason, clip.Truncate(cmp.Or(out.Reason, s.Reason), maxReason), "a hook requires approval")
+			sum.AskReason = cmp.Or(sum.AskReason, clip.Truncate(cmp.Or(out.Reason, s.Reason), maxReason),
+				"a hook requires approval")
 		case slices.Contains(approveWords, word):
 			sum.Allow = sum.Allow || hook.FromUser && hook.Event == PreToolUse && !elsewhere
 		default:
 			hook := hook
-			hook.DenyOnFailure = hook.DenyOnFailure || hook.Event == UserPromptSubmit || hook.Event == PreCompact // these events ask no question
+			// these events ask no question
+			hook.DenyOnFailure = hook.DenyOnFailure || hook.Event == UserPromptSubmit || hook.Event == PreCompact
 			h.handleUnreadable(ctx, at, sum, hook, fmt.Sprintf("%q is not a known decision", clip.Truncate(word, 60)))
 		}
 	}
@@ -430,7 +436,8 @@ func (h *Hooks) warnOnce(ctx context.Context, at Origin, text string) {
 }
 
 func notify(ctx context.Context, at Origin, l event.Level, text string) {
-	_ = at.Sink.Emit(context.WithoutCancel(ctx), event.Record{Task: at.Task, Actor: ActorHooks, Event: event.Notice{Level: l, Text: text}})
+	_ = at.Sink.Emit(context.WithoutCancel(ctx), event.Record{Task: at.Task, Actor: ActorHooks,
+		Event: event.Notice{Level: l, Text: text}})
 }
 
 // modeNames maps coder's modes to their names in programs written for another agent.
@@ -456,7 +463,8 @@ func (h *Hooks) Before(ctx context.Context, r toolrun.Round, c toolrun.HookedCal
 }
 
 // After runs the hooks that run after a call.
-func (h *Hooks) After(ctx context.Context, r toolrun.Round, c toolrun.HookedCall, output json.RawMessage, took time.Duration) (toolrun.Ruling, error) {
+func (h *Hooks) After(ctx context.Context, r toolrun.Round, c toolrun.HookedCall, output json.RawMessage,
+	took time.Duration) (toolrun.Ruling, error) {
 	names, fields := h.describeCall(c)
 	fields["tool_response"], fields["duration_ms"] = output, took.Milliseconds()
 	ruling, err := h.Fire(context.WithoutCancel(ctx), Origin{r.Task, r.Sink}, PostToolUse, names, fields)
@@ -469,7 +477,8 @@ func (h *Hooks) After(ctx context.Context, r toolrun.Round, c toolrun.HookedCall
 	}
 	fields["error"], fields["is_interrupt"] = failed.Error, ctx.Err() != nil
 	more, err := h.Fire(context.WithoutCancel(ctx), Origin{r.Task, r.Sink}, PostToolFailure, names, fields)
-	ruling.StopReason, ruling.DenyReason = cmp.Or(ruling.StopReason, more.StopReason), cmp.Or(ruling.DenyReason, more.DenyReason)
+	ruling.StopReason, ruling.DenyReason = cmp.Or(ruling.StopReason, more.StopReason),
+		cmp.Or(ruling.DenyReason, more.DenyReason)
 	ruling.Notes = append(ruling.Notes, more.Notes...)
 	return ruling, err
 }

@@ -159,7 +159,8 @@ func sweepFolder(folder string) {
 // Accept accepts the next letter, if any, so that no other process can.
 // It ignores a letter without this user's seal for this question.
 func (d *Slot) Accept() (*Letter, bool) {
-	folder := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(d.folder) // a pattern that matches itself
+	// a pattern that matches itself
+	folder := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(d.folder)
 	names, _ := filepath.Glob(filepath.Join(folder, "*"+postedSuffix))
 	for _, name := range names {
 		l := &Letter{path: strings.TrimSuffix(name, postedSuffix)}
@@ -277,7 +278,8 @@ const (
 
 // State returns the state of a posted letter.
 func (l *Letter) State() State {
-	for s, suffix := range map[State]string{StateAccepted: acceptedSuffix, StateLate: lateSuffix, StateRefused: refusedSuffix} {
+	for s, suffix := range map[State]string{StateAccepted: acceptedSuffix, StateLate: lateSuffix,
+		StateRefused: refusedSuffix} {
 		if _, err := os.Lstat(l.path + suffix); err == nil {
 			return s
 		}

@@ -39,7 +39,8 @@ type mentionedFile struct {
 // all others. A name that the user typed may be outside the workspace; the user is asked if policy
 // requires it, and if the file is unreadable, nothing is sent. A name in pasted or piped text is
 // not read if that needs approval: the message says so, and the model may ask for the file.
-func (o *Orchestrator) readMentions(ctx context.Context, st *turnState, said Input, refs []mention.Ref) (text string, pictures []chat.Part, err error) {
+func (o *Orchestrator) readMentions(ctx context.Context, st *turnState, said Input, refs []mention.Ref) (text string,
+	pictures []chat.Part, err error) {
 	if err := o.checkImageSupport(said); err != nil {
 		return "", nil, err
 	}
@@ -98,7 +99,8 @@ func (o *Orchestrator) readCall(ctx context.Context, set tool.Set, n *mentionedF
 		name = o.Library.Attachments.OutsideTool
 	}
 	call = chat.ToolCall{ID: o.NewID("mention"), Name: name, Args: jsonx.MustMarshal(args)}
-	if err := o.Runner.CheckUnattended(ctx, set, call); err != nil && !(n.typedByUser && errors.Is(err, toolrun.ErrNeedsApproval)) {
+	if err := o.Runner.CheckUnattended(ctx, set, call); err != nil &&
+		!(n.typedByUser && errors.Is(err, toolrun.ErrNeedsApproval)) {
 		n.Note = notReadMessage(err)
 		return call, false
 	}
@@ -156,12 +158,14 @@ func checkAttachable(said Input, named []mentionedFile) error {
 }
 
 // runMentionCalls runs the calls that read a message's names.
-func (o *Orchestrator) runMentionCalls(ctx context.Context, st *turnState, set tool.Set, calls []chat.ToolCall, of []*mention.ReadTarget) (pictures []chat.Part, err error) {
+func (o *Orchestrator) runMentionCalls(ctx context.Context, st *turnState, set tool.Set, calls []chat.ToolCall,
+	of []*mention.ReadTarget) (pictures []chat.Part, err error) {
 	err = o.Runner.Run(ctx, toolrun.Round{
 		Task: st.task, Actor: ActorUser, Tools: set, Calls: calls, User: o.NewInteractor(st.sink), Sink: st.sink,
 		Deliver: func(_ context.Context, out toolrun.Outcome) error {
 			of[out.Index].Result = out.Result.Text
-			if o.Library.Attachments == nil || out.Tool != o.Library.Attachments.OutsideTool { // rules do not cover files outside
+			// rules do not cover files outside
+			if o.Library.Attachments == nil || out.Tool != o.Library.Attachments.OutsideTool {
 				st.touchedFiles.addOutcome(out)
 			}
 			for _, img := range out.Images {

@@ -74,7 +74,8 @@ func (o *Orchestrator) runShell(ctx context.Context, st *turnState, command stri
 		whole := result.Block()
 		shown := display.Blocks{whole.Truncate(maxSectionLines)}
 		st.finalText = shown.PlainText()
-		said := event.MessageAdded{Message: chat.TextMessage(chat.Assistant, display.Blocks{whole}.PlainText()), Blocks: shown}
+		said := event.MessageAdded{Message: chat.TextMessage(chat.Assistant, display.Blocks{whole}.PlainText()),
+			Blocks: shown}
 		err := o.emit(keep, st, ActorAgent, said)
 		for _, text := range line.EndNotes(result) {
 			err = errors.Join(err, o.emit(keep, st, ActorAgent, event.Notice{Level: event.LevelInfo, Text: text}))
@@ -82,7 +83,8 @@ func (o *Orchestrator) runShell(ctx context.Context, st *turnState, command stri
 		return errors.Join(err, o.reportUsage(keep, st))
 	}
 	return o.Runner.Run(line.WithTerminal(ctx), toolrun.Round{
-		Task: st.task, Actor: ActorUser, ApprovalNote: uip.BangHint, Unjudged: st.settings.TrustBang, Tools: st.settings.Tools, Calls: []chat.ToolCall{call},
+		Task: st.task, Actor: ActorUser, ApprovalNote: uip.BangHint, Unjudged: st.settings.TrustBang,
+		Tools: st.settings.Tools, Calls: []chat.ToolCall{call},
 		User: o.NewInteractor(st.sink), Sink: withOutputHints(st.sink, line), Deliver: deliver,
 	})
 }

@@ -200,7 +200,8 @@ func (o *Orchestrator) findCommand(name string) (Command, error) {
 		near = names[i]
 	}
 	if near != "" {
-		return Command{}, &CommandError{fmt.Sprintf("unknown command /%s; did you mean /%s? /help lists the commands", name, near)}
+		return Command{}, &CommandError{fmt.Sprintf("unknown command /%s; did you mean /%s? /help lists the commands",
+			name, near)}
 	}
 	return Command{}, &CommandError{fmt.Sprintf("unknown command /%s; /help lists the commands", name)}
 }
@@ -308,14 +309,16 @@ func (c *CommandCall) UndoCompact(ctx context.Context) (was conversation.Replace
 		return was, &CommandError{"nothing was compacted, so there is nothing to restore"}
 	}
 	c.freezeSettings()
-	return was, errors.Join(c.orch.emit(ctx, c.st, ActorUser, event.ContextRestored{Messages: len(was.Hidden)}), c.orch.reportUsage(ctx, c.st))
+	return was, errors.Join(c.orch.emit(ctx, c.st, ActorUser, event.ContextRestored{Messages: len(was.Hidden)}),
+		c.orch.reportUsage(ctx, c.st))
 }
 
 // Rewind sets the conversation and the todo list back to before a message. turns is
 // how many turns' files were undone with it, and undone how many are undone in all.
 func (c *CommandCall) Rewind(ctx context.Context, to *conversation.Prompt, turns, undone int) error {
 	hidden := len(c.orch.Conversation.View()) - to.MessageCount()
-	if err := c.orch.emit(ctx, c.st, ActorUser, event.ContextRewound{ToSeq: to.Seq, Messages: hidden, Turns: turns, RedoableTurns: undone}); err != nil {
+	if err := c.orch.emit(ctx, c.st, ActorUser, event.ContextRewound{ToSeq: to.Seq, Messages: hidden, Turns: turns,
+		RedoableTurns: undone}); err != nil {
 		return err
 	}
 	return c.restoreTodos(ctx, to.Todos())

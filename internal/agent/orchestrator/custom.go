@@ -136,7 +136,10 @@ func (l *Library) qualifiedName(name string) string {
 	}
 	if l != nil && l.Commands != nil {
 		list, _ := l.Commands.List()
-		if c, ok := frontmatter.FindUnique(list, func(c written.Command) bool { return strings.EqualFold(c.ShortName, name) }); ok {
+		if c, ok := frontmatter.FindUnique(list, func(c written.Command) bool {
+			return strings.EqualFold(c.ShortName,
+				name)
+		}); ok {
 			return c.Name
 		}
 	}
@@ -151,7 +154,8 @@ type commandDraft struct {
 }
 
 // runCustomCommand runs a custom command, or a skill by its name, as a turn. It reports whether there is one.
-func (o *Orchestrator) runCustomCommand(ctx context.Context, rawInput, name, args string, out event.Sink) (text string, ok bool, err error) {
+func (o *Orchestrator) runCustomCommand(ctx context.Context, rawInput, name, args string, out event.Sink) (text string,
+	ok bool, err error) {
 	d, ok, err := o.findDraft(ctx, o.Library.qualifiedName(name), args)
 	if err != nil {
 		st := &turnState{sink: o.RecordingSink(out)}
@@ -249,7 +253,8 @@ func (o *Orchestrator) applyHeader(ctx context.Context, st *turnState, c written
 	}
 	o.freezeSettings(st)
 	if c.Model != "" && st.settings.Model != c.Model {
-		return o.warn(ctx, st, fmt.Sprintf("/%s asks for the model %s, which is not in provider.models; using %s", c.Name, c.Model, st.settings.Model))
+		return o.warn(ctx, st, fmt.Sprintf("/%s asks for the model %s, which is not in provider.models; using %s", c.Name,
+			c.Model, st.settings.Model))
 	}
 	return nil
 }
@@ -290,7 +295,8 @@ func CommandFromContext(ctx context.Context) (written.Command, bool) {
 
 // expandSegments runs the shell commands in a command's text, through the same gate as all others, and
 // inserts their output. The files that the command and its arguments name go with the message.
-func (o *Orchestrator) expandSegments(ctx context.Context, st *turnState, segments []written.Segment, args string) (string, []mention.Ref, error) {
+func (o *Orchestrator) expandSegments(ctx context.Context, st *turnState, segments []written.Segment,
+	args string) (string, []mention.Ref, error) {
 	var (
 		calls []chat.ToolCall
 		of    []int

@@ -117,9 +117,11 @@ func (o *Orchestrator) squeeze(ctx context.Context, st *turnState, limits compac
 		return nil
 	}
 	before := o.contextTokens(st.settings.Model, st.fixed)
-	done := fmt.Sprintf(display.Plural(short.Shortened, "%d long part was shortened", "%d long parts were shortened"), short.Shortened)
+	done := fmt.Sprintf(display.Plural(short.Shortened, "%d long part was shortened", "%d long parts were shortened"),
+		short.Shortened)
 	if short.Dropped > 0 {
-		done += "; " + fmt.Sprintf(display.Plural(short.Dropped, "%d message replaced by a list made by rule", "%d messages replaced by a list made by rule"), short.Dropped)
+		done += "; " + fmt.Sprintf(display.Plural(short.Dropped, "%d message replaced by a list made by rule",
+			"%d messages replaced by a list made by rule"), short.Dropped)
 	}
 	return o.recordReplacement(ctx, st, event.ContextReplaced{
 		Reason: event.ReplaceCompacted, Messages: short.Messages[:len(short.Messages)-short.Unchanged], Keep: short.Unchanged,
@@ -172,7 +174,8 @@ const minSummarizedTokens = 200
 
 // summarize replaces the old part of the conversation by a summary. If it is urgent and
 // the model cannot write one, a rule makes one; otherwise everything stays unchanged.
-func (o *Orchestrator) summarize(ctx context.Context, st *turnState, limits compact.Limits, focus string, urgent bool) (string, error) {
+func (o *Orchestrator) summarize(ctx context.Context, st *turnState, limits compact.Limits, focus string,
+	urgent bool) (string, error) {
 	plan, err := compact.NewPlan(o.Conversation.View(), limits, o.gauge.count)
 	if err != nil {
 		return "", err
@@ -201,7 +204,8 @@ func (o *Orchestrator) summarize(ctx context.Context, st *turnState, limits comp
 		return "", fmt.Errorf("the conversation is unchanged, since it could not be summarized: %w", err)
 	case err != nil:
 		text = compact.FallbackSummary(plan.Summarized)
-		if err := o.warn(ctx, st, "the model could not summarize the conversation, so coder shortened it by rule"); err != nil {
+		if err := o.warn(ctx, st,
+			"the model could not summarize the conversation, so coder shortened it by rule"); err != nil {
 			return "", err
 		}
 	}
@@ -216,22 +220,26 @@ func (o *Orchestrator) summarize(ctx context.Context, st *turnState, limits comp
 	stand := append([]chat.Message{m}, compact.SkillMessages(plan.Summarized)...)
 	return text, o.recordReplacement(ctx, st, event.ContextReplaced{
 		Reason: event.ReplaceCompacted, Messages: stand, Keep: len(plan.Kept), TokensBefore: before,
-		Description: fmt.Sprintf(display.Plural(len(plan.Summarized), "%d message replaced by a summary", "%d messages replaced by a summary"), len(plan.Summarized)),
+		Description: fmt.Sprintf(display.Plural(len(plan.Summarized), "%d message replaced by a summary",
+			"%d messages replaced by a summary"), len(plan.Summarized)),
 	})
 }
 
 // requestSummary has the model write the summary. The request
 // has no tools, and the summary is not shown as an answer.
-func (o *Orchestrator) requestSummary(ctx context.Context, st *turnState, old []chat.Message, focus string, room int) (string, error) {
+func (o *Orchestrator) requestSummary(ctx context.Context, st *turnState, old []chat.Message, focus string,
+	room int) (string, error) {
 	if err := o.emit(ctx, st, ActorAgent, event.Waiting{Reason: event.WaitSummary}); err != nil {
 		return "", err
 	}
-	req := provider.Request{Model: st.settings.Model, System: compact.SummarySystem, Messages: compact.SummaryPrompt(old, focus, room)}
+	req := provider.Request{Model: st.settings.Model, System: compact.SummarySystem,
+		Messages: compact.SummaryPrompt(old, focus, room)}
 	reply, err := provider.Collect(o.Provider.Stream(ctx, req), func(d provider.Delta) error {
 		switch d := d.(type) {
 		case provider.Waiting:
 			if !d.Loading {
-				return o.emit(ctx, st, ActorAgent, event.Waiting{Reason: event.WaitSummary, Waited: d.Elapsed, ReadTokens: d.ReadTokens, TotalTokens: d.TotalTokens})
+				return o.emit(ctx, st, ActorAgent, event.Waiting{Reason: event.WaitSummary, Waited: d.Elapsed,
+					ReadTokens: d.ReadTokens, TotalTokens: d.TotalTokens})
 			}
 			return o.showDelta(ctx, st, d)
 		case provider.Restart, provider.Spent, provider.Window:
@@ -243,7 +251,8 @@ func (o *Orchestrator) requestSummary(ctx context.Context, st *turnState, old []
 		return "", err
 	}
 	if reply.Usage != nil {
-		spent := event.Spent{Model: cmp.Or(reply.Model, st.settings.Model), Usage: *reply.Usage, Reason: event.UsageForSummary}
+		spent := event.Spent{Model: cmp.Or(reply.Model, st.settings.Model), Usage: *reply.Usage,
+			Reason: event.UsageForSummary}
 		if err := o.emit(ctx, st, ActorAgent, spent); err != nil {
 			return "", err
 		}
@@ -260,7 +269,8 @@ func (o *Orchestrator) recordReplacement(ctx context.Context, st *turnState, e e
 	kept := view[len(view)-min(e.Keep, len(view)):]
 	stays := slices.Concat(e.Messages, kept)
 	tells := func(m chat.Message) bool { return strings.Contains(m.Text(), st.settings.ModeText) }
-	if len(e.Messages) > 0 && e.Messages[0].Role == chat.User && slices.ContainsFunc(view, tells) && !slices.ContainsFunc(stays, tells) {
+	if len(e.Messages) > 0 && e.Messages[0].Role == chat.User && slices.ContainsFunc(view, tells) &&
+		!slices.ContainsFunc(stays, tells) {
 		first := e.Messages[0]
 		first.Parts = append(slices.Clone(first.Parts), chat.Text("\n\n"+joinReminders("", st.settings.ModeText)))
 		e.Messages = append([]chat.Message{first}, e.Messages[1:]...)

@@ -229,7 +229,8 @@ func (e *WindowTooSmallError) Is(target error) bool { return target == provider.
 func (o *Orchestrator) windowTooSmall(st *turnState) error {
 	system := int(o.gauge.effectiveScale() * float64(tokens.EstimateTokens(st.settings.System)))
 	return &provider.Error{Kind: provider.ErrContextTooLong, Err: &WindowTooSmallError{
-		Window: o.windowTokens(st.settings), System: system, Tools: o.fixedTokens(st) - system, ToolCount: len(st.tools), ShortDescriptions: st.settings.ShortToolDocs, RaiseHint: raiseWindowHint(st.settings),
+		Window: o.windowTokens(st.settings), System: system, Tools: o.fixedTokens(st) - system, ToolCount: len(st.tools),
+		ShortDescriptions: st.settings.ShortToolDocs, RaiseHint: raiseWindowHint(st.settings),
 	}}
 }
 
@@ -253,7 +254,8 @@ func (o *Orchestrator) recordWindow(ctx context.Context, st *turnState, window i
 	}
 	g.warned = true
 	return o.warn(ctx, st, fmt.Sprintf(
-		"this request has about %d tokens, but the server accepts %d: it will be refused or silently cut; %s", size, window, raiseWindowHint(st.settings)))
+		"this request has about %d tokens, but the server accepts %d: it will be refused or silently cut; %s", size, window,
+		raiseWindowHint(st.settings)))
 }
 
 // learnFromUsage learns from the usage reported for a request of an estimated
@@ -273,10 +275,12 @@ func (o *Orchestrator) learnFromUsage(ctx context.Context, st *turnState, estima
 	}
 	g.warned = true
 	return o.warn(ctx, st, fmt.Sprintf(
-		"the server read %d of about %d tokens: it cut off the rest, and the model did not see it; %s", u.In, estimated, raiseWindowHint(st.settings)))
+		"the server read %d of about %d tokens: it cut off the rest, and the model did not see it; %s", u.In, estimated,
+		raiseWindowHint(st.settings)))
 }
 
 // raiseWindowHint returns how to get a larger window.
 func raiseWindowHint(set Settings) string {
-	return cmp.Or(set.RaiseWindowHint, "give it a larger window (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx; llama.cpp: --ctx-size)")
+	return cmp.Or(set.RaiseWindowHint,
+		"give it a larger window (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx; llama.cpp: --ctx-size)")
 }

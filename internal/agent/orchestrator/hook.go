@@ -35,12 +35,14 @@ func (o *Orchestrator) callHooks() toolrun.Hooks {
 
 // runPromptHooks runs the hooks before the user's prompt, and the session's start hooks before the
 // first prompt, and returns what they add. The model never sees a prompt that a hook denies.
-func (o *Orchestrator) runPromptHooks(ctx context.Context, st *turnState, words string) (notes []toolrun.Note, err error) {
+func (o *Orchestrator) runPromptHooks(ctx context.Context, st *turnState, words string) (notes []toolrun.Note,
+	err error) {
 	switch {
 	case o.Hooks == nil:
 		return nil, nil
 	case o.Subtask != nil: // the prompt is the main agent's; no hook can deny it
-		ruling, err := o.Hooks.Fire(ctx, hookOrigin(st), hooks.SubagentStart, []string{o.Subtask.Agent}, map[string]any{"agent_id": o.Subtask.ID, "agent_type": o.Subtask.Agent})
+		ruling, err := o.Hooks.Fire(ctx, hookOrigin(st), hooks.SubagentStart, []string{o.Subtask.Agent},
+			map[string]any{"agent_id": o.Subtask.ID, "agent_type": o.Subtask.Agent})
 		return ruling.Notes, err
 	}
 	if !o.prompted {
@@ -49,7 +51,8 @@ func (o *Orchestrator) runPromptHooks(ctx context.Context, st *turnState, words 
 		if len(o.Conversation.View()) > 0 {
 			source = "resume"
 		}
-		ruling, err := o.Hooks.Fire(ctx, hookOrigin(st), hooks.SessionStart, []string{source}, map[string]any{"source": source, "model": st.settings.Model})
+		ruling, err := o.Hooks.Fire(ctx, hookOrigin(st), hooks.SessionStart, []string{source},
+			map[string]any{"source": source, "model": st.settings.Model})
 		if err != nil {
 			return nil, err
 		}
@@ -78,7 +81,8 @@ func (o *Orchestrator) runPromptHooks(ctx context.Context, st *turnState, words 
 
 // runStopHooks runs the hooks at the end of the model's work, and reports whether one continues the turn.
 func (o *Orchestrator) runStopHooks(ctx context.Context, st *turnState) (again bool, err error) {
-	e, names, fields := hooks.Stop, []string(nil), map[string]any{"stop_hook_active": st.hookContinued, "last_assistant_message": st.finalText}
+	e, names, fields := hooks.Stop, []string(nil), map[string]any{"stop_hook_active": st.hookContinued,
+		"last_assistant_message": st.finalText}
 	if o.Subtask != nil {
 		e, names = hooks.SubagentStop, []string{o.Subtask.Agent}
 		fields["agent_id"], fields["agent_type"] = o.Subtask.ID, o.Subtask.Agent
@@ -91,18 +95,23 @@ func (o *Orchestrator) runStopHooks(ctx context.Context, st *turnState) (again b
 		return false, err
 	}
 	if st.hookContinues++; st.hookContinues > maxHookContinues {
-		return false, o.warn(ctx, st, fmt.Sprintf("the turn ends: the hook %s continued it %d times in a row, and the model did nothing more", ruling.DeniedBy, maxHookContinues))
+		return false, o.warn(ctx, st,
+			fmt.Sprintf("the turn ends: the hook %s continued it %d times in a row, and the model did nothing more",
+				ruling.DeniedBy, maxHookContinues))
 	}
 	st.hookContinued = true
-	return true, o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.TextMessage(chat.User, "[hook] "+ruling.DenyReason)})
+	return true, o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.TextMessage(chat.User,
+		"[hook] "+ruling.DenyReason)})
 }
 
 // runCompactHooks asks the hooks whether a summary may replace the conversation.
-func (o *Orchestrator) runCompactHooks(ctx context.Context, st *turnState, trigger, focus string) (refused string, err error) {
+func (o *Orchestrator) runCompactHooks(ctx context.Context, st *turnState, trigger, focus string) (refused string,
+	err error) {
 	if !o.Hooks.Has(hooks.PreCompact) {
 		return "", nil
 	}
-	ruling, err := o.Hooks.Fire(ctx, hookOrigin(st), hooks.PreCompact, []string{trigger}, map[string]any{"trigger": trigger, "custom_instructions": focus})
+	ruling, err := o.Hooks.Fire(ctx, hookOrigin(st), hooks.PreCompact, []string{trigger},
+		map[string]any{"trigger": trigger, "custom_instructions": focus})
 	if ruling.StopReason != "" && ruling.DenyReason == "" {
 		return ruling.StopReason, err
 	}
@@ -143,8 +152,10 @@ func (o *Orchestrator) RunEndHooks(out event.Sink) {
 		}
 		return out.Emit(ctx, r)
 	}))}
-	if _, err := o.Hooks.Fire(ctx, at, hooks.SessionEnd, []string{"other"}, map[string]any{"reason": "other"}); errors.Is(err, context.DeadlineExceeded) {
+	if _, err := o.Hooks.Fire(ctx, at, hooks.SessionEnd, []string{"other"},
+		map[string]any{"reason": "other"}); errors.Is(err, context.DeadlineExceeded) {
 		text := fmt.Sprintf("SessionEnd hooks were stopped after %g s", endHooksTimeout.Seconds())
-		_ = at.Sink.Emit(context.WithoutCancel(ctx), event.Record{Actor: hooks.ActorHooks, Event: event.Notice{Level: event.LevelWarn, Text: text}})
+		_ = at.Sink.Emit(context.WithoutCancel(ctx), event.Record{Actor: hooks.ActorHooks,
+			Event: event.Notice{Level: event.LevelWarn, Text: text}})
 	}
 }

@@ -54,5 +54,6 @@ func isCommandName(s string) bool {
 func (o *Orchestrator) startsWithPath(input string) bool {
 	word, _, _ := strings.Cut(strings.TrimSpace(input), "\n")
 	word, _, _ = strings.Cut(word, " ")
-	return o.Library != nil && o.Library.PathExists != nil && strings.HasPrefix(word, "/") && len(word) > 1 && o.Library.PathExists(word)
+	return o.Library != nil && o.Library.PathExists != nil && strings.HasPrefix(word, "/") && len(word) > 1 &&
+		o.Library.PathExists(word)
 }

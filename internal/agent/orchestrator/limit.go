@@ -28,7 +28,8 @@ const limitMargin = time.Second
 // If it did not wait, it returns err with the time at which the limit ends.
 func (o *Orchestrator) waitForLimit(ctx context.Context, st *turnState, err error) (again bool, failure error) {
 	e, ok := errors.AsType[*provider.Error](err)
-	if !ok || ctx.Err() != nil || !e.Retryable || e.RetryAfter <= 0 || !errors.Is(err, provider.ErrRateLimited) && !errors.Is(err, provider.ErrOverloaded) {
+	if !ok || ctx.Err() != nil || !e.Retryable || e.RetryAfter <= 0 || !errors.Is(err, provider.ErrRateLimited) &&
+		!errors.Is(err, provider.ErrOverloaded) {
 		return false, nil
 	}
 	end := o.Now().Add(e.RetryAfter)
@@ -64,7 +65,8 @@ func (o *Orchestrator) confirmWait(ctx context.Context, st *turnState, why error
 			Title: "The provider's limit is reached. Wait until it resets, then continue?", Description: why.Error(),
 			Metadata: map[string]string{uip.MetaOnYes: optionWait, uip.MetaOnNo: optionStop},
 		},
-		Options: []uip.Option{{ID: optionWait, Label: "Wait and continue", Default: true}, {ID: optionStop, Label: "Stop the turn", Style: uip.StyleDanger}},
+		Options: []uip.Option{{ID: optionWait, Label: "Wait and continue", Default: true},
+			{ID: optionStop, Label: "Stop the turn", Style: uip.StyleDanger}},
 	})
 	return err == nil && a.Option == optionWait && !a.IsUnanswered(), err
 }

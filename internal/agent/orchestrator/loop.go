@@ -99,15 +99,18 @@ func (o *Orchestrator) handleLoop(ctx context.Context, st *turnState, calls []ch
 		ID: o.NewID("ui"), TaskID: st.task, Author: o.actorFor(ActorAgent), Kind: uip.KindSelect, Purpose: uip.PurposeGeneric,
 		Display: uip.Display{
 			Title: "The model may be going in circles. Continue?", Description: what,
-			Metadata: map[string]string{uip.MetaOnYes: optionContinueLoop, uip.MetaOnNo: optionStopLoop, uip.MetaOnText: optionContinueLoop},
+			Metadata: map[string]string{uip.MetaOnYes: optionContinueLoop, uip.MetaOnNo: optionStopLoop,
+				uip.MetaOnText: optionContinueLoop},
 		},
-		Options: []uip.Option{{ID: optionContinueLoop, Label: "Continue", Default: true}, {ID: optionStopLoop, Label: "Stop the turn", Style: uip.StyleDanger}},
+		Options: []uip.Option{{ID: optionContinueLoop, Label: "Continue", Default: true},
+			{ID: optionStopLoop, Label: "Stop the turn", Style: uip.StyleDanger}},
 	})
 }
 
 // IsLoopQuestion reports whether a question is about a loop.
 func IsLoopQuestion(q uip.Request) bool {
-	return q.CallID() == "" && q.Purpose == uip.PurposeGeneric && q.Display.Metadata[uip.MetaOnYes] == optionContinueLoop && q.Display.Metadata[uip.MetaOnNo] == optionStopLoop
+	return q.CallID() == "" && q.Purpose == uip.PurposeGeneric &&
+		q.Display.Metadata[uip.MetaOnYes] == optionContinueLoop && q.Display.Metadata[uip.MetaOnNo] == optionStopLoop
 }
 
 // askAboutLoop asks what to do about a loop and does it.

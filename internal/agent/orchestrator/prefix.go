@@ -62,7 +62,8 @@ func findBreak(before, now provider.Request) *PrefixBreak {
 			is = now.Tools[i]
 		}
 		if was.Name != is.Name || was.Doc != is.Doc || !bytes.Equal(was.Schema, is.Schema) {
-			return &PrefixBreak{ToolIndex: i + 1, ToolName: cmp.Or(is.Name, was.Name), SameBytes: at + commonPrefixLen(toolText(was), toolText(is)), TotalBytes: requestSize(now)}
+			return &PrefixBreak{ToolIndex: i + 1, ToolName: cmp.Or(is.Name, was.Name),
+				SameBytes: at + commonPrefixLen(toolText(was), toolText(is)), TotalBytes: requestSize(now)}
 		}
 		at += len(is.Name) + len(is.Doc) + len(is.Schema)
 	}

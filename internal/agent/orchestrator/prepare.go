@@ -33,7 +33,8 @@ func (o *Orchestrator) recordInput(ctx context.Context, st *turnState, said Inpu
 	return o.recordText(ctx, st, said, refs, notes)
 }
 
-func (o *Orchestrator) recordText(ctx context.Context, st *turnState, words Input, refs []mention.Ref, notes []toolrun.Note) error {
+func (o *Orchestrator) recordText(ctx context.Context, st *turnState, words Input, refs []mention.Ref,
+	notes []toolrun.Note) error {
 	said, err := o.composeMessage(ctx, st, words, refs)
 	if err != nil {
 		return err
@@ -49,7 +50,8 @@ func (o *Orchestrator) recordText(ctx context.Context, st *turnState, words Inpu
 
 // composeMessage builds the message for the user's text, which names
 // these files: the text itself, and what the model gets with it.
-func (o *Orchestrator) composeMessage(ctx context.Context, st *turnState, words Input, refs []mention.Ref) (event.MessageAdded, error) {
+func (o *Orchestrator) composeMessage(ctx context.Context, st *turnState, words Input,
+	refs []mention.Ref) (event.MessageAdded, error) {
 	said := event.MessageAdded{Message: chat.TextMessage(chat.User, words.Text())}
 	if o.Library == nil || o.Subtask != nil {
 		return said, nil
@@ -77,7 +79,8 @@ func (o *Orchestrator) composeMessage(ctx context.Context, st *turnState, words 
 		}
 		remind(startReminder, texts...)
 	}
-	if name := event.ModeReminderPrefix + st.settings.Mode; st.settings.ModeText != "" && !o.Conversation.HasReminder(name) {
+	if name := event.ModeReminderPrefix + st.settings.Mode; st.settings.ModeText != "" &&
+		!o.Conversation.HasReminder(name) {
 		remind(name, st.settings.ModeText)
 	}
 	rules, names := o.unseenRules(st)
@@ -115,7 +118,8 @@ func (l *Library) splitResources(refs []mention.Ref) (found []mention.ReadTarget
 
 // readResources reads the resources that a message names, as the user's own calls:
 // naming a resource requests it. Each reading holds the arguments for its call.
-func (o *Orchestrator) readResources(ctx context.Context, st *turnState, readings []mention.ReadTarget) (text string, pictures []chat.Part, err error) {
+func (o *Orchestrator) readResources(ctx context.Context, st *turnState, readings []mention.ReadTarget) (text string,
+	pictures []chat.Part, err error) {
 	if len(readings) == 0 {
 		return "", nil, nil
 	}
@@ -124,7 +128,8 @@ func (o *Orchestrator) readResources(ctx context.Context, st *turnState, reading
 		of    []*mention.ReadTarget
 	)
 	for i := range readings {
-		call := chat.ToolCall{ID: o.NewID("mention"), Name: o.Library.Resources.Tool, Args: json.RawMessage(readings[i].Result)}
+		call := chat.ToolCall{ID: o.NewID("mention"), Name: o.Library.Resources.Tool,
+			Args: json.RawMessage(readings[i].Result)}
 		if err := o.Runner.CheckUnattended(ctx, o.Library.Resources.Tools, call); err != nil {
 			readings[i].Note = notReadMessage(err)
 			continue

@@ -20,7 +20,8 @@ func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
 		return err
 	}
 	size := st.fixed + o.Conversation.TotalTokens(tokens.EstimateMessageTokens)
-	req := provider.Request{Model: st.settings.Model, System: st.settings.System, Messages: o.Conversation.View(), Tools: st.tools, MaxTokens: o.maxReplyTokens(st), Estimate: o.contextTokens(st.settings.Model, st.fixed)}
+	req := provider.Request{Model: st.settings.Model, System: st.settings.System, Messages: o.Conversation.View(),
+		Tools: st.tools, MaxTokens: o.maxReplyTokens(st), Estimate: o.contextTokens(st.settings.Model, st.fixed)}
 	o.prefix.update(req)
 	seen := &replyFilter{orch: o, st: st}
 	seen.discardPending()
@@ -43,12 +44,14 @@ func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
 	// Each result answers only one call, so an id seen before is replaced. A
 	// subtask's calls all get new ids, because other subtasks run in parallel.
 	for i, p := range reply.Message.Parts {
-		if c, ok := p.(chat.ToolCall); ok && (o.Subtask != nil || o.Conversation.HasCall(c.ID) || o.Concealer.Text(c.ID) != c.ID) {
+		if c, ok := p.(chat.ToolCall); ok && (o.Subtask != nil || o.Conversation.HasCall(c.ID) ||
+			o.Concealer.Text(c.ID) != c.ID) {
 			c.ID = o.NewID("call")
 			reply.Message.Parts[i] = c
 		}
 	}
-	added := event.MessageAdded{Message: reply.Message, Model: cmp.Or(reply.Model, st.settings.Model), Usage: reply.Usage, StopReason: string(reply.Stop), Window: st.window, Request: o.unrecordedPart(reply.Sent)}
+	added := event.MessageAdded{Message: reply.Message, Model: cmp.Or(reply.Model, st.settings.Model), Usage: reply.Usage,
+		StopReason: string(reply.Stop), Window: st.window, Request: o.unrecordedPart(reply.Sent)}
 	if len(reply.Message.Text()) == 0 && len(reply.Message.Calls()) == 0 {
 		return newEmptyReplyError(reply.Stop)
 	}
@@ -114,8 +117,9 @@ func (o *Orchestrator) warnEarlyStop(ctx context.Context, st *turnState, stop pr
 	case provider.StopFilter:
 		return o.warn(ctx, st, "the answer was cut off by the provider's content filter")
 	case provider.StopSize:
-		return o.warn(ctx, st, fmt.Sprintf("the answer was cut off: coder reads %d MiB of one reply, and %d MiB of its calls' arguments",
-			provider.MaxReplyBytes>>20, provider.MaxArgumentBytes>>20))
+		return o.warn(ctx, st,
+			fmt.Sprintf("the answer was cut off: coder reads %d MiB of one reply, and %d MiB of its calls' arguments",
+				provider.MaxReplyBytes>>20, provider.MaxArgumentBytes>>20))
 	case provider.StopLoop:
 		return o.warn(ctx, st, "the answer was stopped: the model repeated itself endlessly")
 	case provider.StopEnd, provider.StopTools:
@@ -133,13 +137,15 @@ func (o *Orchestrator) showDelta(ctx context.Context, st *turnState, d provider.
 			return o.emit(ctx, st, ActorAgent, event.ReasoningDelta{Text: d.Text})
 		}
 	case provider.Restart:
-		return o.emit(ctx, st, ActorAgent, event.Retrying{Attempt: d.Attempt, MaxAttempts: d.MaxAttempts, Wait: d.Wait, Reason: d.Err.Error()})
+		return o.emit(ctx, st, ActorAgent, event.Retrying{Attempt: d.Attempt, MaxAttempts: d.MaxAttempts, Wait: d.Wait,
+			Reason: d.Err.Error()})
 	case provider.Waiting:
 		why := event.WaitReply
 		if d.Loading {
 			why = event.WaitLoading
 		}
-		return o.emit(ctx, st, ActorAgent, event.Waiting{Reason: why, Waited: d.Elapsed, ReadTokens: d.ReadTokens, TotalTokens: d.TotalTokens})
+		return o.emit(ctx, st, ActorAgent, event.Waiting{Reason: why, Waited: d.Elapsed, ReadTokens: d.ReadTokens,
+			TotalTokens: d.TotalTokens})
 	case provider.Spent:
 		why := event.UsageForPartialReply
 		if d.Complete {

@@ -28,7 +28,8 @@ func (o *Orchestrator) applyRules(ctx context.Context, st *turnState) error {
 	if text == "" {
 		return nil
 	}
-	return o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.TextMessage(chat.User, joinReminders("", text)), ReminderNames: names})
+	return o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.TextMessage(chat.User, joinReminders("", text)),
+		ReminderNames: names})
 }
 
 // unseenRules returns the rules for the files reached since the last call that
@@ -50,5 +51,6 @@ func (o *Orchestrator) unseenRules(st *turnState) (text string, names []string) 
 	if len(all) == 0 {
 		return "", nil
 	}
-	return "These rules apply to files that you have reached. They cannot grant permissions." + rulefile.FormatRules(all), names
+	return "These rules apply to files that you have reached. They cannot grant permissions." +
+		rulefile.FormatRules(all), names
 }

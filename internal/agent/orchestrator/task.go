@@ -75,7 +75,8 @@ func (o *Orchestrator) openTask(ctx context.Context, st *turnState, userInput st
 }
 
 func (o *Orchestrator) startTask(ctx context.Context, st *turnState, run *event.RunOptions) error {
-	if err := o.emit(ctx, st, ActorAgent, event.TaskStarted{TaskID: st.task, AgentID: o.actorFor(ActorAgent), Author: o.actorFor(ActorAgent), Run: run}); err != nil {
+	if err := o.emit(ctx, st, ActorAgent, event.TaskStarted{TaskID: st.task, AgentID: o.actorFor(ActorAgent),
+		Author: o.actorFor(ActorAgent), Run: run}); err != nil {
 		return err
 	}
 	return o.emit(ctx, st, ActorAgent, event.StateChanged{Busy: true})
@@ -119,7 +120,8 @@ func (o *Orchestrator) closeTask(ctx context.Context, st *turnState, turnErr err
 	case errors.Is(turnErr, toolrun.ErrDeniedAndStopped):
 		return o.emit(ctx, st, ActorUser, event.TaskCanceled{TaskID: st.task, Reason: "refused", Author: ActorUser})
 	case turnErr != nil:
-		failed := event.TaskFailed{TaskID: st.task, Reason: turnErr.Error(), Code: provider.Code(turnErr), Author: o.actorFor(ActorAgent)}
+		failed := event.TaskFailed{TaskID: st.task, Reason: turnErr.Error(), Code: provider.Code(turnErr),
+			Author: o.actorFor(ActorAgent)}
 		if e, ok := errors.AsType[*modelError](turnErr); ok {
 			failed.ErrorText = e.cause.Error()
 		}
@@ -149,7 +151,8 @@ func (o *Orchestrator) reportUsage(ctx context.Context, st *turnState) error {
 		return nil
 	}
 	used := o.contextTokens(st.settings.Model, st.fixed)
-	return o.emit(ctx, st, ActorAgent, event.ContextUsed{Used: used, Max: st.settings.ContextLimit, Prompt: cmp.Or(o.Conversation.PromptTokens(), used)})
+	return o.emit(ctx, st, ActorAgent, event.ContextUsed{Used: used, Max: st.settings.ContextLimit,
+		Prompt: cmp.Or(o.Conversation.PromptTokens(), used)})
 }
 
 // ContextUsed returns the number of tokens in the next request.

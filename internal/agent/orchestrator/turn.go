@@ -163,7 +163,8 @@ func (o *Orchestrator) runLoop(ctx context.Context, st *turnState) error {
 				if err == nil {
 					err = o.recordInput(ctx, st, TextInput(words), notes)
 				}
-				if unsent := new(AttachError); errors.Is(err, ErrPromptDenied) || errors.As(err, &unsent) { // the turn continues without them
+				// the turn continues without them
+				if unsent := new(AttachError); errors.Is(err, ErrPromptDenied) || errors.As(err, &unsent) {
 					err = o.warn(ctx, st, err.Error())
 				}
 				if err != nil {
@@ -206,7 +207,8 @@ func (o *Orchestrator) reportEndedCommands(ctx context.Context, st *turnState) e
 	if text == "" {
 		return nil
 	}
-	return o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.TextMessage(chat.User, joinReminders("", text)), ReminderNames: names})
+	return o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.TextMessage(chat.User, joinReminders("", text)),
+		ReminderNames: names})
 }
 
 // applyChanges applies the settings that the user changed since the last step.
@@ -300,7 +302,8 @@ func (o *Orchestrator) recordSystem(ctx context.Context, st *turnState) error {
 	if st.settings.System == o.Conversation.SystemText() && len(told) == len(st.tools) && !other {
 		return nil
 	}
-	return o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.TextMessage(chat.System, st.settings.System), Tools: toolTokens(st.tools)})
+	return o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.TextMessage(chat.System, st.settings.System),
+		Tools: toolTokens(st.tools)})
 }
 
 // addLateTools adds tools that became available since to the turn.
@@ -323,7 +326,11 @@ func (o *Orchestrator) addLateTools(ctx context.Context, st *turnState) {
 // toolLoopStep runs the last reply's calls and gives the model
 // each result, even when the turn is about to end.
 func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
-	if slices.ContainsFunc(st.calls, func(c chat.ToolCall) bool { _, there := st.settings.Tools.Lookup(c.Name); return !there }) {
+	if slices.ContainsFunc(st.calls, func(c chat.ToolCall) bool {
+		_,
+			there := st.settings.Tools.Lookup(c.Name)
+		return !there
+	}) {
 		o.addLateTools(ctx, st) // the tool may be new, or about to start
 	}
 	calls := st.calls
@@ -373,7 +380,8 @@ func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
 	}
 	err := o.Runner.Run(ctx, toolrun.Round{
 		Task: st.task, Actor: o.actorFor(ActorAgent), Tools: st.settings.Tools, Calls: calls, Hooks: o.callHooks(),
-		User: o.interactor(st), Sink: st.sink, StopOnReject: st.settings.StopOnReject, Deliver: deliver, Unvouched: st.unvouched, FromRecord: st.fromRecord,
+		User: o.interactor(st), Sink: st.sink, StopOnReject: st.settings.StopOnReject, Deliver: deliver,
+		Unvouched: st.unvouched, FromRecord: st.fromRecord,
 	})
 	st.unvouched = false // the next calls are the model's own
 	if ctx.Err() != nil {
@@ -408,7 +416,8 @@ func (o *Orchestrator) switchTurnMode(ctx context.Context, st *turnState) error 
 		return err
 	}
 	before := o.contextTokens(st.settings.Model, st.fixed)
-	if err := o.emit(ctx, st, ActorAgent, event.ContextReplaced{Reason: event.ReplaceModeSwitched, TokensBefore: before}); err != nil {
+	if err := o.emit(ctx, st, ActorAgent, event.ContextReplaced{Reason: event.ReplaceModeSwitched,
+		TokensBefore: before}); err != nil {
 		return err
 	}
 	return o.recordInput(ctx, st, TextInput(chat.NewUserText(chat.OriginUnknown, next.Message)), nil)

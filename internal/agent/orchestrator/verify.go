@@ -92,14 +92,16 @@ func (o *Orchestrator) declineReason(command, mode string) string {
 type deniedCheck struct{ command, mode, reason string }
 
 // runCheck runs a whitelisted command, through the gate unless the workspace is trusted.
-func (o *Orchestrator) runCheck(ctx context.Context, st *turnState, command string) (result tool.ShellResult, ran bool, err error) {
+func (o *Orchestrator) runCheck(ctx context.Context, st *turnState, command string) (result tool.ShellResult, ran bool,
+	err error) {
 	call := o.checkCall(st, command)
 	st.checkCallID = ""
 	trusted := st.settings.Verification.isWorkspaceTrusted()
 	var outcome toolrun.Outcome
 	err = o.Runner.Run(ctx, toolrun.Round{
-		Task: st.task, Actor: ActorVerifier, ApprovalNote: checkReasons, Unjudged: trusted, Tools: st.settings.Tools, Calls: []chat.ToolCall{call},
-		User: o.NewInteractor(st.sink), Sink: st.sink,
+		Task: st.task, Actor: ActorVerifier, ApprovalNote: checkReasons, Unjudged: trusted, Tools: st.settings.Tools,
+		Calls: []chat.ToolCall{call},
+		User:  o.NewInteractor(st.sink), Sink: st.sink,
 		Deliver: func(_ context.Context, out toolrun.Outcome) error { outcome = out; return nil },
 	})
 	if err != nil {
@@ -123,7 +125,8 @@ func (o *Orchestrator) runCheck(ctx context.Context, st *turnState, command stri
 const checkReasons = "automatic check of the edits" + "; " + uip.TrustHint
 
 // reportCheck reports a check's result, and returns a failure to the model while attempts are left.
-func (o *Orchestrator) reportCheck(ctx context.Context, st *turnState, command string, r tool.ShellResult) (again bool, err error) {
+func (o *Orchestrator) reportCheck(ctx context.Context, st *turnState, command string, r tool.ShellResult) (again bool,
+	err error) {
 	said, again := st.work.EvaluateResult(command, r, st.settings.Verification.MaxAttempts)
 	for _, e := range said {
 		if err := o.emit(ctx, st, ActorAgent, e); err != nil {

@@ -38,7 +38,8 @@ func (f *Replayer) Run(ctx context.Context, open OpenFunc) error {
 		if err == nil {
 			s.SetSteering(f.steeringTexts)
 			f.mu.Lock()
-			f.changeMode = func(mode string) { _ = s.ChangeSettings(ctx, mode, event.Discard) } // a turn runs, so it only takes note
+			// a turn runs, so it only takes note
+			f.changeMode = func(mode string) { _ = s.ChangeSettings(ctx, mode, event.Discard) }
 			f.mu.Unlock()
 			err = errors.Join(f.runInputs(ctx, s, n > 0), s.Close())
 		}

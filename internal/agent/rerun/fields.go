@@ -251,7 +251,8 @@ func (r *leafReader) stateLeaf(s event.FileState) leaf {
 	case s.Hash == "dir":
 		return leaf{isFile: true, name: "folder"}
 	}
-	return leaf{isFile: true, name: fmt.Sprintf("%s %04o", s.Hash, s.Mode), content: func() string { return r.fileContent(s) }}
+	return leaf{isFile: true, name: fmt.Sprintf("%s %04o", s.Hash, s.Mode),
+		content: func() string { return r.fileContent(s) }}
 }
 
 // maxContentBytes is how long a file may be that is compared at all.

@@ -54,8 +54,9 @@ type Replayer struct {
 // how many reruns there were before.
 func NewReplayer(take *Recording, was, is Side, copy *past.Copy, try int) *Replayer {
 	f := &Replayer{
-		recording: take, recordSide: was, rerunSide: is, workCopy: copy, try: try, mode: mode.Build, requested: make(map[string]streamRecord),
-		cancel: func() {}, changeMode: func(string) {},
+		recording: take, recordSide: was, rerunSide: is, workCopy: copy, try: try, mode: mode.Build,
+		requested: make(map[string]streamRecord),
+		cancel:    func() {}, changeMode: func(string) {},
 	}
 	f.clock.Store(take.StartTime)
 	f.startProcess(0)

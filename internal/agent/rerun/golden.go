@@ -19,7 +19,8 @@ func (f *Replayer) ToGolden(ctx context.Context, g golden.Golden) (*golden.Golde
 	defer f.mu.Unlock()
 	except := g.SkippedRecords
 	g.Format, g.Records, g.Start, g.SkippedRecords = golden.Format, nil, nil, nil
-	g.Files, g.Contents, g.LaterChanges = make(map[string][]byte), make(map[string][]byte), make(map[uint64][]event.FileState)
+	g.Files, g.Contents, g.LaterChanges = make(map[string][]byte), make(map[string][]byte),
+		make(map[uint64][]event.FileState)
 	for _, name := range slices.Sorted(maps.Keys(f.workCopy.Start)) {
 		s, data, err := f.withContentName(ctx, f.workCopy.Start[name])
 		if err != nil {
@@ -72,7 +73,9 @@ func (f *Replayer) portableRecord(ctx context.Context, r event.Record, g *golden
 		e.Changes, _ = past.ExpandChanges(ctx, f.rerunSide.Contents, e.Changes)
 		e.DurationMs = 0
 		limit := int64(maxMaskedBytes)
-		if asked, ok := f.requested[e.CallID].Event.(event.ToolCallRequested); ok && (isExternalCall(asked) || wasInterrupted(e)) { // it is not made again
+		// it is not made again
+		if asked, ok := f.requested[e.CallID].Event.(event.ToolCallRequested); ok &&
+			(isExternalCall(asked) || wasInterrupted(e)) {
 			limit = maxContentBytes
 		}
 		r.Event = event.MapFileStates(e, func(s event.FileState) event.FileState { return f.addOutcome(ctx, s, limit, g) })

@@ -76,11 +76,13 @@ func (f *Replayer) RecordedResult(ctx context.Context, callID string) (res tool.
 	case wasInterrupted(done):
 		f.cancel()
 		err := f.waitForEnd(ctx)
-		return tool.Result{Value: done.Output}, true, errors.Join(f.workCopy.ApplyCall(context.WithoutCancel(ctx), done.Changes), err)
+		return tool.Result{Value: done.Output}, true, errors.Join(f.workCopy.ApplyCall(context.WithoutCancel(ctx),
+			done.Changes), err)
 	case !isExternalCall(asked):
 		return res, false, nil
 	}
-	res.Value, res.Failed, res.SeenFiles = json.RawMessage(f.localizePaths(string(done.Output))), done.IsError, make(map[string]string)
+	res.Value, res.Failed, res.SeenFiles = json.RawMessage(f.localizePaths(string(done.Output))), done.IsError,
+		make(map[string]string)
 	for _, s := range done.SeenFiles {
 		res.SeenFiles[s.Path] = s.Hash
 	}
@@ -111,7 +113,8 @@ func (f *Replayer) waitCutOff(ctx context.Context, c streamRecord) error {
 	if !goesOn && f.endsEarly {
 		return f.waitForEnd(ctx)
 	}
-	return f.diverge(c.stream, event.Record{Event: event.ToolCallCompleted{Tool: recordKey(c.Event).about, OutcomeUnknown: true}})
+	return f.diverge(c.stream, event.Record{Event: event.ToolCallCompleted{Tool: recordKey(c.Event).about,
+		OutcomeUnknown: true}})
 }
 
 // upcomingRequest is the first request that is still to come of a call with an id, or else of a tool.
@@ -152,7 +155,8 @@ func (f *Replayer) WasAllowed(id, name string, risky bool) bool {
 	case event.AllowanceWaivable:
 		return !risky
 	}
-	return len(e.Reasons) > 0 || strings.HasPrefix(e.Tool, mcpToolPrefix) // an older record has reasons for what was let pass
+	// an older record has reasons for what was let pass
+	return len(e.Reasons) > 0 || strings.HasPrefix(e.Tool, mcpToolPrefix)
 }
 
 // Ask answers a question as it was answered.

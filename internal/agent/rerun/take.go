@@ -237,7 +237,8 @@ func isSkipped(e event.Event) bool {
 }
 
 // replayedCommands are those of the program's own that change something in a session.
-var replayedCommands = slices.Concat([]string{"compact", "undo", "redo", "restore", "rewind", "mode", "permissions"}, mode.Names())
+var replayedCommands = slices.Concat([]string{"compact", "undo", "redo", "restore", "rewind", "mode", "permissions"},
+	mode.Names())
 
 func isReplayedCommand(e event.LocalAdded) bool {
 	name, args, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(e.Input), "/"), " ")

@@ -45,7 +45,8 @@ func ParseDefinitions(by map[string]json.RawMessage) (list []Definition, err err
 		}
 		about := clip.Truncate(strings.TrimSpace(g.Description), maxDescriptionLen)
 		list = append(list, Definition{
-			Name: name, Description: about, LocalDescription: about, Prompt: clip.Truncate(g.Prompt, maxBytes), Tools: g.Tools, ExcludedTools: g.Without, MaxSteps: g.Steps, Model: g.Model, Path: "given",
+			Name: name, Description: about, LocalDescription: about, Prompt: clip.Truncate(g.Prompt, maxBytes), Tools: g.Tools,
+			ExcludedTools: g.Without, MaxSteps: g.Steps, Model: g.Model, Path: "given",
 		})
 	}
 	return list, nil

@@ -90,7 +90,10 @@ func (c Catalogue) Find(name string) (Definition, bool) {
 	name = strings.TrimSpace(name)
 	i := slices.IndexFunc(c, func(d Definition) bool { return strings.EqualFold(d.Name, name) })
 	if i < 0 {
-		return frontmatter.FindUnique(c, func(d Definition) bool { return name != "" && strings.EqualFold(d.ShortName, name) })
+		return frontmatter.FindUnique(c, func(d Definition) bool {
+			return name != "" &&
+				strings.EqualFold(d.ShortName, name)
+		})
 	}
 	return c[i], true
 }

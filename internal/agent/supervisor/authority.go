@@ -61,7 +61,8 @@ func checkKeys(r event.Record, a uip.Response) error {
 	}
 	gone := yes(q.Request, a)
 	for _, part := range q.Parts {
-		gone = gone || yes(part, a) || slices.ContainsFunc(a.Parts, func(a uip.Response) bool { return a.ID == part.ID && yes(part, a) })
+		gone = gone || yes(part, a) || slices.ContainsFunc(a.Parts,
+			func(a uip.Response) bool { return a.ID == part.ID && yes(part, a) })
 	}
 	if gone {
 		return fmt.Errorf("interaction %s: %w", a.ID, ErrKeysMissing)
@@ -110,7 +111,8 @@ func (s *Supervisor) Answer(ctx context.Context, sessionID string, a uip.Respons
 		return err
 	}
 	defer func() { err = errors.Join(err, line.Close()) }()
-	return line.Wrap(event.Discard).Emit(ctx, event.Record{Task: a.TaskID, Actor: a.Author, Event: event.InteractionResponded{Response: a}})
+	return line.Wrap(event.Discard).Emit(ctx, event.Record{Task: a.TaskID, Actor: a.Author,
+		Event: event.InteractionResponded{Response: a}})
 }
 
 // modeRecord is a recorded change of the mode.

@@ -25,7 +25,8 @@ var errCopiedUpToHere = errors.New("cancelled: this session starts from an earli
 func (s *Supervisor) CloseCopied(ctx context.Context, id, mode, preset string) (err error) {
 	ss := &Session{ID: id, supervisor: s, broker: broker.New(s.User), doubtReason: func() string { return "" }}
 	ss.notary = s.newNotary(id)
-	ss.timeline, err = timeline.Open(ctx, s.Store, id, timeline.Options{Now: s.Now, Fold: ss.applyPast, Seal: ss.notary.Seal})
+	ss.timeline, err = timeline.Open(ctx, s.Store, id, timeline.Options{Now: s.Now, Fold: ss.applyPast,
+		Seal: ss.notary.Seal})
 	if err != nil {
 		return err
 	}
@@ -61,7 +62,8 @@ func (s *Session) closeCopiedThread(ctx context.Context, th thread, sink event.S
 	end := func(id, name, author string) error {
 		res := toolrun.FailedResult(chat.ToolCall{ID: id, Name: name}, errCopiedUpToHere)
 		return sink.Emit(ctx, event.Record{Task: th.task, Actor: event.ActorRecovery, Event: event.ToolCallCompleted{
-			CallID: id, Tool: name, Author: author, TaskID: th.task, Output: json.RawMessage(res.Text), IsError: true, Timestamp: now,
+			CallID: id, Tool: name, Author: author, TaskID: th.task, Output: json.RawMessage(res.Text), IsError: true,
+			Timestamp: now,
 		}})
 	}
 	for _, id := range slices.Sorted(maps.Keys(th.past.requested)) {
@@ -89,7 +91,8 @@ func (s *Session) closeCopiedThread(ctx context.Context, th thread, sink event.S
 				return err
 			}
 		}
-		told := event.Record{Task: th.task, Actor: event.ActorRecovery, Event: event.MessageAdded{Message: chat.ToolMessage(res)}}
+		told := event.Record{Task: th.task, Actor: event.ActorRecovery,
+			Event: event.MessageAdded{Message: chat.ToolMessage(res)}}
 		if err := sink.Emit(ctx, told); err != nil {
 			return fmt.Errorf("end the call %s: %w", c.ID, err)
 		}

@@ -78,7 +78,8 @@ func (p *projection) add(r event.Record) {
 	case event.ModeChanged:
 		p.head.Meta.Agent = e.Mode
 	case event.LocalAdded:
-		p.localCommands = append(p.localCommands, session.Local{Before: len(p.messages), Time: r.Time, Local: true, Input: e.Input, Output: e.Output})
+		p.localCommands = append(p.localCommands, session.Local{Before: len(p.messages), Time: r.Time, Local: true,
+			Input: e.Input, Output: e.Output})
 	}
 }
 

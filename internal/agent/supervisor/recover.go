@@ -48,7 +48,8 @@ func (h *history) addRecord(r event.Record) {
 	_ = h.tasks.Add(r) // one invalid record must not lose all others
 	if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID != "" {
 		putIn(&h.subtasks, r.Task, true)
-		putIn(&h.children, r.Task, &unfinishedSubtask{created: r, agent: e.AgentID, callID: e.CallID, conversation: conversation.New(r.Task)})
+		putIn(&h.children, r.Task, &unfinishedSubtask{created: r, agent: e.AgentID, callID: e.CallID,
+			conversation: conversation.New(r.Task)})
 		putIn(&h.subtaskOf, e.CallID, r.Task)
 	}
 	if !h.subtasks[r.Task] {
@@ -277,7 +278,8 @@ func (s *Session) resolveCalls(ctx context.Context, th thread, goesOn bool, sink
 func (th thread) canStayOpen(ctx context.Context, c chat.ToolCall) bool {
 	req, began := th.past.requested[c.ID]
 	_, known := th.past.completed[c.ID]
-	return !began || !known && (th.isRetried(c.ID) || th.past.isRepeatable(req) && th.runner.IsHarmless(ctx, th.settings().Tools, c))
+	return !began || !known && (th.isRetried(c.ID) || th.past.isRepeatable(req) &&
+		th.runner.IsHarmless(ctx, th.settings().Tools, c))
 }
 
 // resolveCall gives a call that began its recorded result, or the result that its outcome is unknown.
@@ -302,7 +304,8 @@ func (s *Session) completeUnknown(ctx context.Context, th thread, res chat.ToolR
 }
 
 func (s *Session) addMessage(ctx context.Context, th thread, sink event.Sink, m chat.Message) error {
-	r := event.Record{Task: th.task, Actor: event.ActorRecovery, Event: event.Mask(event.MessageAdded{Message: m}, s.engine.Concealer)}
+	r := event.Record{Task: th.task, Actor: event.ActorRecovery,
+		Event: event.Mask(event.MessageAdded{Message: m}, s.engine.Concealer)}
 	err := sink.Emit(ctx, r)
 	if event.IsSaved(err) {
 		th.conversation.Add(r)
@@ -349,8 +352,10 @@ func (s *Session) closeThread(ctx context.Context, th thread, sink event.Sink) e
 		res := toolrun.FailedResult(c, errNeverStarted)
 		now := s.supervisor.Now().UnixMilli()
 		for _, e := range []event.Event{
-			event.ToolCallRequested{CallID: c.ID, Tool: c.Name, Author: th.agent, TaskID: th.task, Input: c.Args, Timestamp: now, Verdict: event.VerdictCancelled, DecidedBy: event.ActorRecovery},
-			event.ToolCallCompleted{CallID: c.ID, Tool: c.Name, Author: th.agent, TaskID: th.task, Output: json.RawMessage(res.Text), IsError: true, Timestamp: now},
+			event.ToolCallRequested{CallID: c.ID, Tool: c.Name, Author: th.agent, TaskID: th.task, Input: c.Args, Timestamp: now,
+				Verdict: event.VerdictCancelled, DecidedBy: event.ActorRecovery},
+			event.ToolCallCompleted{CallID: c.ID, Tool: c.Name, Author: th.agent, TaskID: th.task,
+				Output: json.RawMessage(res.Text), IsError: true, Timestamp: now},
 		} {
 			if err := sink.Emit(ctx, event.Record{Task: th.task, Actor: event.ActorRecovery, Event: e}); err != nil {
 				return err

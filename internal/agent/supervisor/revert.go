@@ -20,7 +20,8 @@ func (s *Session) Undo(ctx context.Context, c undo.Request, out event.Sink) (und
 
 // UndoSince undoes the changes to files since a message, without changing the conversation.
 // is reports whether a record is that message; if none is, the error is [ErrNoMessage].
-func (s *Session) UndoSince(ctx context.Context, is func(seq uint64) bool, c undo.Request, out event.Sink) (undo.Plan, error) {
+func (s *Session) UndoSince(ctx context.Context, is func(seq uint64) bool, c undo.Request, out event.Sink) (undo.Plan,
+	error) {
 	for p := s.orch.Conversation.LastPrompt(); p != nil; p = p.Before {
 		c.Turns = append(c.Turns, p.Task)
 		if is(p.Seq) {
@@ -44,10 +45,14 @@ func (s *Session) Restore(ctx context.Context, goals []undo.Goal, c undo.Request
 	if s.engine.Restore == nil {
 		return undo.Plan{}, ErrNoUndo
 	}
-	return s.revert(ctx, func(ctx context.Context, c undo.Request) (undo.Plan, error) { return s.engine.Restore(ctx, c, goals) }, c, out)
+	return s.revert(ctx, func(ctx context.Context, c undo.Request) (undo.Plan,
+		error) {
+		return s.engine.Restore(ctx, c, goals)
+	}, c, out)
 }
 
-func (s *Session) revert(ctx context.Context, do func(context.Context, undo.Request) (undo.Plan, error), c undo.Request, out event.Sink) (undo.Plan, error) {
+func (s *Session) revert(ctx context.Context, do func(context.Context, undo.Request) (undo.Plan, error), c undo.Request,
+	out event.Sink) (undo.Plan, error) {
 	if do == nil {
 		return undo.Plan{}, ErrNoUndo
 	}

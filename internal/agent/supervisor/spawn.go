@@ -25,7 +25,8 @@ const (
 )
 
 // ErrTooManySubtasks reports a turn that has used up its subtasks.
-var ErrTooManySubtasks = fmt.Errorf("this turn has already delegated work to other agents %d times, the most allowed", MaxSubtasksPerTurn)
+var ErrTooManySubtasks = fmt.Errorf("this turn has already delegated work to other agents %d times, the most allowed",
+	MaxSubtasksPerTurn)
 
 // Subtask is work for a subagent. It belongs to the current turn.
 type Subtask struct {
@@ -176,7 +177,10 @@ func (s *Session) newChild(job Subtask, call string) (*child, error) {
 	if s.subtasks.out == nil {
 		return nil, errors.New("no turn is running that could delegate work")
 	}
-	if i := slices.IndexFunc(s.subtasks.unfinished, func(c *child) bool { return c.callID == call && c.unfinished.agent == job.Agent }); i >= 0 {
+	if i := slices.IndexFunc(s.subtasks.unfinished, func(c *child) bool {
+		return c.callID == call &&
+			c.unfinished.agent == job.Agent
+	}); i >= 0 {
 		c := s.subtasks.unfinished[i]
 		s.subtasks.unfinished = slices.Delete(s.subtasks.unfinished, i, i+1)
 		c.subtask, c.out = job, s.subtasks.out
@@ -187,7 +191,8 @@ func (s *Session) newChild(job Subtask, call string) (*child, error) {
 	}
 	s.subtasks.started++
 	id := s.supervisor.NewID("task")
-	return &child{Session: s, subtask: job, id: id, parent: s.subtasks.parent, callID: call, out: s.subtasks.out, conversation: conversation.New(id)}, nil
+	return &child{Session: s, subtask: job, id: id, parent: s.subtasks.parent, callID: call, out: s.subtasks.out,
+		conversation: conversation.New(id)}, nil
 }
 
 // run runs the subtask to its answer.
@@ -195,12 +200,15 @@ func (c *child) run(ctx context.Context) (string, error) {
 	s := c.Session
 	orch := orchestrator.New(orchestrator.Config{
 		Engine: orchestrator.Engine{
-			Provider: s.engine.Provider, Runner: c.subtask.Runner, Mode: s.engine.Mode, SaveResult: s.engine.SaveResult, Hooks: s.engine.Hooks, Sleep: s.engine.Sleep, Concealer: s.engine.Concealer,
+			Provider: s.engine.Provider, Runner: c.subtask.Runner, Mode: s.engine.Mode, SaveResult: s.engine.SaveResult,
+			Hooks: s.engine.Hooks, Sleep: s.engine.Sleep, Concealer: s.engine.Concealer,
 			Settings: func() orchestrator.Settings { return c.subtask.Settings },
 		},
-		Conversation: c.conversation, RecordingSink: c.childSink, NewInteractor: s.broker.WithSink, Save: func(context.Context) error { return nil },
-		Subtask: &orchestrator.Subtask{ID: c.id, Parent: c.parent, CallID: c.callID, Agent: c.subtask.Agent, Title: c.subtask.Title},
-		NewID:   s.supervisor.NewID, Now: s.supervisor.Now,
+		Conversation: c.conversation, RecordingSink: c.childSink, NewInteractor: s.broker.WithSink,
+		Save: func(context.Context) error { return nil },
+		Subtask: &orchestrator.Subtask{ID: c.id, Parent: c.parent, CallID: c.callID, Agent: c.subtask.Agent,
+			Title: c.subtask.Title},
+		NewID: s.supervisor.NewID, Now: s.supervisor.Now,
 	})
 	if c.unfinished == nil {
 		return orch.RunTurn(ctx, c.subtask.Objective, c.out)
@@ -209,8 +217,9 @@ func (c *child) run(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return orch.ContinueTurn(ctx, orchestrator.UnfinishedTurn{
-		Task: c.id, Input: c.subtask.Objective, Started: c.unfinished.task.Status != task.StatusOpen, InputRecorded: c.unfinished.past.inputRecorded,
-		Unvouched: c.thread().isUnvouched(),
+		Task: c.id, Input: c.subtask.Objective, Started: c.unfinished.task.Status != task.StatusOpen,
+		InputRecorded: c.unfinished.past.inputRecorded,
+		Unvouched:     c.thread().isUnvouched(),
 	}, c.out)
 }
 
@@ -278,7 +287,8 @@ func (s *Session) unfinishedSubtasks() []*child {
 	for _, t := range s.past.tasks.All() {
 		if l := s.past.children[t.ID]; l != nil {
 			l.task = t
-			all = append(all, &child{Session: s, id: t.ID, parent: t.Parent, callID: l.callID, conversation: l.conversation, unfinished: l, usage: l.usage})
+			all = append(all, &child{Session: s, id: t.ID, parent: t.Parent, callID: l.callID, conversation: l.conversation,
+				unfinished: l, usage: l.usage})
 		}
 	}
 	return all

@@ -175,7 +175,8 @@ func (s *Supervisor) openSession(ctx context.Context, id string, out event.Sink,
 	}
 	ss.orch = orchestrator.New(orchestrator.Config{
 		Engine: ss.engine.Engine, Conversation: &ss.conversation,
-		RecordingSink: ss.recordingSink, NewInteractor: ss.broker.WithSink, Save: ss.saveSnapshot, TakeSteering: ss.takeSteering, TakeModeChange: ss.changes.takeChanges, NewID: s.NewID, Now: s.Now,
+		RecordingSink: ss.recordingSink, NewInteractor: ss.broker.WithSink, Save: ss.saveSnapshot,
+		TakeSteering: ss.takeSteering, TakeModeChange: ss.changes.takeChanges, NewID: s.NewID, Now: s.Now,
 	})
 	if err := ss.announce(ctx, out, !o.New); err != nil {
 		return nil, errors.Join(err, ss.timeline.Close(), ss.engine.close())
@@ -223,11 +224,13 @@ func (s *Session) announce(ctx context.Context, out event.Sink, resumed bool) er
 	set := s.engine.Settings()
 	if s.lastModeYolo {
 		now, _ := s.engine.Mode.Current()
-		if err := s.showNotice(ctx, out, fmt.Sprintf("yolo does not carry over to a resumed session; the mode is %s", now.Name)); err != nil {
+		if err := s.showNotice(ctx, out, fmt.Sprintf("yolo does not carry over to a resumed session; the mode is %s",
+			now.Name)); err != nil {
 			return err
 		}
 	}
-	opened := event.SessionOpened{Dir: s.supervisor.Dir, Model: set.Model, Mode: set.Mode, Resumed: resumed, MaxTokens: set.ContextLimit}
+	opened := event.SessionOpened{Dir: s.supervisor.Dir, Model: set.Model, Mode: set.Mode, Resumed: resumed,
+		MaxTokens: set.ContextLimit}
 	opened.Tools = s.Tools()
 	return s.recordingSink(out).Emit(ctx, event.Record{Actor: "system", Event: opened})
 }
@@ -406,8 +409,10 @@ func (s *Session) Continue(ctx context.Context, out event.Sink) (string, error) 
 
 // unfinishedTurn returns how to resume a task's turn.
 func (s *Session) unfinishedTurn(t task.Task) orchestrator.UnfinishedTurn {
-	return orchestrator.UnfinishedTurn{Task: t.ID, Input: t.Intent, Started: t.Status != task.StatusOpen, InputRecorded: s.past.inputRecorded, Run: s.past.run, Unvouched: s.main(t.ID).isUnvouched(),
-		Answered: s.past.isAnswered, EditedFiles: s.past.editedFiles, CheckCall: s.past.pendingCheck(), LoopQuestion: s.past.loopQuestion()}
+	return orchestrator.UnfinishedTurn{Task: t.ID, Input: t.Intent, Started: t.Status != task.StatusOpen,
+		InputRecorded: s.past.inputRecorded, Run: s.past.run, Unvouched: s.main(t.ID).isUnvouched(),
+		Answered: s.past.isAnswered, EditedFiles: s.past.editedFiles, CheckCall: s.past.pendingCheck(),
+		LoopQuestion: s.past.loopQuestion()}
 }
 
 // ErrNoMessage reports that the session has no such message from the user.

@@ -76,7 +76,8 @@ func (s *Session) askChoices(ctx context.Context, t task.Task, out event.Sink) (
 	defer s.turnMu.Unlock()
 	sink := s.recordingSink(out)
 	if t.Pending != nil { // ask an earlier recovery's question again, with the current state
-		if err := sink.Emit(ctx, newWithdrawal(*t.Pending, t.ID, "the program ended before it was answered; asking again")); err != nil {
+		if err := sink.Emit(ctx, newWithdrawal(*t.Pending, t.ID,
+			"the program ended before it was answered; asking again")); err != nil {
 			return uip.Response{}, err
 		}
 	}
@@ -106,7 +107,8 @@ func (s *Session) askChoices(ctx context.Context, t task.Task, out event.Sink) (
 }
 
 // askRecovery asks q, and repeats it with the changes while the user wants to look.
-func (s *Session) askRecovery(ctx context.Context, sink event.Sink, q uip.Request, doubts []uncertainCall) (uip.Response, error) {
+func (s *Session) askRecovery(ctx context.Context, sink event.Sink, q uip.Request,
+	doubts []uncertainCall) (uip.Response, error) {
 	for {
 		a, err := s.broker.WithSink(sink).Ask(ctx, q)
 		if err != nil || a.Option != OptionShowChanges {
@@ -139,7 +141,8 @@ func (s *Session) uncertainCalls(t task.Task) (all []uncertainCall) {
 		open := th.conversation.OpenCalls()
 		for id, req := range th.past.requested {
 			_, known := th.past.completed[id]
-			if known || req.TaskID != th.task || isUndoRequest(req) || th.past.isRepeatable(req) || req.Verdict != event.VerdictAllowed {
+			if known || req.TaskID != th.task || isUndoRequest(req) || th.past.isRepeatable(req) ||
+				req.Verdict != event.VerdictAllowed {
 				continue
 			}
 			asked := slices.ContainsFunc(open, func(c chat.ToolCall) bool { return c.ID == id })
@@ -175,10 +178,12 @@ func (s *Session) resumeQuestion(t task.Task, doubts []uncertainCall) uip.Reques
 		lines = append(lines, d.describe(), d.describeChanges())
 	}
 	for _, c := range s.unfinishedSubtasks() {
-		lines = append(lines, fmt.Sprintf("%s was working on: %s", c.unfinished.agent, sanitize.Line(c.unfinished.task.Title, maxLineRunes)))
+		lines = append(lines, fmt.Sprintf("%s was working on: %s", c.unfinished.agent,
+			sanitize.Line(c.unfinished.task.Title, maxLineRunes)))
 	}
 	return s.recoveryQuestion(t.ID, "the last turn was interrupted", lines, doubts, OptionContinue,
-		uip.Option{ID: OptionContinue, Label: "Continue the turn", Style: uip.StylePrimary}, uip.Option{ID: OptionDiscard, Label: "Drop it", Style: uip.StyleDanger})
+		uip.Option{ID: OptionContinue, Label: "Continue the turn", Style: uip.StylePrimary},
+		uip.Option{ID: OptionDiscard, Label: "Drop it", Style: uip.StyleDanger})
 }
 
 // maxLineRunes limits the length of quoted text on a line.
@@ -201,7 +206,8 @@ func (s *Session) turnStage(t task.Task, doubts []uncertainCall) string {
 	var waiting []string
 	for _, c := range s.conversation.OpenCalls() {
 		if _, began := s.past.requested[c.ID]; !began {
-			waiting = append(waiting, sanitize.Line(c.Name+" "+cmp.Or(toolrun.CallSubject(c.Args), string(c.Args)), maxLineRunes))
+			waiting = append(waiting, sanitize.Line(c.Name+" "+cmp.Or(toolrun.CallSubject(c.Args), string(c.Args)),
+				maxLineRunes))
 		}
 	}
 	switch {
@@ -252,14 +258,16 @@ func (s *Session) callQuestion(d uncertainCall) uip.Request {
 	if len(d.changesSince.Files) == 0 && len(d.call.Effects) > 0 && !slices.ContainsFunc(d.call.Effects, notWrite) {
 		best = OptionRetry
 	}
-	return s.recoveryQuestion(d.thread.task, "this call may or may not have finished", []string{d.describe(), d.describeChanges(), freeTextHint}, []uncertainCall{d}, best,
+	return s.recoveryQuestion(d.thread.task, "this call may or may not have finished",
+		[]string{d.describe(), d.describeChanges(), freeTextHint}, []uncertainCall{d}, best,
 		uip.Option{ID: OptionSkip, Label: "Skip it — tell the model that the outcome is unknown"},
 		uip.Option{ID: OptionRetry, Label: "Run it again", Style: uip.StyleDanger},
 	).BindToCall(d.call.CallID)
 }
 
 // recoveryQuestion returns a question about unfinished work. best is the default choice, and comes first.
-func (s *Session) recoveryQuestion(taskID, title string, lines []string, doubts []uncertainCall, best string, options ...uip.Option) uip.Request {
+func (s *Session) recoveryQuestion(taskID, title string, lines []string, doubts []uncertainCall, best string,
+	options ...uip.Option) uip.Request {
 	if slices.ContainsFunc(doubts, func(d uncertainCall) bool { return d.changesSince.Diff.Unified != "" }) {
 		options = slices.Insert(options, 1, uip.Option{ID: OptionShowChanges, Label: "Show what changed first"})
 	}
@@ -268,8 +276,10 @@ func (s *Session) recoveryQuestion(taskID, title string, lines []string, doubts 
 	first := options[i]
 	options = slices.Insert(slices.Delete(options, i, i+1), 0, first)
 	return uip.Request{
-		ID: s.supervisor.NewID("ui"), TaskID: taskID, Author: event.ActorRecovery, Kind: uip.KindSelect, Purpose: uip.PurposeChooseStrategy,
-		Display: uip.Display{Title: title, Description: strings.Join(lines, "\n"), Metadata: map[string]string{uip.MetaOnEnter: best}},
+		ID: s.supervisor.NewID("ui"), TaskID: taskID, Author: event.ActorRecovery, Kind: uip.KindSelect,
+		Purpose: uip.PurposeChooseStrategy,
+		Display: uip.Display{Title: title, Description: strings.Join(lines, "\n"),
+			Metadata: map[string]string{uip.MetaOnEnter: best}},
 		Options: options,
 	}
 }

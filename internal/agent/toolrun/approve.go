@@ -53,8 +53,9 @@ func (r *run) prepareAccepted(ctx context.Context, a *admission, answer uip.Resp
 		a.rejectedDiff += h.Body
 	}
 	a.rejectedDiff = r.Concealer.Text(a.rejectedDiff)
-	a.note = tool.JoinNotes(a.note, fmt.Sprintf("of the %d hunks of this change the user took number %s; the others, shown in turned_down, were turned down and not made",
-		len(all), strings.Trim(string(jsonx.MustMarshal(taken)), "[]")))
+	a.note = tool.JoinNotes(a.note,
+		fmt.Sprintf("of the %d hunks of this change the user took number %s; the others, shown in turned_down, were turned down and not made",
+			len(all), strings.Trim(string(jsonx.MustMarshal(taken)), "[]")))
 	return true
 }
 
@@ -104,7 +105,8 @@ func (r *run) combinedQuestion(as []*admission) uip.Request {
 			addOffer(&q, policy.Offer{Scope: s, What: all}, "Yes to all, and where it can be ")
 		}
 	}
-	q.Options = append(q.Options, uip.Option{ID: uip.OptionReject, Label: "No to all", Style: uip.StylePlain, Default: true})
+	q.Options = append(q.Options, uip.Option{ID: uip.OptionReject, Label: "No to all", Style: uip.StylePlain,
+		Default: true})
 	return q
 }
 
@@ -126,7 +128,8 @@ func (r *run) callQuestion(a *admission) uip.Request {
 		q.Display.Description = tool.JoinNotes(q.Display.Description, keysNote)
 	}
 	if n := len(a.hunks()); n > 0 {
-		q.Options = append(q.Options, uip.Option{ID: uip.OptionSome, Label: fmt.Sprintf("Yes to some of the %d hunks, this once", n)})
+		q.Options = append(q.Options, uip.Option{ID: uip.OptionSome,
+			Label: fmt.Sprintf("Yes to some of the %d hunks, this once", n)})
 		q.Display.Metadata[uip.MetaHunks] = strconv.Itoa(n)
 	}
 	for _, o := range r.rememberOffers(a) {
@@ -150,7 +153,8 @@ var scopes = []policy.Scope{policy.ThisSession, policy.ThisProject, policy.Below
 // addOffer adds a yes that is remembered. The remembered text is also available separately, for renderers.
 func addOffer(q *uip.Request, o policy.Offer, yes string) {
 	label := map[policy.Scope]string{
-		policy.ThisSession: "always in this session: ", policy.ThisProject: "always in this project: ", policy.BelowFolder: "always in this session: ",
+		policy.ThisSession: "always in this session: ", policy.ThisProject: "always in this project: ",
+		policy.BelowFolder: "always in this session: ",
 	}[o.Scope]
 	q.Options = append(q.Options, uip.Option{ID: string(o.Scope), Label: yes + label + o.What, Rules: o.Rules})
 	q.SetRemembered(string(o.Scope), o.What, o.Each)

@@ -46,7 +46,8 @@ func (r *run) admit(ctx context.Context, c chat.ToolCall) *admission {
 		return a
 	}
 	if r.Unjudged {
-		a.opinion, a.decidedBy, a.grant = policy.Opinion{Verdict: policy.Allow}, r.Actor, a.prepared.Unjudged(r.Actor == event.ActorUser)
+		a.opinion, a.decidedBy, a.grant = policy.Opinion{Verdict: policy.Allow}, r.Actor,
+			a.prepared.Unjudged(r.Actor == event.ActorUser)
 		return a
 	}
 	if ruling, ok := r.runHooksBefore(ctx, a); ok {
@@ -69,7 +70,8 @@ func (r *run) denyByName(ctx context.Context, a *admission) {
 func (r *run) judge(ctx context.Context, a *admission, ruling Ruling) {
 	a.decidedBy = event.ActorPolicy
 	var err error
-	a.opinion, a.grant, err = a.prepared.Judge(ctx, policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
+	a.opinion, a.grant, err = a.prepared.Judge(ctx, policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion,
+		error) {
 		o, err := policy.Judge(ctx, r.Policy, c)
 		if err != nil {
 			return o, err
@@ -110,7 +112,8 @@ func (r *run) judgeUnvouched(c policy.Case, o policy.Opinion) policy.Opinion {
 }
 
 // unvouchedReason is the reason for approval of a call that policy would allow.
-var unvouchedReason = policy.Reason{By: "record", Text: "this call is from a log that coder did not write on this machine"}
+var unvouchedReason = policy.Reason{By: "record",
+	Text: "this call is from a log that coder did not write on this machine"}
 
 // isHarmless reports whether repeating a call does no harm: it
 // only reads, or asks, or writes coder's own notes.
@@ -160,7 +163,8 @@ func (r *run) approve(ctx context.Context, a *admission, after []chat.ToolCall) 
 
 // answerFor returns the user's answer about a: from an earlier card, or asked now.
 func (r *run) answerFor(ctx context.Context, a *admission, after []chat.ToolCall) (userDecision, error) {
-	if g, ok := r.answers[a.call.ID]; ok && g.shown.sameCall(a) && (g.answer.Option != uip.OptionSome || g.shown.sameHunks(a)) {
+	if g, ok := r.answers[a.call.ID]; ok && g.shown.sameCall(a) &&
+		(g.answer.Option != uip.OptionSome || g.shown.sameHunks(a)) {
 		return g, nil
 	}
 	card := []*admission{a}
@@ -234,7 +238,8 @@ func (r *run) rejudge(ctx context.Context, a *admission) bool {
 
 // grantApproved grants a if it is the call that the user approved,
 // and remembers an answer with a scope beyond this call.
-func (r *run) grantApproved(ctx context.Context, a *admission, approval grant.Approval, shown policy.Case, scope policy.Scope) {
+func (r *run) grantApproved(ctx context.Context, a *admission, approval grant.Approval, shown policy.Case,
+	scope policy.Scope) {
 	g, err := approval.Grant(a.prepared)
 	if err != nil {
 		a.revoke(&DeniedError{notAcceptedPrefix + err.Error()})
@@ -287,7 +292,8 @@ func (r *run) execute(ctx context.Context, a *admission) (res tool.Result, err e
 			return res, err
 		}
 	}
-	return a.prepared.Run(tool.WithCall(uip.WithInteractor(ctx, r.callInteractor(a)), a.call.ID), liveOutput{ctx, r, a.call.ID}, a.grant)
+	return a.prepared.Run(tool.WithCall(uip.WithInteractor(ctx, r.callInteractor(a)), a.call.ID),
+		liveOutput{ctx, r, a.call.ID}, a.grant)
 }
 
 // CheckUnattended returns nil if a call would run without approval, otherwise

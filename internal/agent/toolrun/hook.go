@@ -67,7 +67,8 @@ func (r *run) runHooksBefore(ctx context.Context, a *admission) (Ruling, bool) {
 }
 
 // runHooksAfter runs the hooks after a call and returns the result for the model.
-func (r *run) runHooksAfter(ctx context.Context, a *admission, text json.RawMessage, took time.Duration) json.RawMessage {
+func (r *run) runHooksAfter(ctx context.Context, a *admission, text json.RawMessage,
+	took time.Duration) json.RawMessage {
 	ruling, err := r.Hooks.After(ctx, r.Round, HookedCall{a.call.ID, a.tool, a.prepared.Args()}, text, took)
 	if err != nil {
 		r.cancel(fmt.Errorf("run hooks: %w", err))

@@ -93,7 +93,8 @@ func (r *run) isKnownTool(name string) bool {
 // interpret returns the call as written, prepared by its tool, or the call that it
 // means if it makes no sense as written: its tool is unknown, or a shell command
 // is really a tool's name, or the arguments are no object or do not fit.
-func (r *run) interpret(ctx context.Context, written, c chat.ToolCall, t tool.Tool) (as *grant.Call, meant dialect.Call, err error) {
+func (r *run) interpret(ctx context.Context, written, c chat.ToolCall, t tool.Tool) (as *grant.Call, meant dialect.Call,
+	err error) {
 	ok := false
 	switch {
 	case t == nil:
@@ -184,21 +185,26 @@ func parseFreeform(own tool.Spec, text string) (dialect.Call, error) {
 		value = text
 	}
 	begins := strings.TrimSpace(value)
-	if json.Unmarshal(own.Schema, &schema) != nil || len(schema.Required) != 1 || schema.Properties[schema.Required[0]].Type != "string" ||
+	if json.Unmarshal(own.Schema, &schema) != nil || len(schema.Required) != 1 ||
+		schema.Properties[schema.Required[0]].Type != "string" ||
 		begins == "" || strings.ContainsRune(`{["`, rune(begins[0])) {
 		if jsonscan.IsTooDeep([]byte(begins)) {
-			return dialect.Call{}, fmt.Errorf("%s: the arguments are nested too deeply: more than %d levels", own.Name, jsonscan.MaxDepth)
+			return dialect.Call{}, fmt.Errorf("%s: the arguments are nested too deeply: more than %d levels", own.Name,
+				jsonscan.MaxDepth)
 		}
 		if strings.HasPrefix(begins, "{") && json.Valid([]byte(begins)) {
-			return dialect.Call{}, fmt.Errorf("%s: not run: the reply reached a length limit in this call and may be incomplete. Send it again, with less in one reply", own.Name)
+			return dialect.Call{},
+				fmt.Errorf("%s: not run: the reply reached a length limit in this call and may be incomplete. Send it again, with less in one reply", own.Name)
 		}
 		if strings.HasPrefix(begins, "{") {
-			return dialect.Call{}, fmt.Errorf("%s: the arguments are not a JSON object: they break off after %d bytes, most likely because the reply reached a length limit. Send less in one call: a long file in parts, a large change as several small ones. They end with %s", own.Name, len(text), truncateHead(text, 80))
+			return dialect.Call{},
+				fmt.Errorf("%s: the arguments are not a JSON object: they break off after %d bytes, most likely because the reply reached a length limit. Send less in one call: a long file in parts, a large change as several small ones. They end with %s", own.Name, len(text), truncateHead(text, 80))
 		}
 		return dialect.Call{}, fmt.Errorf("%s: the arguments are not a JSON object: %s", own.Name, clip.Truncate(text, 200))
 	}
 	name := schema.Required[0]
-	return dialect.Call{Tool: own.Name, Args: jsonx.MustMarshal(map[string]string{name: value}), Note: "taken: the whole text as " + name}, nil
+	return dialect.Call{Tool: own.Name, Args: jsonx.MustMarshal(map[string]string{name: value}),
+		Note: "taken: the whole text as " + name}, nil
 }
 
 // truncateHead returns at most the last n bytes of s, beginning with a whole rune.
@@ -225,7 +231,8 @@ func (a *admission) withNote(text json.RawMessage) json.RawMessage {
 	_ = json.Unmarshal(object["note"], &before) // ignore a note that is no text
 	object["note"] = jsonx.MustMarshal(tool.JoinNotes(a.note, before))
 	if a.rejectedDiff != "" {
-		object["turned_down"] = jsonx.MustMarshal(clip.Truncate(strings.ToValidUTF8(a.rejectedDiff, "\ufffd"), maxRejectedDiff))
+		object["turned_down"] = jsonx.MustMarshal(clip.Truncate(strings.ToValidUTF8(a.rejectedDiff, "\ufffd"),
+			maxRejectedDiff))
 	}
 	return jsonx.MustMarshal(object)
 }

@@ -93,7 +93,8 @@ func (r *run) completeCall(ctx context.Context, i int, a *admission, done execut
 	changes, known := r.fileChanges(ctx, a)
 	err := r.emitEvent(ctx, event.ToolCallCompleted{
 		CallID: a.call.ID, Tool: a.tool, Author: r.Actor, TaskID: r.Task, Output: f.text,
-		IsError: f.failed, DurationMs: done.took.Round(time.Millisecond).Milliseconds(), Timestamp: r.Now().UnixMilli(), Summary: resultSummary(res, a.err), Changes: changes, SeenFiles: seenFileStates(res.SeenFiles),
+		IsError: f.failed, DurationMs: done.took.Round(time.Millisecond).Milliseconds(), Timestamp: r.Now().UnixMilli(),
+		Summary: resultSummary(res, a.err), Changes: changes, SeenFiles: seenFileStates(res.SeenFiles),
 	})
 	if err != nil {
 		r.cancel(err)
@@ -145,7 +146,8 @@ func (r *run) maskedResult(res tool.Result) json.RawMessage {
 	if len(text) <= maxResultBytes {
 		return text
 	}
-	text, _ = jsonx.Marshal(map[string]any{"ok": !res.Failed, "truncated": true, "text": clip.Truncate(string(text), maxResultBytes/2)})
+	text, _ = jsonx.Marshal(map[string]any{"ok": !res.Failed, "truncated": true,
+		"text": clip.Truncate(string(text), maxResultBytes/2)})
 	return text
 }
 
@@ -155,7 +157,8 @@ func partialResult(text json.RawMessage) json.RawMessage {
 	if json.Unmarshal(text, &object) != nil {
 		return failureResult(context.Canceled)
 	}
-	object["ok"], object["cancelled"], object["error"] = jsonx.MustMarshal(false), jsonx.MustMarshal(true), jsonx.MustMarshal(stoppedResult)
+	object["ok"], object["cancelled"], object["error"] = jsonx.MustMarshal(false), jsonx.MustMarshal(true),
+		jsonx.MustMarshal(stoppedResult)
 	return jsonx.MustMarshal(object)
 }
 

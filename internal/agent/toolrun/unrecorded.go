@@ -27,7 +27,8 @@ func (r *run) askContinueUnrecorded(ctx context.Context, e *event.NotRecordableE
 		Display: uip.Display{
 			Title:       "Continue without a record?",
 			Description: fmt.Sprintf("%v. From now on nothing done in this session would be saved: it could not be undone, and would be lost after a restart", e),
-			Metadata:    map[string]string{uip.MetaOnEnter: uip.OptionReject, uip.MetaOnYes: uip.OptionApprove, uip.MetaOnNo: uip.OptionReject},
+			Metadata: map[string]string{uip.MetaOnEnter: uip.OptionReject, uip.MetaOnYes: uip.OptionApprove,
+				uip.MetaOnNo: uip.OptionReject},
 		},
 		Options: []uip.Option{
 			{ID: uip.OptionReject, Label: "No", Style: uip.StylePlain, Default: true},
@@ -38,7 +39,8 @@ func (r *run) askContinueUnrecorded(ctx context.Context, e *event.NotRecordableE
 		return false
 	}
 	if err := r.Waiver.Waive(); err != nil {
-		r.notice(ctx, event.LevelWarn, fmt.Sprintf("it cannot continue without a record: %v; restart with --no-session-persistence", err))
+		r.notice(ctx, event.LevelWarn,
+			fmt.Sprintf("it cannot continue without a record: %v; restart with --no-session-persistence", err))
 		return false
 	}
 	return true

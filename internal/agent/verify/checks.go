@@ -121,7 +121,8 @@ func (c *CheckTracker) Add(r event.Record) {
 			Stdout, Stderr string
 			Cancelled      bool // the user stopped it
 		}
-		ended := ran && json.Unmarshal(e.Output, &out) == nil && out.ExitCode != nil && *out.ExitCode >= 0 && !e.OutcomeUnknown
+		ended := ran && json.Unmarshal(e.Output, &out) == nil && out.ExitCode != nil && *out.ExitCode >= 0 &&
+			!e.OutcomeUnknown
 		if ended {
 			c.last, c.editsAtStart = LastCheck{Command: check.command, ExitCode: *out.ExitCode, callID: e.CallID}, check.edits
 			if v := Interpret(*out.ExitCode, out.Stdout, out.Stderr); v.Outcome == OutcomeEnvironment {
@@ -259,7 +260,8 @@ func mentionsChecker(line string) bool {
 }
 
 // divertingWords lists shell words after which a check may not run, or may be another command.
-var divertingWords = []string{"alias", "trap", "exit", "exec", "return", "break", "continue", "logout", "kill", "eval", "source", ".", "enable", "hash", "builtin", "command"}
+var divertingWords = []string{"alias", "trap", "exit", "exec", "return", "break", "continue", "logout", "kill", "eval",
+	"source", ".", "enable", "hash", "builtin", "command"}
 
 // disablesExecution reports whether a command makes the shell read the rest without running it.
 func disablesExecution(c risk.Command) bool {
@@ -286,29 +288,40 @@ func isLookup(words []string) bool {
 }
 
 // readOnlyPrograms lists programs that change no file.
-var readOnlyPrograms = []string{"cd", "echo", "printf", "export", "set", "pwd", "ls", "cat", "true", "test", "[", "[[", "sleep", "date"}
+var readOnlyPrograms = []string{"cd", "echo", "printf", "export", "set", "pwd", "ls", "cat", "true", "test", "[", "[[",
+	"sleep", "date"}
 
 // wrapperPrograms lists programs that run another program.
-var wrapperPrograms = []string{"env", "time", "nice", "timeout", "npx", "bunx", "uv", "poetry", "pipenv", "pdm", "hatch", "bundle", "xvfb-run", "run", "exec", "dlx"}
+var wrapperPrograms = []string{"env", "time", "nice", "timeout", "npx", "bunx", "uv", "poetry", "pipenv", "pdm",
+	"hatch", "bundle", "xvfb-run", "run", "exec", "dlx"}
 
 // checkerPrograms maps programs to the words that make them check; programs without words always check.
 var checkerPrograms = sync.OnceValue(func() map[string]string {
 	return map[string]string{
-		"go": "test vet build", "cargo": "test check build clippy nextest", "npm": "test t lint build check typecheck", "pnpm": "test t lint build check typecheck",
-		"yarn": "test lint build check typecheck", "bun": "test lint build check typecheck", "deno": "test check lint", "make": "test check lint build quick all vet ci",
-		"just": "test check lint build", "task": "test check lint build", "mvn": "test verify compile package", "mvnw": "test verify compile package",
-		"gradle": "test check build", "gradlew": "test check build", "dotnet": "test build", "swift": "test build", "zig": "test build", "mix": "test compile",
-		"bazel": "test build", "python": "pytest unittest mypy compileall tox", "python3": "pytest unittest mypy compileall tox", "rake": "test spec",
-		"ninja": "test", "cmake": "--build", "flutter": "test analyze", "dart": "test analyze", "rails": "test", "php": "-l", "node": "--test --check",
-		"pytest": "", "tox": "", "nox": "", "ctest": "", "rspec": "", "jest": "", "vitest": "", "mocha": "", "tsc": "", "eslint": "", "ruff": "check --check", "mypy": "", "pyright": "",
-		"flake8": "", "pylint": "", "golangci-lint": "run", "staticcheck": "", "shellcheck": "", "phpunit": "", "phpstan": "", "ava": "", "playwright": "test", "sbt": "test compile",
+		"go": "test vet build", "cargo": "test check build clippy nextest", "npm": "test t lint build check typecheck",
+		"pnpm": "test t lint build check typecheck",
+		"yarn": "test lint build check typecheck", "bun": "test lint build check typecheck", "deno": "test check lint",
+		"make": "test check lint build quick all vet ci",
+		"just": "test check lint build", "task": "test check lint build", "mvn": "test verify compile package",
+		"mvnw":   "test verify compile package",
+		"gradle": "test check build", "gradlew": "test check build", "dotnet": "test build", "swift": "test build",
+		"zig": "test build", "mix": "test compile",
+		"bazel": "test build", "python": "pytest unittest mypy compileall tox",
+		"python3": "pytest unittest mypy compileall tox", "rake": "test spec",
+		"ninja": "test", "cmake": "--build", "flutter": "test analyze", "dart": "test analyze", "rails": "test", "php": "-l",
+		"node":   "--test --check",
+		"pytest": "", "tox": "", "nox": "", "ctest": "", "rspec": "", "jest": "", "vitest": "", "mocha": "", "tsc": "",
+		"eslint": "", "ruff": "check --check", "mypy": "", "pyright": "",
+		"flake8": "", "pylint": "", "golangci-lint": "run", "staticcheck": "", "shellcheck": "", "phpunit": "", "phpstan": "",
+		"ava": "", "playwright": "test", "sbt": "test compile",
 		"gofmt": "-l", "biome": "check lint", "prettier": "--check",
 	}
 })
 
 // isCheckCommand reports whether the words of a command are a check.
 func isCheckCommand(words []string) bool {
-	for len(words) > 1 && (slices.Contains(wrapperPrograms, path.Base(words[0])) || strings.HasPrefix(words[0], "-") || strings.Contains(words[0], "=") || isDuration(words[0])) {
+	for len(words) > 1 && (slices.Contains(wrapperPrograms, path.Base(words[0])) || strings.HasPrefix(words[0], "-") ||
+		strings.Contains(words[0], "=") || isDuration(words[0])) {
 		words = words[1:]
 	}
 	name := path.Base(words[0])
@@ -328,8 +341,10 @@ func isCheckCommand(words []string) bool {
 // isDescribeOption reports whether a word makes a checker only describe itself or its plan, without checking.
 func isDescribeOption(name, word string) bool {
 	switch word, _, _ = strings.Cut(word, "="); word {
-	case "-h", "-help", "--help", "-V", "-version", "--version", "--dry-run", "--just-print", "--recon", "--touch", "--question", "--ignore-errors",
-		"--collect-only", "--co", "--fixtures", "--markers", "--setup-plan", "--notest", "--showconfig", "--showConfig", "--print-config", "--init",
+	case "-h", "-help", "--help", "-V", "-version", "--version", "--dry-run", "--just-print", "--recon", "--touch",
+		"--question", "--ignore-errors",
+		"--collect-only", "--co", "--fixtures", "--markers", "--setup-plan", "--notest", "--showconfig", "--showConfig",
+		"--print-config", "--init",
 		"-list", "--list", "--list-tests", "--listTests", "--listenvs", "--print-labels", "--show-only":
 		return true
 	case "-l":

@@ -205,7 +205,8 @@ func commandInDir(dir, command string) string {
 	if dir == "." {
 		return command
 	}
-	if strings.Trim(dir, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-") != "" || strings.HasPrefix(dir, "-") {
+	if strings.Trim(dir, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-") != "" ||
+		strings.HasPrefix(dir, "-") {
 		dir = "./'" + strings.ReplaceAll(dir, "'", `'\''`) + "'"
 	}
 	return "cd " + dir + " && " + command
@@ -224,7 +225,8 @@ func projectTests(in ChoiceInput) (suited []string, blind bool) {
 		case command == "":
 		case slices.ContainsFunc(in.EditedFiles, func(f string) bool { return slices.Contains(p.extensions, path.Ext(f)) }):
 			suited = append(suited, command)
-		case len(in.EditedFiles) == 0 || slices.ContainsFunc(in.EditedFiles, func(f string) bool { return IsCode(f) && !isForeign(f) }):
+		case len(in.EditedFiles) == 0 || slices.ContainsFunc(in.EditedFiles,
+			func(f string) bool { return IsCode(f) && !isForeign(f) }):
 			others = append(others, command) // data that tests may read
 		default:
 			blind = true
@@ -241,19 +243,25 @@ func isForeign(file string) bool {
 		return false
 	}
 	name := path.Base(file)
-	return slices.Contains(foreignExtensions, path.Ext(name)) || slices.Contains(foreignNames, name) || strings.HasPrefix(file, ".github/") ||
+	return slices.Contains(foreignExtensions, path.Ext(name)) || slices.Contains(foreignNames, name) ||
+		strings.HasPrefix(file, ".github/") ||
 		strings.HasPrefix(name, "dockerfile") || strings.HasPrefix(name, "docker-compose")
 }
 
 var (
 	foreignExtensions = []string{
-		".go", ".rs", ".java", ".kt", ".kts", ".groovy", ".scala", ".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".vue", ".svelte", ".py", ".pyi", ".rb", ".php", ".pl", ".lua",
-		".swift", ".cs", ".fs", ".vb", ".dart", ".ex", ".exs", ".erl", ".hs", ".clj", ".r", ".jl", ".nim", ".zig", ".sh", ".bash", ".zsh", ".fish", ".ps1", ".bat", ".cmd",
-		".css", ".scss", ".sass", ".less", ".ipynb", ".vim", ".el", ".tf", ".nix", ".png", ".jpg", ".jpeg", ".gif", ".ico", ".svg", ".pdf", ".log",
+		".go", ".rs", ".java", ".kt", ".kts", ".groovy", ".scala", ".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".vue",
+		".svelte", ".py", ".pyi", ".rb", ".php", ".pl", ".lua",
+		".swift", ".cs", ".fs", ".vb", ".dart", ".ex", ".exs", ".erl", ".hs", ".clj", ".r", ".jl", ".nim", ".zig", ".sh",
+		".bash", ".zsh", ".fish", ".ps1", ".bat", ".cmd",
+		".css", ".scss", ".sass", ".less", ".ipynb", ".vim", ".el", ".tf", ".nix", ".png", ".jpg", ".jpeg", ".gif", ".ico",
+		".svg", ".pdf", ".log",
 	}
 	foreignNames = []string{
-		"makefile", "gnumakefile", "justfile", "containerfile", "procfile", "vagrantfile", "codeowners", ".gitignore", ".gitattributes", ".dockerignore", ".editorconfig",
-		".mailmap", ".gitlab-ci.yml", ".travis.yml", ".pre-commit-config.yaml", ".prettierrc", ".prettierignore", ".eslintignore", ".npmignore", ".env.example",
+		"makefile", "gnumakefile", "justfile", "containerfile", "procfile", "vagrantfile", "codeowners", ".gitignore",
+		".gitattributes", ".dockerignore", ".editorconfig",
+		".mailmap", ".gitlab-ci.yml", ".travis.yml", ".pre-commit-config.yaml", ".prettierrc", ".prettierignore",
+		".eslintignore", ".npmignore", ".env.example",
 	}
 )
 
@@ -371,7 +379,8 @@ var (
 	strictRunners     = strings.Fields("make gmake just go cargo pytest tox nox rake rspec bundle prove phpunit composer dotnet mvn gradle gradlew tsc eslint prettier deno " +
 		"grep egrep fgrep rg diff cmp test [ ls cat find docker cmake ctest ninja bazel swift zig")
 	unfitOptions = map[string][]string{
-		"node": {"--test", "-e", "--eval", "-p", "--print", "-pe"}, "tsx": {"--test"}, "python": {"-m"}, "perl": {"-e"}, "ruby": {"-e"},
+		"node": {"--test", "-e", "--eval", "-p", "--print", "-pe"}, "tsx": {"--test"}, "python": {"-m"}, "perl": {"-e"},
+		"ruby": {"-e"},
 	}
 )
 
@@ -381,7 +390,8 @@ func pythonTest(in ChoiceInput) string {
 		markers = append(markers, "conftest.py", "tests/conftest.py", "tests/__init__.py")
 	}
 	configured := slices.ContainsFunc(markers, in.FileExists)
-	if configured || len(in.EditedFiles) == 0 && hasPythonTestNear(in, "") || slices.ContainsFunc(in.EditedFiles, func(f string) bool { return hasPythonTestNear(in, f) }) {
+	if configured || len(in.EditedFiles) == 0 && hasPythonTestNear(in, "") ||
+		slices.ContainsFunc(in.EditedFiles, func(f string) bool { return hasPythonTestNear(in, f) }) {
 		return "pytest -q"
 	}
 	return ""
@@ -396,7 +406,8 @@ func hasPythonTestNear(in ChoiceInput, file string) bool {
 	case in.ListDir == nil:
 		return false
 	}
-	return slices.ContainsFunc([]string{path.Dir(file), "."}, func(dir string) bool { return hasPythonTests(in, dir, 0) }) ||
+	return slices.ContainsFunc([]string{path.Dir(file), "."},
+		func(dir string) bool { return hasPythonTests(in, dir, 0) }) ||
 		slices.ContainsFunc([]string{"tests", "test"}, func(dir string) bool { return hasPythonTests(in, dir, 1) })
 }
 

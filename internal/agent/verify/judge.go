@@ -38,8 +38,10 @@ var machineExitCodes = map[int]string{
 
 // failureSigns are signs of tests that ran and failed. They take precedence over anything that tests print.
 var failureSigns = []string{
-	"--- FAIL", "FAIL\t", "[build failed]", "test result: FAILED", "error[E", "error: could not compile", "= FAILURES =", "AssertionError",
-	"SyntaxError", "Tests run:", "Test Suites:", "Tests:", "COMPILATION ERROR", "Compilation failed", " failing", "✕", "not ok ",
+	"--- FAIL", "FAIL\t", "[build failed]", "test result: FAILED", "error[E", "error: could not compile", "= FAILURES =",
+	"AssertionError",
+	"SyntaxError", "Tests run:", "Test Suites:", "Tests:", "COMPILATION ERROR", "Compilation failed", " failing", "✕",
+	"not ok ",
 }
 
 // environmentSigns are signs that the check was impossible here.
@@ -68,10 +70,13 @@ var environmentSigns = []struct{ sign, reason string }{
 
 // Signs of a package manager that downloads something, and of a failed download.
 var (
-	downloadSigns        = []string{"go: ", "npm err", "npm error", "pnpm err", "yarn", "cargo", "registry", "index", "pip", "maven", "gradle", "could not transfer", "download"}
+	downloadSigns = []string{"go: ", "npm err", "npm error", "pnpm err", "yarn", "cargo", "registry", "index",
+		"pip", "maven", "gradle", "could not transfer", "download"}
 	downloadFailureSigns = []string{
-		"dial tcp", "i/o timeout", "could not resolve", "no such host", "network is unreachable", "enotfound", "eai_again", "etimedout", "econnrefused",
-		"unknownhostexception", "connection refused", "connection timed out", "temporary failure in name resolution", "failed to get",
+		"dial tcp", "i/o timeout", "could not resolve", "no such host", "network is unreachable", "enotfound", "eai_again",
+		"etimedout", "econnrefused",
+		"unknownhostexception", "connection refused", "connection timed out", "temporary failure in name resolution",
+		"failed to get",
 	}
 )
 
@@ -118,7 +123,8 @@ func RepairPrompt(command string, v Verdict, stdout, stderr string) string {
 
 // RefusedNotice says that a command is not on the whitelist.
 func RefusedNotice(command string) string {
-	return fmt.Sprintf("not run: %s is not on the whitelist of verification commands (%s)", command, strings.Join(allowedCommands, ", "))
+	return fmt.Sprintf("not run: %s is not on the whitelist of verification commands (%s)", command,
+		strings.Join(allowedCommands, ", "))
 }
 
 // NotRunNotice says that no check ran, in words that are the same in every language, and then why.

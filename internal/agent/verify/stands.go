@@ -16,7 +16,10 @@ func (c LastCheck) Covers(check string) bool {
 		return true
 	}
 	ran, same := lineEssences(c.root, c.Command), lineEssences(c.root, check)
-	return len(same) > 0 && !slices.ContainsFunc(same, func(one string) bool { return one == "" || !slices.Contains(ran, one) })
+	return len(same) > 0 && !slices.ContainsFunc(same, func(one string) bool {
+		return one == "" ||
+			!slices.Contains(ran, one)
+	})
 }
 
 // HasFailed reports whether the check that ran is the other one,
@@ -93,7 +96,8 @@ var checkPrefixes = []struct{ starts, options string }{
 	{"go test", "-v -race -cover -json -failfast -count= -timeout= -p= -parallel= -shuffle="},
 	{"cargo test", "-q --quiet -v --verbose --workspace --all --no-fail-fast"},
 	{"pytest", "-q -qq -v -vv -s -x -l -ra -rA --quiet --verbose --tb= --color= --durations= --no-header --no-summary"},
-	{"npm test,pnpm test,yarn test", "-- -s --silent --watch=false --watchAll=false --run --ci --coverage --verbose --color --reporter="},
+	{"npm test,pnpm test,yarn test",
+		"-- -s --silent --watch=false --watchAll=false --run --ci --coverage --verbose --color --reporter="},
 	{"mvn test", "-q -B -ntp -e --quiet --batch-mode --no-transfer-progress"},
 	{"gradle test,./gradlew test", "-q --quiet -i --info --stacktrace --no-daemon --console="},
 }
@@ -108,7 +112,8 @@ func commandEssence(root string, c risk.Command) string {
 	if len(words) > 2 && words[0] == "timeout" && isDuration(words[1]) {
 		words = words[2:]
 	}
-	for _, before := range []string{"python -m", "python3 -m", "uv run", "poetry run", "pipenv run", "pdm run", "hatch run"} {
+	for _, before := range []string{"python -m", "python3 -m", "uv run", "poetry run", "pipenv run", "pdm run",
+		"hatch run"} {
 		if rest, ok := trimWordsPrefix(words, before); ok && len(rest) > 0 && rest[0] == "pytest" {
 			words = rest
 		}
@@ -123,7 +128,10 @@ func commandEssence(root string, c risk.Command) string {
 		words = rest
 	}
 	if len(words) > 1 && slices.Contains([]string{"npm", "pnpm", "yarn"}, words[0]) {
-		words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "run" || w == "-s" || w == "--silent" })
+		words = slices.DeleteFunc(slices.Clone(words), func(w string) bool {
+			return w == "run" || w == "-s" ||
+				w == "--silent"
+		})
 		if len(words) > 1 && words[1] == "t" && words[0] != "yarn" {
 			words[1] = "test"
 		}
@@ -131,7 +139,8 @@ func commandEssence(root string, c risk.Command) string {
 	for _, r := range checkPrefixes {
 		plain := slices.DeleteFunc(slices.Clone(words), func(w string) bool {
 			name, _, valued := strings.Cut(w, "=")
-			return slices.Contains(strings.Fields(r.options), w) || valued && slices.Contains(strings.Fields(r.options), name+"=")
+			return slices.Contains(strings.Fields(r.options), w) || valued &&
+				slices.Contains(strings.Fields(r.options), name+"=")
 		})
 		for start := range strings.SplitSeq(r.starts, ",") {
 			if _, ok := trimWordsPrefix(plain, start); ok {

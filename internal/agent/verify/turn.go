@@ -83,7 +83,8 @@ const exitNotFound = 127
 // NextAction decides about a turn's check.
 func (t TurnContext) NextAction() (n NextAction) {
 	asked := IsRequested(t.UserText)
-	t.Conditions.EditedFiles, t.Requested, t.Attempts, t.ChoiceInput.EditedFiles = t.TurnWork.EditedFiles, asked, t.repairs, t.TurnWork.EditedFiles
+	t.Conditions.EditedFiles, t.Requested, t.Attempts, t.ChoiceInput.EditedFiles = t.TurnWork.EditedFiles, asked,
+		t.repairs, t.TurnWork.EditedFiles
 	switch why := CheckReason(t.Conditions); {
 	case why.IsWorthShowing():
 		return NextAction{Notices: NotRunNotice(string(why))}
@@ -96,13 +97,15 @@ func (t TurnContext) NextAction() (n NextAction) {
 	for _, refused := range choice.Refused {
 		n.Notices = append(n.Notices, RefusedNotice(refused))
 	}
-	stands := t.LastCheck.Command != "" && t.LastCheck.IsVerified() && t.LastCheck.InconclusiveReason == "" // for the current files
+	// for the current files
+	stands := t.LastCheck.Command != "" && t.LastCheck.IsVerified() && t.LastCheck.InconclusiveReason == ""
 	switch command := choice.Command; {
 	case choice.NoneCoversEdits, command == "" && stands:
 	case command == "":
 		n.Notices = append(n.Notices, NotRunNotice(cmp.Or(choice.UnfitReason, "no check found for the edits"))...)
 	case command == t.passedCommand: // the model ran it itself on the current files
-	case t.lastFailure.Command == t.LastCheck.Command && t.LastCheck.HasFailed(command): // anyone's check, and nothing changed since
+	// anyone's check, and nothing changed since
+	case t.lastFailure.Command == t.LastCheck.Command && t.LastCheck.HasFailed(command):
 		n.Command, n.HasResult, n.Result = command, true, t.lastFailure
 	case stands && (!asked || t.LastCheck.Command == t.modelCheck) && t.LastCheck.Covers(command):
 	default:
@@ -126,14 +129,16 @@ func (t TurnContext) scheduleUnlessDeclined(n *NextAction, command string, asked
 	if lacks != "" && stands && len(t.Configured) == 0 { // the model ran another check, which passed
 		return
 	}
-	if n.Command = command; lacks != "" && !t.Trusted && t.NeedsApproval(command) { // do not ask for approval of a check that cannot run
+	// do not ask for approval of a check that cannot run
+	if n.Command = command; lacks != "" && !t.Trusted && t.NeedsApproval(command) {
 		n.HasResult, n.Result = true, tool.ShellResult{ExitCode: exitNotFound, Stderr: lacks + ": command not found"}
 	}
 }
 
 // EvaluateResult evaluates a check's result: it returns what to record, and whether the
 // model continues. A failure goes back to the model while attempts are left.
-func (w *TurnWork) EvaluateResult(command string, r tool.ShellResult, maxAttempts int) (said []event.Event, again bool) {
+func (w *TurnWork) EvaluateResult(command string, r tool.ShellResult, maxAttempts int) (said []event.Event,
+	again bool) {
 	v := Interpret(r.ExitCode, r.Stdout, r.Stderr)
 	warn := func(text string) event.Event { return event.Notice{Level: event.LevelWarn, Text: text} }
 	tell := func(text string) event.Event { return event.MessageAdded{Message: chat.TextMessage(chat.User, text)} }
@@ -153,7 +158,8 @@ func (w *TurnWork) EvaluateResult(command string, r tool.ShellResult, maxAttempt
 		text := fmt.Sprintf("%s failed, fixing (%d of %d)", command, w.repairs, maxAttempts)
 		return []event.Event{warn(text), tell(RepairPrompt(command, v, r.Stdout, r.Stderr))}, true
 	}
-	still := fmt.Sprintf(display.Plural(w.repairs, "%s still fails after %d attempt to fix it", "%s still fails after %d attempts to fix it"), command, w.repairs)
+	still := fmt.Sprintf(display.Plural(w.repairs, "%s still fails after %d attempt to fix it",
+		"%s still fails after %d attempts to fix it"), command, w.repairs)
 	if w.repairs == 0 {
 		still = command + " fails, and the settings allow no repair"
 	}

@@ -74,8 +74,11 @@ func CanRepair(attempts, max int) bool { return attempts < max }
 
 // documentExtensions and documentNames list the files that no test looks at. Some text files are code.
 var (
-	documentExtensions = []string{".md", ".markdown", ".mdown", ".rst", ".adoc", ".asciidoc", ".org", ".textile", ".txt", ".text", ".rtf", ".pdf", ".docx", ".odt", ".log", ".tex", ".bib"}
-	documentNames      = []string{"readme", "license", "licence", "copying", "notice", "authors", "contributors", "maintainers", "codeowners", "changelog", "changes", "news", "history", "todo", "notes", "thanks", ".gitignore", ".gitattributes", ".mailmap"}
+	documentExtensions = []string{".md", ".markdown", ".mdown", ".rst", ".adoc", ".asciidoc", ".org", ".textile", ".txt",
+		".text", ".rtf", ".pdf", ".docx", ".odt", ".log", ".tex", ".bib"}
+	documentNames = []string{"readme", "license", "licence", "copying", "notice", "authors", "contributors",
+		"maintainers", "codeowners", "changelog", "changes", "news", "history", "todo", "notes", "thanks", ".gitignore",
+		".gitattributes", ".mailmap"}
 )
 
 // IsCode reports whether a check may look at a file.
@@ -89,5 +92,6 @@ func IsCode(file string) bool {
 // isCodeText reports whether tests may look at a text file.
 func isCodeText(file string) bool {
 	name := path.Base(file)
-	return strings.HasPrefix(name, "requirements") || strings.HasPrefix(name, "constraints") || name == "cmakelists.txt" || strings.Contains(file, "test")
+	return strings.HasPrefix(name, "requirements") || strings.HasPrefix(name, "constraints") || name == "cmakelists.txt" ||
+		strings.Contains(file, "test")
 }

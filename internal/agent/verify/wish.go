@@ -20,7 +20,8 @@ var commandPrefixes = []commandPrefix{
 
 // quotedPrograms begin a test command in quotes, where every word counts.
 var quotedPrograms = []string{
-	"go", "pytest", "python", "python3", "tox", "npm", "pnpm", "yarn", "npx", "bun", "deno", "cargo", "mvn", "gradle", "./gradlew",
+	"go", "pytest", "python", "python3", "tox", "npm", "pnpm", "yarn", "npx", "bun", "deno", "cargo", "mvn", "gradle",
+	"./gradlew",
 	"make", "just", "task", "ctest", "bazel", "dotnet", "rake", "bundle", "mix",
 }
 
@@ -80,7 +81,8 @@ func isMention(text string, at, end int) bool {
 	clause := clauseBefore(text, at)
 	return slices.ContainsFunc(mentionWordsBefore, func(w string) bool {
 		_, then, spoken := strings.Cut(clause, w)
-		wanted := slices.ContainsFunc(runWords, func(o string) bool { return strings.Contains(then, o) }) // when all is done, run it
+		// when all is done, run it
+		wanted := slices.ContainsFunc(runWords, func(o string) bool { return strings.Contains(then, o) })
 		return spoken && !wanted
 	})
 }
@@ -125,9 +127,12 @@ func commandArguments(text string) string {
 // checkRequests are phrases that ask for a check.
 var checkRequests = []string{
 	"run the test", "run test", "run all test", "run your test", "run unit test", "run the unit test", "run the suite",
-	"run the test suite", "rerun the test", "re-run the test", "execute the test", "tests pass", "test passes", "tests are green",
-	"test your change", "test the change", "test it", "please verify", "and verify", "then verify", "verify it", "verify that",
-	"verify the", "verify your", "verify by", "verify with", "verify afterwards", "run verification", "run the verification",
+	"run the test suite", "rerun the test", "re-run the test", "execute the test", "tests pass", "test passes",
+	"tests are green",
+	"test your change", "test the change", "test it", "please verify", "and verify", "then verify", "verify it",
+	"verify that",
+	"verify the", "verify your", "verify by", "verify with", "verify afterwards", "run verification",
+	"run the verification",
 	"执行验证", "进行验证", "请验证", "并验证", "再验证", "后验证", "验证一下", "验证通过", "验证修改", "验证改动", "做验证", "跑验证", "自动验证", "需要验证",
 	"跑测试", "跑一下测试", "跑一遍测试", "跑下测试", "运行测试", "执行测试", "跑单测", "跑单元测试", "运行单元测试", "测试一下", "测一下", "测试通过", "通过测试",
 }
@@ -137,7 +142,8 @@ var falseRequests = []string{"验证码"}
 
 // negations before a request in the same clause reverse it.
 var (
-	negations    = []string{"don't", "dont", "do not", "don’t", "not ", "never", "without", "no need", "skip", "不", "别", "勿", "无需", "无须", "跳过", "没有必要"}
+	negations = []string{"don't", "dont", "do not", "don’t", "not ", "never", "without", "no need", "skip", "不", "别",
+		"勿", "无需", "无须", "跳过", "没有必要"}
 	affirmations = []string{"forget", "忘", "不仅", "不但", "不只"}
 )
 
@@ -191,7 +197,8 @@ func clauseBefore(text string, i int) string {
 }
 
 // declinePhrases are the negations in instructions not to do something.
-var declinePhrases = []string{"don't", "dont", "do not", "don’t", "without", "no need", "skip", "不要", "不用", "先不", "别", "勿", "无需", "无须", "跳过"}
+var declinePhrases = []string{"don't", "dont", "do not", "don’t", "without", "no need", "skip", "不要", "不用", "先不", "别",
+	"勿", "无需", "无须", "跳过"}
 
 // IsDeclined reports whether the user says not to run tests: do not run pytest yet, 先不要跑测试.
 func IsDeclined(text string) bool {
@@ -200,7 +207,8 @@ func IsDeclined(text string) bool {
 		return anyOccurrence(text, what, func(at int) bool {
 			clause := clauseBefore(text, at)
 			has := func(word string) bool { return strings.Contains(clause, word) }
-			return slices.ContainsFunc(declinePhrases, has) && !slices.ContainsFunc(affirmations, has) && (also == nil || slices.ContainsFunc(also, has))
+			return slices.ContainsFunc(declinePhrases, has) && !slices.ContainsFunc(affirmations, has) &&
+				(also == nil || slices.ContainsFunc(also, has))
 		})
 	}
 	for _, r := range commandPrefixes {
@@ -209,6 +217,8 @@ func IsDeclined(text string) bool {
 		}
 	}
 	return slices.ContainsFunc(checkRequests, func(wish string) bool {
-		return !strings.Contains(wish, "pass") && !strings.Contains(wish, "通过") && !strings.Contains(wish, "green") && declined(wish)
-	}) || declined("running the test") || declined("running test") || declined("running any test") || declined("run any test")
+		return !strings.Contains(wish, "pass") && !strings.Contains(wish, "通过") && !strings.Contains(wish, "green") &&
+			declined(wish)
+	}) || declined("running the test") || declined("running test") || declined("running any test") ||
+		declined("run any test")
 }

@@ -154,7 +154,10 @@ func parseAt(s string) (ref Ref, length int, ok bool) {
 		}
 		return ref, length, true
 	}
-	if end := strings.IndexFunc(rest, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(endChars, r) }); end >= 0 {
+	if end := strings.IndexFunc(rest, func(r rune) bool {
+		return unicode.IsSpace(r) ||
+			strings.ContainsRune(endChars, r)
+	}); end >= 0 {
 		rest = rest[:end]
 	}
 	name := strings.TrimRight(rest, ".:!?*")

@@ -61,7 +61,8 @@ func Resolve(files FileResolver, refs []Ref) (found []Target, left int) {
 				t = Target{Ref: r, Original: r, IsMissing: errors.Is(err, fs.ErrNotExist), Note: errorText(err)}
 			}
 		}
-		isThere := errors.Is(first, workspace.ErrOutside) || errors.Is(first, errNotFile) || errors.Is(first, fs.ErrPermission)
+		isThere := errors.Is(first, workspace.ErrOutside) || errors.Is(first, errNotFile) ||
+			errors.Is(first, fs.ErrPermission)
 		likeFile := r.Quoted || r.FirstLine > 0 || strings.ContainsRune(r.Path, '/') || path.Ext(r.Path) != ""
 		if t.Note == "" || isThere || likeFile { // else it is a user name
 			found = append(found, t)

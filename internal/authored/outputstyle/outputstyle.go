@@ -71,7 +71,8 @@ func read(found *frontmatter.ScanResult[Style], root frontmatter.Root, name stri
 		found.Warn(at, "skipped: %v", err)
 		return
 	}
-	s := Style{Name: strings.TrimSuffix(name, path.Ext(name)), About: f.Text("description"), Text: strings.TrimSpace(f.Body), Path: at}
+	s := Style{Name: strings.TrimSuffix(name, path.Ext(name)), About: f.Text("description"),
+		Text: strings.TrimSpace(f.Body), Path: at}
 	s.Name = cmp.Or(strings.TrimSpace(f.Text("name")), s.Name)
 	if s.Text != "" {
 		s.Name, _ = root.QualifiedName(s.Name)

@@ -66,7 +66,8 @@ func (b Book) Add(p Plugin, as Pin, from Origin) error {
 	}
 	file := filepath.Join(b.Dir, p.Name+".json")
 	if old, err := readEntry(file); err == nil && old.Path != p.Dir && (from.Source == "" || old.Source != from.Source) {
-		return fmt.Errorf("the plugin %s is already added, from %s; coder plugin remove %s removes it", p.Name, old.Path, p.Name)
+		return fmt.Errorf("the plugin %s is already added, from %s; coder plugin remove %s removes it", p.Name, old.Path,
+			p.Name)
 	}
 	return writeEntry(file, entry{p.Dir, b.Now().UTC().Truncate(time.Second), from, as})
 }

@@ -115,7 +115,8 @@ func walkDir(dir string, visit func(name string, st *unix.Stat_t) error) error {
 		case unix.S_IFREG:
 			size += st.Size
 		case unix.S_IFLNK:
-			if _, err := repofile.NewRoot(dir).Stat(name); errors.Is(err, repofile.ErrOutside) || errors.Is(err, repofile.ErrLinkLoop) {
+			if _, err := repofile.NewRoot(dir).Stat(name); errors.Is(err, repofile.ErrOutside) ||
+				errors.Is(err, repofile.ErrLinkLoop) {
 				return fmt.Errorf("%s: %s", name, repofile.Reason(err))
 			}
 			if to, err := filepath.EvalSymlinks(full); err == nil {

@@ -109,7 +109,8 @@ func (r *reader) readAll() error {
 		roots  *[]frontmatter.Root
 		folder string
 		more   jsonx.StringList
-	}{{&r.plugin.Commands, "commands", m.Commands}, {&r.plugin.Skills, "skills", m.Skills}, {&r.plugin.Agents, "agents", m.Agents}, {&r.plugin.Styles, "output-styles", m.Styles}} {
+	}{{&r.plugin.Commands, "commands", m.Commands}, {&r.plugin.Skills, "skills", m.Skills},
+		{&r.plugin.Agents, "agents", m.Agents}, {&r.plugin.Styles, "output-styles", m.Styles}} {
 		if err := r.findRoots(part.roots, part.folder, part.more); err != nil {
 			return err
 		}
@@ -131,7 +132,8 @@ func (r *reader) readAll() error {
 	if r.plugin.LSP, err = r.readTexts("lspServers", lspFile, m.LSPServers); err != nil {
 		return err
 	}
-	if !found && len(r.plugin.Commands)+len(r.plugin.Skills)+len(r.plugin.Agents)+len(r.plugin.Styles)+len(r.plugin.Hooks)+len(r.plugin.Servers)+len(r.plugin.LSP) == 0 {
+	if !found && len(r.plugin.Commands)+len(r.plugin.Skills)+len(r.plugin.Agents)+len(r.plugin.Styles)+len(r.plugin.Hooks)+
+		len(r.plugin.Servers)+len(r.plugin.LSP) == 0 {
 		if _, err := r.files.Stat(marketFile); err == nil {
 			return fmt.Errorf("it is a collection of plugins (%s): add one of its folders", marketFile)
 		}
@@ -262,5 +264,6 @@ func trimBOM(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\xef\xb
 // isValidName reports whether a plugin may have this name, which becomes part of command and tool names.
 func isValidName(name string) bool {
 	const letters, others = "abcdefghijklmnopqrstuvwxyz0123456789", "-_"
-	return name != "" && len(name) <= maxNameLen && strings.Trim(name, letters+others) == "" && !strings.ContainsAny(name[:1], others)
+	return name != "" && len(name) <= maxNameLen && strings.Trim(name, letters+others) == "" &&
+		!strings.ContainsAny(name[:1], others)
 }

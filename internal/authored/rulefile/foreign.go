@@ -88,7 +88,8 @@ func (c conditionalRule) matches(file string) bool {
 	}
 	rel = filepath.ToSlash(rel)
 	for _, g := range c.globs {
-		if doublestar.MatchUnvalidated(g, rel) || !strings.Contains(g, "/") && doublestar.MatchUnvalidated(g, path.Base(rel)) {
+		if doublestar.MatchUnvalidated(g, rel) || !strings.Contains(g, "/") &&
+			doublestar.MatchUnvalidated(g, path.Base(rel)) {
 			return true
 		}
 	}

@@ -161,7 +161,8 @@ func parseSkill(text, folder string) (Skill, []string, error) {
 	case IsValidName(name) && name != folder:
 		problems = append(problems, fmt.Sprintf("the skill is named %s, but its folder is %s", name, folder))
 	case !IsValidName(name) && !IsValidName(folder):
-		return Skill{}, problems, fmt.Errorf("%q is not a valid name: use lower-case letters, digits and single dashes, at most %d", name, maxNameLen)
+		return Skill{}, problems,
+			fmt.Errorf("%q is not a valid name: use lower-case letters, digits and single dashes, at most %d", name, maxNameLen)
 	case !IsValidName(name):
 		if name != "" {
 			problems = append(problems, fmt.Sprintf("%q is not a valid name; using the folder name %s", name, folder))

@@ -152,8 +152,9 @@ func readHeader(all *scanResult, root Root, file string) {
 	}
 	full, short := root.QualifiedName(name)
 	all.Add(full, Command{
-		Name: full, ShortName: short, Description: description(f), ArgsHint: hint.Text, AllowedTools: f.Fields["allowed-tools"].Items(),
-		Model: f.Text("model"), Path: where, root: root, file: file,
+		Name: full, ShortName: short, Description: description(f), ArgsHint: hint.Text,
+		AllowedTools: f.Fields["allowed-tools"].Items(),
+		Model:        f.Text("model"), Path: where, root: root, file: file,
 	})
 }
 

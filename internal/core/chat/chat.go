@@ -168,6 +168,7 @@ type Usage struct {
 // Add returns the sum of u and v.
 func (u Usage) Add(v Usage) Usage {
 	return Usage{
-		u.In + v.In, u.Out + v.Out, u.Cached + v.Cached, u.Reasoning + v.Reasoning, u.Cost + v.Cost, u.CacheWritten + v.CacheWritten, u.Unpriced || v.Unpriced, u.Estimated || v.Estimated,
+		u.In + v.In, u.Out + v.Out, u.Cached + v.Cached, u.Reasoning + v.Reasoning, u.Cost + v.Cost,
+		u.CacheWritten + v.CacheWritten, u.Unpriced || v.Unpriced, u.Estimated || v.Estimated,
 	}
 }

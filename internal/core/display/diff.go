@@ -119,7 +119,8 @@ func matchFileNames(git, text string) bool {
 	from, rest, _ := strings.Cut(strings.TrimPrefix(text, "--- "), "\n")
 	to, _, _ := strings.Cut(strings.TrimPrefix(rest, "+++ "), "\n")
 	const nothing = "/dev/null"
-	return git != "" && (from == nothing || strings.HasPrefix(git, "diff --git "+from+" ")) && (to == nothing || strings.HasSuffix(git, " "+to+"\n"))
+	return git != "" && (from == nothing || strings.HasPrefix(git, "diff --git "+from+" ")) &&
+		(to == nothing || strings.HasSuffix(git, " "+to+"\n"))
 }
 
 // parseHunkLen parses a number in a hunk header; an omitted length is 1.

@@ -92,7 +92,8 @@ func FormatDuration(d time.Duration) string {
 func TranslateResult(title, text, colon string, say func(string) string) string {
 	for i := range text {
 		name := text[:i]
-		if strings.HasPrefix(text[i:], ": ") && (name == title || strings.HasSuffix(title, "("+name+")") || strings.HasSuffix(title, " "+name)) {
+		if strings.HasPrefix(text[i:], ": ") && (name == title || strings.HasSuffix(title, "("+name+")") ||
+			strings.HasSuffix(title, " "+name)) {
 			return name + colon + say(text[i+2:])
 		}
 	}

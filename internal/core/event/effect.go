@@ -57,7 +57,8 @@ func (e *Effect) UnmarshalText(data []byte) error {
 // AreHarmless reports whether a call with these effects is harmless however often it runs: it only reads,
 // or writes coder's own notes.
 func AreHarmless(effects []Effect) bool {
-	return len(effects) > 0 && !slices.ContainsFunc(effects, func(e Effect) bool { return e.Kind != EffectRead && e.Kind != EffectNote })
+	return len(effects) > 0 && !slices.ContainsFunc(effects,
+		func(e Effect) bool { return e.Kind != EffectRead && e.Kind != EffectNote })
 }
 
 // Targets returns the targets of effects, without empty ones.
@@ -101,7 +102,8 @@ func JoinEffects(effects []Effect, sep string) string {
 var effectVerbs = []string{"may do anything:", "executes", "writes", "reaches", "notes", "reads"}
 
 // noteNames are the named parts of coder's own memory. A skill may have the same name.
-var noteNames = map[string]string{"todo list": "the todo list", "question": "a question", "plan": "the plan", "subtask": "a subtask", "background jobs": "the background jobs"}
+var noteNames = map[string]string{"todo list": "the todo list", "question": "a question", "plan": "the plan",
+	"subtask": "a subtask", "background jobs": "the background jobs"}
 
 // DescribeEffects describes the effects of the call, translated by say.
 func (e ToolCallRequested) DescribeEffects(say func(string) string) string {

@@ -154,7 +154,8 @@ const (
 // VerdictText returns the verdict on the call and who decided, such as "allow (user)". It names nobody for a
 // call that the turn's end canceled or that could not be prepared.
 func (e ToolCallRequested) VerdictText() string {
-	nobody := e.DecidedBy == "" || e.DecidedBy == ActorPolicy && (e.Verdict == VerdictCancelled || e.Verdict == VerdictInvalid)
+	nobody := e.DecidedBy == "" || e.DecidedBy == ActorPolicy &&
+		(e.Verdict == VerdictCancelled || e.Verdict == VerdictInvalid)
 	if nobody {
 		return string(e.Verdict)
 	}
@@ -316,13 +317,15 @@ const InterruptionPrefix = "[Request interrupted by user"
 // interruption.
 func IsUserMessage(r Record) bool {
 	e, ok := r.Event.(MessageAdded)
-	return ok && r.Actor == ActorUser && e.Message.Role == chat.User && !strings.HasPrefix(e.Message.Text(), InterruptionPrefix)
+	return ok && r.Actor == ActorUser && e.Message.Role == chat.User &&
+		!strings.HasPrefix(e.Message.Text(), InterruptionPrefix)
 }
 
 // TypedCommand returns what the user typed if the intent is its expansion, as with /init, or "" if the user
 // typed the intent.
 func (e TaskCreated) TypedCommand() string {
-	if !strings.HasPrefix(e.Title, "/") || strings.HasPrefix(strings.TrimSpace(e.Intent), "/") || strings.HasSuffix(e.Title, "…") {
+	if !strings.HasPrefix(e.Title, "/") || strings.HasPrefix(strings.TrimSpace(e.Intent), "/") ||
+		strings.HasSuffix(e.Title, "…") {
 		return ""
 	}
 	return e.Title

@@ -146,13 +146,15 @@ func maskSpecial(v reflect.Value, m Masker) (reflect.Value, bool) {
 		}
 	case chat.Reasoning:
 		text, details := m.Text(was.Text), m.JSON(was.Details)
-		if text != was.Text || len(details) > 0 && &details[0] != &was.Details[0] && !differsOnlyInOpaque(was.Details, details) {
+		if text != was.Text || len(details) > 0 && &details[0] != &was.Details[0] &&
+			!differsOnlyInOpaque(was.Details, details) {
 			return reflect.ValueOf(chat.Reasoning{Text: text, Field: was.Field}), true
 		}
 	case chat.ToolCall:
 		is := was
 		is.ID, is.Name, is.Args, is.Broken = m.Text(was.ID), m.Text(was.Name), m.JSON(was.Args), m.Value(was.Broken)
-		if is.ID != was.ID || is.Name != was.Name || is.Broken != was.Broken || len(is.Args) > 0 && &is.Args[0] != &was.Args[0] {
+		if is.ID != was.ID || is.Name != was.Name || is.Broken != was.Broken || len(is.Args) > 0 &&
+			&is.Args[0] != &was.Args[0] {
 			return reflect.ValueOf(is), true
 		}
 	case chat.ToolResult:

@@ -20,7 +20,8 @@ func ExplainMismatch(err error, into any) error {
 	if !errors.As(err, &wrong) {
 		return err
 	}
-	found := map[string]string{"number": "a number", "string": "a string", "bool": "true or false", "object": "an object", "array": "a list"}[strings.Fields(wrong.Value + " ?")[0]]
+	found := map[string]string{"number": "a number", "string": "a string", "bool": "true or false", "object": "an object",
+		"array": "a list"}[strings.Fields(wrong.Value + " ?")[0]]
 	if found == "" {
 		found = wrong.Value
 	}
@@ -58,7 +59,8 @@ func expectedForm(t reflect.Type) string {
 		return "an object"
 	case reflect.Pointer:
 		return expectedForm(t.Elem())
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8,
+		reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		return "a whole number"
 	case reflect.Float32, reflect.Float64:
 		return "a number"

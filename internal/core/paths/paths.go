@@ -26,7 +26,8 @@ func (m Map) Text(s string) string {
 	for i := 0; i < len(s); i++ {
 		for _, from := range longest {
 			to := i + len(from)
-			if len(from) < 2 || !strings.HasPrefix(s[i:], from) || to < len(s) && isNameByte(s[to]) || from[0] != '/' && i > 0 && isNameByte(s[i-1]) {
+			if len(from) < 2 || !strings.HasPrefix(s[i:], from) || to < len(s) && isNameByte(s[to]) || from[0] != '/' && i > 0 &&
+				isNameByte(s[i-1]) {
 				continue
 			}
 			b.WriteString(s[next:i])

@@ -38,7 +38,8 @@ const maskText = "…[masked]"
 
 // secretHints are cheap signs that a text may contain an assignment to a secret name.
 var secretHints = []string{
-	"earer ", "oken", "OKEN", "ecret", "ECRET", "assword", "ASSWORD", "PASSWD", "passwd", "API_KEY", "api_key", "apikey", "apiKey", "ACCESS_KEY",
+	"earer ", "oken", "OKEN", "ecret", "ECRET", "assword", "ASSWORD", "PASSWD", "passwd", "API_KEY", "api_key", "apikey",
+	"apiKey", "ACCESS_KEY",
 }
 
 func mayHoldKey(s string) bool {

@@ -22,7 +22,8 @@ func Reveal(s string) string {
 
 func revealLine(b *strings.Builder, line string) {
 	foreign := strings.ContainsFunc(line, func(r rune) bool {
-		return r > 0x24f && unicode.IsLetter(r) && !isLatinLookalike(r) && !isLookalike(r) && !unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
+		return r > 0x24f && unicode.IsLetter(r) && !isLatinLookalike(r) && !isLookalike(r) &&
+			!unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
 	})
 	prev := rune(' ')
 	for line != "" {
@@ -38,7 +39,8 @@ func revealLine(b *strings.Builder, line string) {
 				}
 				end = len(line)
 				next, _ := utf8.DecodeRuneInString(line[utf8.RuneLen(r):])
-				if isInvisible(r) || isLookalike(r) || isDash(r) && unicode.IsSpace(prev) && isOptionDash(prev, next) || r == wideTilde && !isWordRune(prev) && !isEastern(next) {
+				if isInvisible(r) || isLookalike(r) || isDash(r) && unicode.IsSpace(prev) && isOptionDash(prev, next) ||
+					r == wideTilde && !isWordRune(prev) && !isEastern(next) {
 					b.WriteString(HazardName(r))
 				} else {
 					b.WriteRune(r)
@@ -73,7 +75,8 @@ func isInvisible(r rune) bool {
 	switch {
 	case r < 0xa0:
 		return false
-	case r == 0xa0, r == 0x034f, r == 0x115f, r == 0x1160, r == 0x1680, r == 0x2800, r == 0x3164, r == 0xffa0, r == 0x17b4, r == 0x17b5, r == 0xfffc:
+	case r == 0xa0, r == 0x034f, r == 0x115f, r == 0x1160, r == 0x1680, r == 0x2800, r == 0x3164, r == 0xffa0, r == 0x17b4,
+		r == 0x17b5, r == 0xfffc:
 		return true
 	case r >= 0x2000 && r <= 0x200f, r == 0x202f, r == 0x205f, r >= 0x180b && r <= 0x180f, r >= 0xfe00 && r <= 0xfe0f:
 		return true
@@ -87,10 +90,13 @@ func isInvisible(r rune) bool {
 func isLookalike(r rune) bool {
 	switch r {
 	case 0x02d0, 0x2010, 0x2011, 0x2012, 0x2043, 0x204f, 0x2216, 0x05c3, 0x0589, 0x2795, 0x2796, 0x2571, 0x2572,
-		0x037e, 0x2024, 0x2044, 0x2215, 0x2236, 0x2223, 0x29f8, 0x29f5, 0xa789, 0xa4f8, 0x01c0, 0x01c3, 0x2758, 0x212a, 0x212b, 0xff04, 0xff06, 0xff0d, 0xff0e, 0xff0f, 0xff3c, 0xff40, 0xff5c:
+		0x037e, 0x2024, 0x2044, 0x2215, 0x2236, 0x2223, 0x29f8, 0x29f5, 0xa789, 0xa4f8, 0x01c0, 0x01c3, 0x2758, 0x212a,
+		0x212b, 0xff04, 0xff06, 0xff0d, 0xff0e, 0xff0f, 0xff3c, 0xff40, 0xff5c:
 		return true
 	}
-	return r >= 0xfe50 && r <= 0xfe6f || r >= 0xff10 && r <= 0xff19 || r >= 0xff21 && r <= 0xff3a || r >= 0xff41 && r <= 0xff5a || r >= 0x1d400 && r <= 0x1d7ff || r >= 0x2160 && r <= 0x217f || r > 0x24f && unicode.IsLetter(r) && !isPhonetic(r) && !isCurrentScript(r) && !isEastern(r)
+	return r >= 0xfe50 && r <= 0xfe6f || r >= 0xff10 && r <= 0xff19 || r >= 0xff21 && r <= 0xff3a || r >= 0xff41 &&
+		r <= 0xff5a || r >= 0x1d400 && r <= 0x1d7ff || r >= 0x2160 && r <= 0x217f || r > 0x24f && unicode.IsLetter(r) &&
+		!isPhonetic(r) && !isCurrentScript(r) && !isEastern(r)
 }
 
 // isLatinLookalike reports whether r is a letter of another script that looks like a Latin one.

@@ -67,7 +67,8 @@ func IsHazard(r rune) bool {
 		return true // they reorder or reshape the text around them
 	case r == 0x2028, r == 0x2029, r >= 0xfff9 && r <= 0xfffb:
 		return true // they break lines or hide the text around them
-	case r == 0x180e, r == 0x200b, r >= 0x2060 && r <= 0x2065, r == 0x3164, r == 0xfeff, r == 0xffa0, r >= 0xe0000 && r <= 0xe0fff:
+	case r == 0x180e, r == 0x200b, r >= 0x2060 && r <= 0x2065, r == 0x3164, r == 0xfeff, r == 0xffa0,
+		r >= 0xe0000 && r <= 0xe0fff:
 		return true // they are invisible
 	}
 	return r == utf8.RuneError

@@ -22,7 +22,8 @@ func matchAddress(s string) (int, bool) {
 		return 0, ended
 	}
 	at := strings.LastIndexByte(rest, '@')
-	if cut := strings.Index(rest, "…"); at < 0 && cut > 0 && strings.Trim(rest[:cut], "0123456789") != "" { // the text was truncated there
+	// the text was truncated there
+	if cut := strings.Index(rest, "…"); at < 0 && cut > 0 && strings.Trim(rest[:cut], "0123456789") != "" {
 		at, rest = cut, rest[:cut]
 	}
 	if at <= 0 || isPlaceholder(rest[:at]) || rest[:at] == user && isLocalHost(strings.TrimPrefix(rest[at:], "@")) {

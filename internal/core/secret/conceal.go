@@ -130,7 +130,8 @@ func nextCandidate[T string | []byte](c *keySearch, s T, i int) int {
 	p := uint16(s[i])
 	for start := i; i+1 < len(s); i++ {
 		p = p<<8 | uint16(s[i+1])
-		if c.pairs[p] && (i == start || !wordBytes[s[i-1]] || s[i] == pemHeader[0] || s[i] == schemeSeparator[0] || s[i-1] == 'm' || i > 1 && s[i-2] == '\\' || c.knownPairs[p]) {
+		if c.pairs[p] && (i == start || !wordBytes[s[i-1]] || s[i] == pemHeader[0] || s[i] == schemeSeparator[0] ||
+			s[i-1] == 'm' || i > 1 && s[i-2] == '\\' || c.knownPairs[p]) {
 			return i
 		}
 	}
@@ -139,7 +140,8 @@ func nextCandidate[T string | []byte](c *keySearch, s T, i int) int {
 
 // replaceKeys replaces the keys in s, and returns as held the end of s that may begin a key, unless last is
 // set. before is the byte before s, if any.
-func (c *keySearch) replaceKeys(s string, before byte, last bool, other func(key string, known bool) string) (out, held string) {
+func (c *keySearch) replaceKeys(s string, before byte, last bool, other func(key string, known bool) string) (out,
+	held string) {
 	var b strings.Builder
 	from := 0
 	behind := func(i int) byte {
@@ -324,7 +326,8 @@ func mayContainKey[T string | []byte](c *keySearch, s T) bool {
 			}
 		}
 		if s[i] == schemeSeparator[0] {
-			if hasPrefixAt(s, i, botSeparator) || hasPrefixAt(s, i, `:\/\/`) || hasPrefixAt(s, i, schemeSeparator) && mayContainPasswordEnd(s[i:min(len(s), i+maxAddressLen)]) {
+			if hasPrefixAt(s, i, botSeparator) || hasPrefixAt(s, i, `:\/\/`) || hasPrefixAt(s, i, schemeSeparator) &&
+				mayContainPasswordEnd(s[i:min(len(s), i+maxAddressLen)]) {
 				return true
 			}
 			continue

@@ -65,7 +65,10 @@ func isKnownPlace(place string) bool {
 
 // NeedsVariables reports whether program may need variables for its work.
 func NeedsVariables(program string) bool {
-	return slices.ContainsFunc(programNeeds().variables, func(v Place) bool { return slices.Contains(v.Programs, program) })
+	return slices.ContainsFunc(programNeeds().variables, func(v Place) bool {
+		return slices.Contains(v.Programs,
+			program)
+	})
 }
 
 // NeedsVariable reports whether program needs the variable name for its work.

@@ -71,7 +71,8 @@ func IsSecretFile(file string) bool {
 	if place == ".coder/config.json" || isSample(place) {
 		return false
 	}
-	return isSecretFileName(path.Base(place)) || hasSecretSuffix(place) || isKnownPlace(place) || path.IsAbs(place) && IsRecordPath(place)
+	return isSecretFileName(path.Base(place)) || hasSecretSuffix(place) || isKnownPlace(place) || path.IsAbs(place) &&
+		IsRecordPath(place)
 }
 
 // ResolveProc returns the path without detours through /proc: the root and working directory of a process
@@ -129,7 +130,8 @@ func matchesName(name string) bool {
 // isSample reports whether a path ends like a sample file that looks secret but is not.
 func isSample(place string) bool {
 	return slices.ContainsFunc(loadNameLists().samples, func(end string) bool {
-		return strings.HasSuffix(place, end) && (!strings.Contains(end, "/") || len(place) == len(end) || place[len(place)-len(end)-1] == '/')
+		return strings.HasSuffix(place, end) && (!strings.Contains(end, "/") || len(place) == len(end) ||
+			place[len(place)-len(end)-1] == '/')
 	})
 }
 
@@ -156,7 +158,8 @@ func IsHiddenInTree(rel string, dir bool) bool {
 	if !isSecretFileName(name) && !hasSecretSuffix(strings.ToLower(rel)) || !IsSecretFile(rel) {
 		return false
 	}
-	return !IsKeyFile(rel) || !slices.ContainsFunc(strings.Split(path.Dir(rel), "/"), func(part string) bool { return loadNameLists().publicFolders[strings.ToLower(part)] })
+	return !IsKeyFile(rel) || !slices.ContainsFunc(strings.Split(path.Dir(rel), "/"),
+		func(part string) bool { return loadNameLists().publicFolders[strings.ToLower(part)] })
 }
 
 // IsBulkyFolder reports whether a folder of a workspace holds thousands of installed or generated files. It is
@@ -179,7 +182,8 @@ func IsPublic(name string, head []byte) bool {
 	text := string(head)
 	switch strings.ToLower(path.Ext(name)) {
 	case ".pem", ".key":
-		return !strings.Contains(text, "PRIVATE KEY") && (strings.Contains(text, "BEGIN CERTIFICATE") || strings.Contains(text, "BEGIN PUBLIC KEY"))
+		return !strings.Contains(text, "PRIVATE KEY") && (strings.Contains(text, "BEGIN CERTIFICATE") ||
+			strings.Contains(text, "BEGIN PUBLIC KEY"))
 	}
 	return false
 }

@@ -12,8 +12,9 @@ import (
 
 // shape describes keys of one sort: their prefix and what follows it.
 type shape struct {
-	prefix    string
-	matchRest func(s string) (n int, ended bool) // returns how many bytes of s belong to the key, or zero; ended if more text cannot change that
+	prefix string
+	// returns how many bytes of s belong to the key, or zero; ended if more text cannot change that
+	matchRest func(s string) (n int, ended bool)
 }
 
 //go:embed data/shapes.txt
@@ -21,7 +22,8 @@ var shapeListText string
 
 // restMatchers maps a section of the list to a matcher for what follows the prefix.
 var restMatchers = map[string]func(least int) func(string) (int, bool){
-	"letters": runMatcher(letterBytes), "dashed": runMatcher(dashedBytes), "dotted": runMatcher(dottedBytes), "base64": runMatcher(base64Bytes), "slashed": runMatcher(slashedBytes),
+	"letters": runMatcher(letterBytes), "dashed": runMatcher(dashedBytes), "dotted": runMatcher(dottedBytes),
+	"base64": runMatcher(base64Bytes), "slashed": runMatcher(slashedBytes),
 	"mixed":       func(least int) func(string) (int, bool) { return matchRandom(dashedBytes, least) },
 	"hexadecimal": func(n int) func(string) (int, bool) { return matchExactly(hexDigits, n) },
 	"exactly":     func(n int) func(string) (int, bool) { return matchExactly(dashedBytes, n) },
@@ -54,7 +56,8 @@ var loadShapes = sync.OnceValue(func() *shapeList {
 	for _, prefix := range []string{"MT", "Mj", "Mz", "ND", "NT", "Nj", "Nz", "OD", "OT"} {
 		l.all = append(l.all, shape{prefix, matchBotToken})
 	}
-	l.all = append(l.all, shape{"eyJ", matchWebToken}, shape{pemHeader, matchPrivateKey}, shape{schemeSeparator, matchAddress})
+	l.all = append(l.all, shape{"eyJ", matchWebToken}, shape{pemHeader, matchPrivateKey},
+		shape{schemeSeparator, matchAddress})
 	for _, k := range l.all {
 		l.byFirstByte[k.prefix[0]] = append(l.byFirstByte[k.prefix[0]], k)
 	}
@@ -247,7 +250,8 @@ func matchFooter(s string) (n int, ok bool) {
 
 // isKeyLine reports whether run looks like a line of a key.
 func isKeyLine(run string) bool {
-	return len(run) >= 40 && strings.ContainsAny(run, "0123456789") && strings.ToUpper(run) != run && strings.ToLower(run) != run
+	return len(run) >= 40 && strings.ContainsAny(run, "0123456789") && strings.ToUpper(run) != run &&
+		strings.ToLower(run) != run
 }
 
 func isNumber(run string) bool { return len(run) <= 6 && strings.Trim(run, "0123456789") == "" }
@@ -293,6 +297,7 @@ var ShapeConcealer = sync.OnceValue(func() *Concealer { return NewConcealer(nil)
 
 // ReplaceShaped replaces everything in s that is shaped like a key.
 func ReplaceShaped(s string, other func(key string) string) string {
-	out, _ := ShapeConcealer().current.Load().replaceKeys(s, 0, true, func(key string, _ bool) string { return other(key) })
+	out, _ := ShapeConcealer().current.Load().replaceKeys(s, 0, true,
+		func(key string, _ bool) string { return other(key) })
 	return out
 }

@@ -21,7 +21,8 @@ var secretVariableWords = sync.OnceValue(func() (l struct {
 }) {
 	text := lists.Sections(variableListText)
 	l.words, l.last, l.lastWithText = nameSet(text["words"]), nameSet(text["last"]), nameSet(text["last, with a text"])
-	l.withAddress, l.harmless, l.keys = nameSet(text["with an address"]), nameSet(text["harmless"]), nameSet(text["keys of values"])
+	l.withAddress, l.harmless, l.keys = nameSet(text["with an address"]), nameSet(text["harmless"]),
+		nameSet(text["keys of values"])
 	l.ends, l.otherWords, l.beginnings, l.within = text["ends"], text["other words"], text["beginnings"], text["in values"]
 	return l
 })
@@ -74,7 +75,8 @@ func isSecretValue(value string) bool {
 	if strings.HasPrefix(value, "eyJ") {
 		return strings.Count(value, ".") == 2
 	}
-	if hasKeyPrefix(value) || strings.HasPrefix(value, "Bearer ") || strings.HasPrefix(value, "Basic ") || containsKey(value) {
+	if hasKeyPrefix(value) || strings.HasPrefix(value, "Bearer ") || strings.HasPrefix(value, "Basic ") ||
+		containsKey(value) {
 		return true
 	}
 	if !strings.Contains(value, "://") || !strings.Contains(value, "@") {

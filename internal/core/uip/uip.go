@@ -127,7 +127,8 @@ func (r *Request) SetRemembered(option, what string, parts []string) {
 // Remembered returns what an option would remember, in parts if they are recorded.
 func (r Request) Remembered(option string) (parts []string) {
 	what := r.Display.Metadata[metaRememberKey(option)]
-	if what == "" || json.Unmarshal([]byte(r.Display.Metadata[metaRememberKey(option)+metaEachSuffix]), &parts) == nil && len(parts) > 0 {
+	if what == "" || json.Unmarshal([]byte(r.Display.Metadata[metaRememberKey(option)+metaEachSuffix]), &parts) == nil &&
+		len(parts) > 0 {
 		return parts
 	}
 	return []string{what}
@@ -258,7 +259,8 @@ func (a Response) PartAnswer(q Request) Response {
 	if (option == OptionSession || option == OptionAlways) && !q.hasOption(option) {
 		option = OptionApprove // yes to all, remembered where possible
 	}
-	return Response{ID: q.ID, TaskID: q.TaskID, Author: a.Author, Option: option, Input: a.Input, Comment: a.Comment, AnsweredBy: a.AnsweredBy, Stop: a.Stop}
+	return Response{ID: q.ID, TaskID: q.TaskID, Author: a.Author, Option: option, Input: a.Input, Comment: a.Comment,
+		AnsweredBy: a.AnsweredBy, Stop: a.Stop}
 }
 
 // Hunks returns the hunks named in the input, out of n: numbers from 1 and ranges such as 2-4, without
@@ -335,7 +337,10 @@ type InteractorFunc func(context.Context, Request) (Response, error)
 func (f InteractorFunc) Ask(ctx context.Context, q Request) (Response, error) { return f(ctx, q) }
 
 // NoInteractor is the Interactor of non-interactive runs.
-var NoInteractor Interactor = InteractorFunc(func(_ context.Context, q Request) (Response, error) { return NoAnswer(q), nil })
+var NoInteractor Interactor = InteractorFunc(func(_ context.Context, q Request) (Response,
+	error) {
+	return NoAnswer(q), nil
+})
 
 // PendingInteractor is the Interactor of runs whose questions are answered later.
 var PendingInteractor Interactor = InteractorFunc(func(context.Context, Request) (Response, error) {
@@ -360,7 +365,8 @@ func InteractorFrom(ctx context.Context) Interactor {
 // HasOwnTitle reports whether the title is coder's own text, to be translated: not the name of a call, nor
 // someone's question.
 func (r Request) HasOwnTitle() bool {
-	return r.Display.Metadata[MetaQuotedTitle] == "" && (r.Purpose != PurposeConfirmRiskyAction || r.Kind == KindComposite || r.Display.Metadata[MetaOwnTitle] != "")
+	return r.Display.Metadata[MetaQuotedTitle] == "" && (r.Purpose != PurposeConfirmRiskyAction ||
+		r.Kind == KindComposite || r.Display.Metadata[MetaOwnTitle] != "")
 }
 
 func (r Request) hasOption(id string) bool {

@@ -53,7 +53,8 @@ func Start(command []string, dir string, env []string, confine func(*program.Cmd
 	}
 	defer stdout.Close()
 
-	p := &Process{cmd: program.ConfinedCommand(command[0], command[1:]...), stdin: to, stdout: from, done: make(chan struct{})}
+	p := &Process{cmd: program.ConfinedCommand(command[0], command[1:]...), stdin: to, stdout: from,
+		done: make(chan struct{})}
 	p.cmd.Dir = dir
 	p.cmd.Env = append([]string{"PWD=" + dir}, env...)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, stdout, &p.stderr

@@ -42,7 +42,8 @@ func splitSections(name string, lines [][]byte) (pieces []section) {
 		list = append(list, section{kind: KindText})
 	}
 	for _, d := range decls {
-		if last := len(list) - 1; last >= 0 && (d.kind == KindValue && list[last].kind == KindValue || len(list) >= maxSections) {
+		if last := len(list) - 1; last >= 0 && (d.kind == KindValue && list[last].kind == KindValue ||
+			len(list) >= maxSections) {
 			list[last].names = append(list[last].names, d.name)
 			list[last].symbol = cmp.Or(list[last].symbol, d.symbol())
 			continue

@@ -119,7 +119,8 @@ func (x *Index) listFiles(ctx context.Context, most int) (l listing) {
 				l.isTruncated = true
 				return l
 			}
-			l.files = append(l.files, &indexedFile{path: e.Path, name: strings.TrimPrefix(e.Path, tree+"/"), stamp: disk.StampOf(info)})
+			l.files = append(l.files, &indexedFile{path: e.Path, name: strings.TrimPrefix(e.Path, tree+"/"),
+				stamp: disk.StampOf(info)})
 		}
 	}
 	return l

@@ -237,7 +237,8 @@ func lazySet(text string) func() set {
 // irregularStems maps words with a false or missing ending to their terms.
 var irregularStems = map[string]string{
 	"embed": "embed", "embeds": "embed", "embedded": "embed", "embedding": "embed",
-	"mode": "mode", "modes": "mode", "alias": "alias", "aliases": "alias", "during": "during", "thing": "thing", "things": "thing",
+	"mode": "mode", "modes": "mode", "alias": "alias", "aliases": "alias", "during": "during", "thing": "thing",
+	"things":  "thing",
 	"indices": "index", "analyses": "analysis", "ran": "run", "built": "build", "sent": "send",
 	"ids": "id", "ips": "ip", "dbs": "db", "apis": "api", "uris": "uri", "cpus": "cpu", "menus": "menu",
 	"written": "writ", "wrote": "writ", "chosen": "choos", "chose": "choos",

@@ -151,7 +151,8 @@ func MkdirAll(d Disk, dir string, mode fs.FileMode) error {
 func SyncDirs(d Disk, dirs ...string) error {
 	for _, dir := range dirs {
 		err := d.Sync(dir)
-		if err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EINVAL) {
+		if err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrPermission) &&
+			!errors.Is(err, syscall.EINVAL) {
 			return err
 		}
 	}

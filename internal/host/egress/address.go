@@ -100,8 +100,10 @@ func AddressClass(a netip.Addr) string {
 
 // refusalFormats describes why an address is not public.
 var refusalFormats = map[string]string{
-	"invalid": "%s is not a valid address", "loopback": "%s is an address of this machine", "private": "%s is a private network address", "link-local": "%s is a link-local address",
-	"multicast": "%s is a multicast address", "unspecified": "%s is an unspecified address", "reserved": "%s is a reserved address",
+	"invalid": "%s is not a valid address", "loopback": "%s is an address of this machine",
+	"private": "%s is a private network address", "link-local": "%s is a link-local address",
+	"multicast": "%s is a multicast address", "unspecified": "%s is an unspecified address",
+	"reserved": "%s is a reserved address",
 }
 
 // CheckAddress returns an error if a, an address of host, is not public.

@@ -78,7 +78,8 @@ func (s Store) Load(ctx context.Context, place Location, address string) (key st
 			return err
 		})
 	}
-	if err == nil && strings.TrimSpace(key) == "" || errors.Is(err, fs.ErrNotExist) || errors.Is(err, keyring.ErrNotFound) {
+	if err == nil && strings.TrimSpace(key) == "" || errors.Is(err, fs.ErrNotExist) ||
+		errors.Is(err, keyring.ErrNotFound) {
 		err = fmt.Errorf("no key is saved for %s", account(address))
 	}
 	if err != nil {

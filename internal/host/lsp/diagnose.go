@@ -91,17 +91,19 @@ func (s *server) diagnose(ctx context.Context, path string, text []byte) (Report
 	report := Report{Server: s.kind.Name, Note: s.kind.limitation}
 	switch {
 	case s.fileState(path).supportsPull:
-		report.Diagnostics, report.Pending, err = s.pullDiagnostics(wait, path, d, func(ctx context.Context) ([]Diagnostic, error) {
-			var reply struct {
-				Items []wireDiagnostic `json:"items"`
-			}
-			err := s.request(ctx, requestTimeout, "textDocument/diagnostic", documentID(path), &reply)
-			return convertDiagnostics(displayName(s.top, path), reply.Items), err
-		})
+		report.Diagnostics, report.Pending, err = s.pullDiagnostics(wait, path, d,
+			func(ctx context.Context) ([]Diagnostic, error) {
+				var reply struct {
+					Items []wireDiagnostic `json:"items"`
+				}
+				err := s.request(ctx, requestTimeout, "textDocument/diagnostic", documentID(path), &reply)
+				return convertDiagnostics(displayName(s.top, path), reply.Items), err
+			})
 	case s.kind.requestDiagnostics != nil:
-		report.Diagnostics, report.Pending, err = s.pullDiagnostics(wait, path, d, func(ctx context.Context) ([]Diagnostic, error) {
-			return s.kind.requestDiagnostics(ctx, s, path)
-		})
+		report.Diagnostics, report.Pending, err = s.pullDiagnostics(wait, path, d,
+			func(ctx context.Context) ([]Diagnostic, error) {
+				return s.kind.requestDiagnostics(ctx, s, path)
+			})
 	default:
 		report.Diagnostics, report.Pending, err = s.awaitDiagnostics(wait, path, d, news)
 	}
@@ -127,11 +129,13 @@ func compareDiagnostics(a, b Diagnostic) int {
 // while. Without news, its earlier report counts. An empty list proves that there are no errors only for
 // servers that report everything at once: others begin with an empty list, and their result stays
 // pending.
-func (s *server) awaitDiagnostics(ctx context.Context, path string, d document, news bool) (items []Diagnostic, pending bool, err error) {
+func (s *server) awaitDiagnostics(ctx context.Context, path string, d document, news bool) (items []Diagnostic,
+	pending bool, err error) {
 	var settled <-chan time.Time
 	for last := -1; ; {
 		now := s.fileState(path)
-		sure := s.kind.publishesComplete || slices.ContainsFunc(now.publication.items, func(d Diagnostic) bool { return d.Severity == Error })
+		sure := s.kind.publishesComplete || slices.ContainsFunc(now.publication.items,
+			func(d Diagnostic) bool { return d.Severity == Error })
 		switch ready := now.publication.matches(d) && !now.busy; {
 		case ready && sure && !news:
 			return slices.Clone(now.publication.items), false, nil
@@ -160,7 +164,8 @@ func (s *server) awaitDiagnostics(ctx context.Context, path string, d document, 
 }
 
 // pullDiagnostics requests diagnostics, again while the server is busy, and adds its unsolicited ones.
-func (s *server) pullDiagnostics(ctx context.Context, path string, d document, ask func(context.Context) ([]Diagnostic, error)) (items []Diagnostic, pending bool, err error) {
+func (s *server) pullDiagnostics(ctx context.Context, path string, d document,
+	ask func(context.Context) ([]Diagnostic, error)) (items []Diagnostic, pending bool, err error) {
 	var refusal *replyError
 	for {
 		items, err = ask(ctx)
@@ -169,7 +174,8 @@ func (s *server) pullDiagnostics(ctx context.Context, path string, d document, a
 			return nil, false, err
 		case ctx.Err() != nil:
 			return items, true, nil
-		case errors.As(err, &refusal) && (refusal.Code == serverCancelled || refusal.Code == contentModified): // the server canceled the request
+		// the server canceled the request
+		case errors.As(err, &refusal) && (refusal.Code == serverCancelled || refusal.Code == contentModified):
 			if clock.Sleep(ctx, retryPause) != nil {
 				return nil, true, nil
 			}

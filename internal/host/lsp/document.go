@@ -30,7 +30,8 @@ type document struct {
 // document, and whether the server got anything new.
 func (s *server) syncDocument(ctx context.Context, path string, text []byte) (document, bool, error) {
 	if len(text) > maxDocument {
-		return document{}, false, fmt.Errorf("%s is too large for a language server (%d bytes)", displayName(s.top, path), len(text))
+		return document{}, false, fmt.Errorf("%s is too large for a language server (%d bytes)", displayName(s.top, path),
+			len(text))
 	}
 	s.syncMu.Lock()
 	defer s.syncMu.Unlock()

@@ -78,7 +78,8 @@ var typescriptMarkers = [][]string{
 
 var pythonFiles = map[string]string{".py": "python", ".pyi": "python"}
 
-var pythonMarkers = [][]string{{"pyproject.toml", "setup.py", "setup.cfg", "pyrightconfig.json", "requirements.txt", "Pipfile"}}
+var pythonMarkers = [][]string{{"pyproject.toml", "setup.py", "setup.cfg", "pyrightconfig.json", "requirements.txt",
+	"Pipfile"}}
 
 // builtinKinds are the built-in servers. If several serve a file, the first installed one is used.
 var builtinKinds = []Kind{
@@ -100,12 +101,15 @@ var builtinKinds = []Kind{
 	},
 	{
 		Name: "tsc", Language: "TypeScript", Command: []string{"tsc", "--lsp", "--stdio"},
-		Files: typescriptFiles, Markers: typescriptMarkers, accepts: isNativeTypeScript, Install: "npm install -g typescript@7",
+		Files: typescriptFiles, Markers: typescriptMarkers, accepts: isNativeTypeScript,
+		Install: "npm install -g typescript@7",
 	},
 	{
-		Name: "typescript-language-server", Language: "TypeScript", Command: []string{"typescript-language-server", "--stdio"},
-		Files: typescriptFiles, Markers: typescriptMarkers, accepts: hasTsserver, initOptions: typescriptOptions, requestDiagnostics: requestTsserver,
-		Install: "npm install -g typescript-language-server typescript@5",
+		Name: "typescript-language-server", Language: "TypeScript",
+		Command: []string{"typescript-language-server", "--stdio"},
+		Files:   typescriptFiles, Markers: typescriptMarkers, accepts: hasTsserver, initOptions: typescriptOptions,
+		requestDiagnostics: requestTsserver,
+		Install:            "npm install -g typescript-language-server typescript@5",
 	},
 	{
 		Name: "rust-analyzer", Language: "Rust", Command: []string{"rust-analyzer"},
@@ -271,7 +275,8 @@ func ParseKind(name string, raw json.RawMessage) (Kind, error) {
 	k := findBuiltin(name)
 	if len(c.Command) > 0 {
 		k.Name, k.Command, k.Init, k.Settings, k.initOptions = c.Command[0], slices.Clone(c.Command), nil, nil, nil
-		k.Install, k.accepts, k.requestDiagnostics, k.publishesComplete, k.announcesIdle, k.limitation = "", nil, nil, false, false, ""
+		k.Install, k.accepts, k.requestDiagnostics, k.publishesComplete, k.announcesIdle, k.limitation = "", nil, nil, false,
+			false, ""
 	}
 	k.Command = append(k.Command, c.Args...)
 	if c.Files != nil {

@@ -62,7 +62,8 @@ func (e *NoServerError) Error() string {
 	case len(e.Install) == 0:
 		return fmt.Sprintf("the language server for %s is not installed", e.Language)
 	}
-	return fmt.Sprintf("no language server for %s is installed; to install one: %s", e.Language, strings.Join(e.Install, ", or: "))
+	return fmt.Sprintf("no language server for %s is installed; to install one: %s", e.Language,
+		strings.Join(e.Install, ", or: "))
 }
 
 // Position is a place in a text: a line, and UTF-16 code units in the line, both counted from 0.

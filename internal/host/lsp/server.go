@@ -24,8 +24,9 @@ const (
 	settleTime      = 250 * time.Millisecond // silence after which diagnostics count as complete
 	longSettleTime  = time.Second            // the same after an empty list that may be incomplete
 	retryPause      = 100 * time.Millisecond // before repeating a canceled request
-	idleToken       = "status"               // token for the work of a server that announces idleness; real tokens are JSON
-	maxBusyItems    = 1000                   // limit on counted work items
+	// token for the work of a server that announces idleness; real tokens are JSON
+	idleToken    = "status"
+	maxBusyItems = 1000 // limit on counted work items
 )
 
 // server is a running language server of one project.

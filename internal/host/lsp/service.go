@@ -60,7 +60,8 @@ func (p *Pool) ensureService(kind Kind, command []string, root string) (*service
 			case <-h.pauseOver:
 				h.deaths = 0
 			default:
-				return nil, fmt.Errorf("%s exited %d times and will not restart for a while; last: %w", kind.Name, h.deaths, h.lastErr)
+				return nil, fmt.Errorf("%s exited %d times and will not restart for a while; last: %w", kind.Name, h.deaths,
+					h.lastErr)
 			}
 		}
 		var oldest *service

@@ -153,7 +153,8 @@ func requestTsserver(ctx context.Context, s *server, path string) (list []Diagno
 			Type string         `json:"type"`
 			Body []tsDiagnostic `json:"body"`
 		}
-		ask := map[string]any{"command": "typescript.tsserverRequest", "arguments": []any{about, map[string]any{"file": pathToURI(path)}}}
+		ask := map[string]any{"command": "typescript.tsserverRequest",
+			"arguments": []any{about, map[string]any{"file": pathToURI(path)}}}
 		if err := s.request(ctx, requestTimeout, "workspace/executeCommand", ask, &reply); err != nil {
 			return list, err
 		}
@@ -162,7 +163,8 @@ func requestTsserver(ctx context.Context, s *server, path string) (list []Diagno
 		}
 		sent := make([]wireDiagnostic, len(reply.Body))
 		for i, d := range reply.Body {
-			sent[i] = wireDiagnostic{Range{d.Start.position(), d.End.position()}, cmp.Or(severities[d.Category], Error), d.Code, "typescript", d.Text}
+			sent[i] = wireDiagnostic{Range{d.Start.position(), d.End.position()}, cmp.Or(severities[d.Category], Error), d.Code,
+				"typescript", d.Text}
 		}
 		list = append(list, convertDiagnostics(displayName(s.top, path), sent)...)
 	}

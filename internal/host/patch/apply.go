@@ -55,7 +55,10 @@ func (p Patch) Apply(files map[string][]byte) ([]Change, error) {
 		if err != nil {
 			return nil, err
 		}
-		i := slices.IndexFunc(changes, func(before Change) bool { return before.Path == c.Path && c.From == "" && before.New != nil })
+		i := slices.IndexFunc(changes, func(before Change) bool {
+			return before.Path == c.Path && c.From == "" &&
+				before.New != nil
+		})
 		switch {
 		case i < 0:
 			changes = append(changes, c)
@@ -63,7 +66,8 @@ func (p Patch) Apply(files map[string][]byte) ([]Change, error) {
 			changes = slices.Delete(changes, i, i+1)
 		default:
 			before := &changes[i]
-			before.New, before.Loose, before.Assumptions = c.New, before.Loose || c.Loose, append(before.Assumptions, c.Assumptions...)
+			before.New, before.Loose, before.Assumptions = c.New, before.Loose || c.Loose,
+				append(before.Assumptions, c.Assumptions...)
 			before.Mode = cmp.Or(c.Mode, before.Mode)
 		}
 		if c.From != "" {
@@ -115,7 +119,8 @@ func (f File) apply(now map[string][]byte) (c Change, err error) {
 	case f.New != "":
 		c.New = append([]byte{}, content...)
 	case content != "":
-		return c, fmt.Errorf("%s: the patch deletes the file, but the file has lines that the patch does not list:\n%s", f.Old, shorten(content))
+		return c, fmt.Errorf("%s: the patch deletes the file, but the file has lines that the patch does not list:\n%s",
+			f.Old, shorten(content))
 	}
 	return c, nil
 }
@@ -212,7 +217,8 @@ func (s *patchedFile) String() string {
 		out[n-1] = strings.TrimRight(out[n-1], "\r\n")
 	}
 	text := strings.Join(out, "")
-	if s.loose && len(s.lines) > 0 && strings.HasPrefix(s.lines[0], byteOrderMark) && !strings.HasPrefix(text, byteOrderMark) {
+	if s.loose && len(s.lines) > 0 && strings.HasPrefix(s.lines[0], byteOrderMark) &&
+		!strings.HasPrefix(text, byteOrderMark) {
 		text = byteOrderMark + text
 	}
 	return text

@@ -141,7 +141,8 @@ func (s *side) mark(from, to int) {
 // takes too long, it uses the furthest point.
 func (m *matcher) findMidpoint(a, aEnd, b, bEnd int) (x, y int) {
 	f := frontier{far: m.forward, zero: len(m.b.lines) + 1, minDiag: a - bEnd, maxDiag: aEnd - b, low: a - b, high: a - b}
-	r := frontier{far: m.backward, zero: len(m.b.lines) + 1, minDiag: a - bEnd, maxDiag: aEnd - b, low: aEnd - bEnd, high: aEnd - bEnd}
+	r := frontier{far: m.backward, zero: len(m.b.lines) + 1, minDiag: a - bEnd, maxDiag: aEnd - b, low: aEnd - bEnd,
+		high: aEnd - bEnd}
 	f.set(a-b, a)
 	r.set(aEnd-bEnd, aEnd)
 	odd := (a-b-aEnd+bEnd)%2 != 0

@@ -110,10 +110,12 @@ func findMiswritten(lines, wanted []string) ([]string, string) {
 	}{
 		{unescape.Replace, `line breaks, tabs, quotes or backslashes are written with a backslash before them: give them as they are`},
 		{html.UnescapeString, "characters such as < and & are written as &lt; and &amp;: give them as they are"},
-		{without(`(?m)^ *\d+(?:\t|→|: ?|\| ?)`), "the lines begin with their numbers, which are not in the file: leave them out"},
+		{without(`(?m)^ *\d+(?:\t|→|: ?|\| ?)`),
+			"the lines begin with their numbers, which are not in the file: leave them out"},
 		{without("(?m)^```.*\n?"), "the lines with ``` around it are not in the file: leave them out"},
 	} {
-		if read := strings.Trim(way.read(given), "\n"); read != strings.Trim(given, "\n") && read != "" && strings.Contains(text, read) {
+		if read := strings.Trim(way.read(given), "\n"); read != strings.Trim(given, "\n") && read != "" &&
+			strings.Contains(text, read) {
 			return strings.Split(read, "\n"), way.why
 		}
 	}
@@ -165,7 +167,8 @@ func firstDifference(have, given string) string {
 
 // isLookalike reports whether a character is easily mistaken for another.
 func isLookalike(r rune) bool {
-	return r < ' ' || r > unicode.MaxASCII && !unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
+	return r < ' ' || r > unicode.MaxASCII && !unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana,
+		unicode.Hangul)
 }
 
 // PlainForm returns the character that models write in place of a typographic one from an editor. It

@@ -224,7 +224,8 @@ func (r *reader) parseGitHeader() (from, to string, mode Mode, err error) {
 
 // splitHeader splits a line of git's header into its keyword and the rest; both are empty for other lines.
 func splitHeader(line string) (key, value string) {
-	for _, k := range []string{"rename from ", "rename to ", "copy from ", "new file mode ", "deleted file mode ", "new mode ", "index ", "Binary files ", "GIT binary patch"} {
+	for _, k := range []string{"rename from ", "rename to ", "copy from ", "new file mode ", "deleted file mode ",
+		"new mode ", "index ", "Binary files ", "GIT binary patch"} {
 		if v, ok := strings.CutPrefix(line, k); ok {
 			return k, v
 		}

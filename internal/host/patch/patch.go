@@ -74,7 +74,8 @@ func unified(from, to string, old, new []byte) (text string, added, deleted int)
 // diffHunks returns the edits from old to new, grouped by hunk.
 func diffHunks(old, new []byte) (w diffWriter, all [][]edit) {
 	head, tail := commonEnds(old, new)
-	w = diffWriter{old: splitLines(old[head : len(old)-tail]), new: splitLines(new[head : len(new)-tail]), skippedLines: bytes.Count(old[:head], []byte("\n"))}
+	w = diffWriter{old: splitLines(old[head : len(old)-tail]), new: splitLines(new[head : len(new)-tail]),
+		skippedLines: bytes.Count(old[:head], []byte("\n"))}
 	list := diffLines(w.old, w.new)
 	// Equal lines around the edits are also needed: an edit may have moved to the edge, and with too little
 	// context git would assume the edge of the file.
@@ -237,7 +238,8 @@ func commonEnds(old, new []byte) (head, tail int) {
 	}
 	a, b := old[head:], new[head:]
 	short -= head
-	for tail+compareBlock <= short && bytes.Equal(a[len(a)-tail-compareBlock:len(a)-tail], b[len(b)-tail-compareBlock:len(b)-tail]) {
+	for tail+compareBlock <= short && bytes.Equal(a[len(a)-tail-compareBlock:len(a)-tail],
+		b[len(b)-tail-compareBlock:len(b)-tail]) {
 		tail += compareBlock
 	}
 	for tail < short && a[len(a)-1-tail] == b[len(b)-1-tail] {

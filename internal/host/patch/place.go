@@ -154,7 +154,8 @@ func ambiguousError(places []int) error {
 	for _, at := range places[:min(len(places), maxPlaces)] {
 		lines = append(lines, strconv.Itoa(at+1))
 	}
-	return fmt.Errorf("matches %d places (lines %s); add lines around it to pick one", len(places), strings.Join(lines, ", "))
+	return fmt.Errorf("matches %d places (lines %s); add lines around it to pick one", len(places),
+		strings.Join(lines, ", "))
 }
 
 // missingError returns an error with the missing lines and the nearest ones.

@@ -48,7 +48,8 @@ var BaseSettings = []Setting{
 // baseEnv are added to the environment of every run. They allow no protocol, so that git does not
 // fetch a missing object through a program of the repository's choice.
 var baseEnv = []string{
-	"GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_PAGER=cat", "GIT_EDITOR=:",
+	"GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_PAGER=cat",
+	"GIT_EDITOR=:",
 }
 
 // allowedEnv are the git variables that the user may set. All others choose another repository, another
@@ -98,7 +99,8 @@ func (d Launcher) disableSettings(list []byte) (settings []Setting, entries []co
 		switch {
 		case section == "hook" && last == "command":
 			settings = append(settings, Setting{"hook." + name + ".enabled", "false"})
-		case yours(e) || e.scope == "command" || section != "alias" && !slices.Contains(programKeys, last): // an alias may name a command that git later removes
+		// an alias may name a command that git later removes
+		case yours(e) || e.scope == "command" || section != "alias" && !slices.Contains(programKeys, last):
 		default:
 			settings = append(settings, Setting{e.Key, own[e.Key]})
 			if section == "filter" && own[e.Key] == "" && !slices.Contains(filters, name) {
@@ -166,7 +168,8 @@ func (d Launcher) classify(list []byte, given []Setting) (j configClasses, err e
 			}
 		case isHarmless(section, name, last):
 			j.allowed = append(j.allowed, e.Setting)
-		case section == "filter" && slices.Contains([]string{"clean", "smudge", "process"}, last) && !own[name] && !slices.Contains(j.filters, name):
+		case section == "filter" && slices.Contains([]string{"clean", "smudge", "process"}, last) && !own[name] &&
+			!slices.Contains(j.filters, name):
 			j.filters = append(j.filters, name)
 		}
 	}

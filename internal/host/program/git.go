@@ -64,8 +64,10 @@ func (d Launcher) Query(dir string) Query { return Query{d, dir} }
 
 // Command returns a git command that fails to start if it is not a query.
 func (q Query) Command(ctx context.Context, args ...string) *Cmd {
-	converts := func(arg string) bool { return strings.HasPrefix(arg, "--f") || strings.HasPrefix(arg, "--t") } // --filters, --textconv and abbreviations
-	if len(args) == 0 || !slices.Contains(queryCommands, args[0]) || args[0] == "cat-file" && slices.ContainsFunc(args, converts) {
+	// --filters, --textconv and abbreviations
+	converts := func(arg string) bool { return strings.HasPrefix(arg, "--f") || strings.HasPrefix(arg, "--t") }
+	if len(args) == 0 || !slices.Contains(queryCommands, args[0]) || args[0] == "cat-file" &&
+		slices.ContainsFunc(args, converts) {
 		return refusedCommand(ctx, "git", errors.New("git may run programs that the repository configures"))
 	}
 	// A git too old for settings in the environment honours these.
@@ -139,7 +141,8 @@ var (
 // Command returns a git command.
 func (g Git) Command(ctx context.Context, args ...string) *Cmd {
 	switch {
-	case len(args) > 0 && slices.Contains(configCommands, args[0]), len(args) > 1 && args[0] == "worktree" && args[1] == "list":
+	case len(args) > 0 && slices.Contains(configCommands, args[0]),
+		len(args) > 1 && args[0] == "worktree" && args[1] == "list":
 		return g.launcher.gitCommand(ctx, g.dir, BaseSettings, args...)
 	case g.repoErr != nil:
 		return refusedCommand(ctx, "git", g.repoErr)
@@ -147,8 +150,12 @@ func (g Git) Command(ctx context.Context, args ...string) *Cmd {
 		return refusedCommand(ctx, "git", ErrZeroLauncher)
 	case len(args) == 0:
 		return g.viewCommand(ctx)
-	case args[0] == "add" && slices.ContainsFunc(args, func(arg string) bool { return slices.Contains(addAllOptions, arg) }):
-		return refusedCommand(ctx, "git", errors.New("git would also run in submodules, with their settings: add files by name"))
+	case args[0] == "add" && slices.ContainsFunc(args, func(arg string) bool {
+		return slices.Contains(addAllOptions,
+			arg)
+	}):
+		return refusedCommand(ctx, "git",
+			errors.New("git would also run in submodules, with their settings: add files by name"))
 	case slices.Contains(creatingCommands, args[0]):
 		if link := g.findRefLink(args[1:]); link != "" {
 			return refusedCommand(ctx, "git", fmt.Errorf("%s is a link, and git would write to its target: remove it", link))
@@ -184,7 +191,8 @@ func (g Git) Strict() Git {
 func (g Git) WithFilters() (Git, bool) {
 	mine := filterNames(g.userFilters)
 	g.settings = slices.Concat(g.settings, g.userFilters)
-	g.DisabledFilters = slices.DeleteFunc(slices.Clone(g.DisabledFilters), func(name string) bool { return slices.Contains(mine, name) })
+	g.DisabledFilters = slices.DeleteFunc(slices.Clone(g.DisabledFilters),
+		func(name string) bool { return slices.Contains(mine, name) })
 	g.userFilters = nil
 	return g, len(mine) > 0
 }
@@ -216,8 +224,10 @@ func (d Launcher) Clone(ctx context.Context, protocols, from, into string) *Cmd 
 	if err != nil {
 		return refusedCommand(ctx, "git", err)
 	}
-	settings := append(d.userSettings(parseEntries(list)), Setting{"core.hookspath", "/dev/null"}, Setting{"core.fsmonitor", "false"}, Setting{"gc.auto", "0"})
-	cmd := d.gitCommand(ctx, dir, settings, "clone", "--quiet", "--no-hardlinks", "--no-checkout", "--template=", "--", from, into)
+	settings := append(d.userSettings(parseEntries(list)), Setting{"core.hookspath", "/dev/null"},
+		Setting{"core.fsmonitor", "false"}, Setting{"gc.auto", "0"})
+	cmd := d.gitCommand(ctx, dir, settings, "clone", "--quiet", "--no-hardlinks", "--no-checkout", "--template=", "--",
+		from, into)
 	cmd.Env = append(cmd.Env, "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
 		"GIT_ALLOW_PROTOCOL="+protocols, "GIT_SSH_COMMAND=ssh -oBatchMode=yes")
 	return cmd
@@ -261,7 +271,8 @@ func (d Launcher) listConfig(ctx context.Context, dir string, given []Setting) (
 // findRepository locates the repository of a folder, and verifies that git would use the files of that folder.
 func (d Launcher) findRepository(ctx context.Context, dir string) (r Repository, err error) {
 	lines, err := d.revParse(ctx, dir, "--show-toplevel", "--git-dir", "--git-common-dir", "--show-prefix")
-	if none := (*NoRepositoryError)(nil); errors.As(err, &none) && strings.Contains(none.Message, "must be run in a work tree") {
+	if none := (*NoRepositoryError)(nil); errors.As(err, &none) &&
+		strings.Contains(none.Message, "must be run in a work tree") {
 		bare, other := d.revParse(ctx, dir, "--git-dir", "--git-common-dir", "--is-bare-repository")
 		if other == nil && bare[2] == "true" {
 			return Repository{Dir: bare[0], Common: bare[1]}, nil

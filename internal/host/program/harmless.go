@@ -11,10 +11,14 @@ var remoteSections = []string{"alias", "credential", "http", "imap", "sendemail"
 // future.
 var dataSettings = map[string][]string{
 	"core": {
-		"abbrev", "attributesfile", "autocrlf", "bigfilethreshold", "checkroundtripencoding", "checkstat", "commentchar", "compression", "deltabasecachelimit",
-		"eol", "excludesfile", "filemode", "fsync", "fsyncmethod", "ignorecase", "ignorestat", "logallrefupdates", "longpaths", "loosecompression", "multipackindex",
-		"packedgitlimit", "packedgitwindowsize", "precomposeunicode", "preloadindex", "protecthfs", "protectntfs", "quotepath", "safecrlf", "sharedrepository",
-		"sparsecheckout", "sparsecheckoutcone", "splitindex", "symlinks", "trustctime", "untrackedcache", "warnambiguousrefs", "whitespace",
+		"abbrev", "attributesfile", "autocrlf", "bigfilethreshold", "checkroundtripencoding", "checkstat", "commentchar",
+		"compression", "deltabasecachelimit",
+		"eol", "excludesfile", "filemode", "fsync", "fsyncmethod", "ignorecase", "ignorestat", "logallrefupdates",
+		"longpaths", "loosecompression", "multipackindex",
+		"packedgitlimit", "packedgitwindowsize", "precomposeunicode", "preloadindex", "protecthfs", "protectntfs",
+		"quotepath", "safecrlf", "sharedrepository",
+		"sparsecheckout", "sparsecheckoutcone", "splitindex", "symlinks", "trustctime", "untrackedcache", "warnambiguousrefs",
+		"whitespace",
 	},
 	"author":    {"name", "email"},
 	"blame":     {"ignorerevsfile", "markunblamablelines", "markignoredlines"},
@@ -22,7 +26,8 @@ var dataSettings = map[string][]string{
 	"commit":    {"cleanup"},
 	"committer": {"name", "email"},
 	"diff": {
-		"algorithm", "context", "indentheuristic", "interhunkcontext", "mnemonicprefix", "noprefix", "orderfile", "relative", "renamelimit", "renames",
+		"algorithm", "context", "indentheuristic", "interhunkcontext", "mnemonicprefix", "noprefix", "orderfile", "relative",
+		"renamelimit", "renames",
 		"suppressblankempty", "wserrorhighlight",
 	},
 	"feature": {"*"},

@@ -92,7 +92,8 @@ func (d Launcher) WithEnv(environ []string) Launcher { return Launcher{d.finder,
 type RefusalError struct{ Name, File, Folder string }
 
 func (r *RefusalError) Error() string {
-	return fmt.Sprintf("coder does not run %s, because commands may write to %s: install %s outside that folder", r.File, r.Folder, r.Name)
+	return fmt.Sprintf("coder does not run %s, because commands may write to %s: install %s outside that folder", r.File,
+		r.Folder, r.Name)
 }
 
 func (r *RefusalError) Unwrap() error { return ErrNotFound }

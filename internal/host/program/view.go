@@ -44,7 +44,10 @@ func (g Git) createDirs(command string) {
 		dirs = append(dirs, "worktrees")
 	case "add":
 		dirs = nil
-		if slices.ContainsFunc(g.settings, func(s Setting) bool { return s.Key == "filter.lfs.clean" || s.Key == "filter.lfs.process" }) {
+		if slices.ContainsFunc(g.settings, func(s Setting) bool {
+			return s.Key == "filter.lfs.clean" ||
+				s.Key == "filter.lfs.process"
+		}) {
 			dirs = []string{"lfs"}
 		}
 	}
@@ -130,7 +133,8 @@ func (g Git) writeView(ctx context.Context, dir string, config []byte) error {
 		return err
 	}
 	for _, name := range sharedNames {
-		if err := os.Symlink(filepath.Join(g.repo.Common, name), filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := os.Symlink(filepath.Join(g.repo.Common, name), filepath.Join(dir, name)); err != nil &&
+			!errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
@@ -140,7 +144,8 @@ func (g Git) writeView(ctx context.Context, dir string, config []byte) error {
 	}
 	g.viewDir = dir
 	out, err := g.viewCommand(ctx, "config", "--list", "-z", "--show-scope", "--show-origin").Output()
-	if err == nil && slices.ContainsFunc(parseEntries(out), func(e configEntry) bool { return e.scope != "command" && e.origin != "file:"+file }) {
+	if err == nil && slices.ContainsFunc(parseEntries(out),
+		func(e configEntry) bool { return e.scope != "command" && e.origin != "file:"+file }) {
 		err = ErrTooOld
 	}
 	if err != nil {

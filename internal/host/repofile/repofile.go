@@ -44,9 +44,10 @@ var (
 // IsRefused reports whether err means that a file exists but must not be read, as opposed to missing or
 // unreachable.
 func IsRefused(err error) bool {
-	return slices.ContainsFunc([]error{ErrOutside, ErrNotRegular, ErrSecret, ErrTooLarge, ErrLinkLoop}, func(why error) bool {
-		return errors.Is(err, why)
-	})
+	return slices.ContainsFunc([]error{ErrOutside, ErrNotRegular, ErrSecret, ErrTooLarge, ErrLinkLoop},
+		func(why error) bool {
+			return errors.Is(err, why)
+		})
 }
 
 // Reason describes what is wrong with a file, without its name.
@@ -143,17 +144,19 @@ func (r Root) resolve(name string) (at, real string, err error) {
 	if real, err = filepath.EvalSymlinks(r.dir); err != nil {
 		return "", "", wrapError(r.path(name), err)
 	}
-	at, err = ResolveLinks(asked, func(link string) (string, error) { return os.Readlink(filepath.Join(real, link)) }, func(abs string) (string, bool) {
-		rel, err := filepath.Rel(real, abs)
-		return rel, err == nil
-	})
+	at, err = ResolveLinks(asked, func(link string) (string, error) { return os.Readlink(filepath.Join(real, link)) },
+		func(abs string) (string, bool) {
+			rel, err := filepath.Rel(real, abs)
+			return rel, err == nil
+		})
 	if err != nil {
 		return "", "", wrapError(r.path(name), err)
 	}
 	// A link's target may be secret by its own name, or because it is the kernel's information about
 	// processes and the machine.
 	led := filepath.Join(real, at)
-	if secret.IsSecretFile(at) || at != asked && (secret.IsSecretFile(led) || strings.HasPrefix(led, "/proc/") || strings.HasPrefix(led, "/sys/")) {
+	if secret.IsSecretFile(at) || at != asked && (secret.IsSecretFile(led) || strings.HasPrefix(led, "/proc/") ||
+		strings.HasPrefix(led, "/sys/")) {
 		return "", "", wrapError(r.path(name), ErrSecret)
 	}
 	return at, real, nil
@@ -165,7 +168,8 @@ const maxLinks = 40
 // ResolveLinks resolves every link in name, a path below a folder, as the system would. Readlink reads a link
 // below the folder, and inside converts an absolute path into one below it, if possible. The error is
 // [ErrOutside] or [ErrLinkLoop]. The result is valid only while the folder does not change.
-func ResolveLinks(name string, readlink func(string) (string, error), inside func(abs string) (string, bool)) (string, error) {
+func ResolveLinks(name string, readlink func(string) (string, error), inside func(abs string) (string, bool)) (string,
+	error) {
 	done, rest, links := ".", strings.Split(name, "/"), 0
 	for len(rest) > 0 {
 		next := path.Join(done, rest[0])

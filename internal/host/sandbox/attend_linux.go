@@ -63,7 +63,8 @@ func supervise(o helperSpec, tell *os.File, group *groupHandle) (code int, err e
 		startJournal(o, path)
 	}
 	a.commandPID, err = group.fork(path, o.argv, &syscall.ProcAttr{
-		Env: unix.Environ(), Files: files, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: noTerminal == nil, Pdeathsig: death},
+		Env: unix.Environ(), Files: files, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: noTerminal == nil,
+			Pdeathsig: death},
 	})
 	if err != nil {
 		return 0, fmt.Errorf("start %s: %w", path, err)

@@ -11,7 +11,8 @@ const seatbeltPath = "/usr/bin/sandbox-exec"
 
 // sample contains every kind of rule, so that a system that rejects one of them is not considered
 // working.
-var sample = resolvedLimits{write: []string{"/private/tmp"}, protect: []string{"/private/tmp/.a/.b"}, hide: []string{"/var/run/docker.sock"}}
+var sample = resolvedLimits{write: []string{"/private/tmp"}, protect: []string{"/private/tmp/.a/.b"},
+	hide: []string{"/var/run/docker.sock"}}
 
 func backends(Options) []backend {
 	return []backend{{name: Seatbelt, prefix: []string{seatbeltPath}, probe: func(ctx context.Context) error {

@@ -22,13 +22,16 @@ const probeTimeout = 2 * time.Minute
 func backends(o Options) (list []backend) {
 	abi := landlockVersion()
 	list = append(list, backend{name: Namespaces, abi: abi, probe: func(ctx context.Context) error {
-		return o.runProbe(ctx, namespaceWrapper(o.Exe, helperSpec{resolvedLimits: resolvedLimits{network: false}, probe: true}))
+		return o.runProbe(ctx, namespaceWrapper(o.Exe, helperSpec{resolvedLimits: resolvedLimits{network: false},
+			probe: true}))
 	}})
 	if bwrap, err := o.Launcher.Find("bwrap"); err == nil {
-		list = append(list, backend{name: Bubblewrap, abi: abi, prefix: []string{bwrap}, probe: func(ctx context.Context) error {
-			line := append([]string{bwrap}, bwrapArgs(resolvedLimits{})...)
-			return o.runProbe(ctx, Wrapper{Argv: append(line, helperArgv(o.Exe, helperSpec{stage: stageBwrap, probe: true})...)})
-		}})
+		list = append(list, backend{name: Bubblewrap, abi: abi, prefix: []string{bwrap},
+			probe: func(ctx context.Context) error {
+				line := append([]string{bwrap}, bwrapArgs(resolvedLimits{})...)
+				return o.runProbe(ctx, Wrapper{Argv: append(line, helperArgv(o.Exe,
+					helperSpec{stage: stageBwrap, probe: true})...)})
+			}})
 	}
 	return append(list, backend{name: Landlock, abi: abi, probe: func(ctx context.Context) error {
 		return o.runProbe(ctx, Wrapper{Argv: helperArgv(o.Exe, helperSpec{stage: stageLandlock, probe: true})})
@@ -96,7 +99,8 @@ func LooksIncomplete() bool {
 	}
 	filter, err := unix.PrctlRetInt(unix.PR_GET_SECCOMP, 0, 0, 0, 0)
 	return err != nil || filter != 0 || settingIs("/proc/sys/user/max_user_namespaces", "0") ||
-		settingIs("/proc/sys/kernel/unprivileged_userns_clone", "0") || settingIs("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1")
+		settingIs("/proc/sys/kernel/unprivileged_userns_clone", "0") ||
+		settingIs("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1")
 }
 
 // settingIs reports whether a system setting has the given value.

@@ -45,11 +45,15 @@ func BlockedReason(exitCode int, stderr string, l Limits) (why string) {
 // Messages of programs, in lower case.
 var (
 	readOnlyPhrases = []string{"read-only file system", "erofs", "readonly filesystem", "只读文件系统"}
-	deniedPhrases   = []string{"permission denied", "operation not permitted", "eacces", "eperm", "device or resource busy", "invalid cross-device link"}
-	networkPhrases  = []string{
-		"network is unreachable", "enetunreach", "no route to host", "temporary failure in name resolution", "could not resolve",
-		"couldn't resolve", "name or service not known", "no such host", "eai_again", "enotfound", "nodename nor servname", "getaddrinfo failed",
-		"network is down", "address family not supported", "failed to lookup address", "socket: permission denied", "socket: operation not permitted",
+	deniedPhrases   = []string{"permission denied", "operation not permitted", "eacces", "eperm",
+		"device or resource busy", "invalid cross-device link"}
+	networkPhrases = []string{
+		"network is unreachable", "enetunreach", "no route to host", "temporary failure in name resolution",
+		"could not resolve",
+		"couldn't resolve", "name or service not known", "no such host", "eai_again", "enotfound", "nodename nor servname",
+		"getaddrinfo failed",
+		"network is down", "address family not supported", "failed to lookup address", "socket: permission denied",
+		"socket: operation not permitted",
 	}
 	tracePhrases    = []string{"ptrace", "leaksanitizer", "could not launch process", "could not trace"}
 	signalPattern   = lazy.Regexp(`(?i)\bkill\b.*operation not permitted`)

@@ -76,7 +76,8 @@ func sharedMemory(all []process) (sum int64) {
 		for _, name := range names {
 			at := "/proc/" + p.number + "/fd/" + name
 			var st unix.Stat_t
-			if to, err := os.Readlink(at); err != nil || !strings.HasPrefix(to, "/memfd:") || unix.Stat(at, &st) != nil || seen[st.Ino] {
+			if to, err := os.Readlink(at); err != nil || !strings.HasPrefix(to, "/memfd:") || unix.Stat(at, &st) != nil ||
+				seen[st.Ino] {
 				continue
 			}
 			seen[st.Ino] = true

@@ -239,7 +239,8 @@ func (g group) setLimits(b Bounds) bool {
 	}
 	_ = writeExisting(filepath.Join(g.dirs[len(g.dirs)-1], tasksLimit), tasks)
 	memory := strconv.FormatInt(b.Memory, 10)
-	return writeExisting(filepath.Join(g.dirs[0], limitV1), memory) || writeExisting(filepath.Join(g.dirs[0], limitV2), memory)
+	return writeExisting(filepath.Join(g.dirs[0], limitV1), memory) ||
+		writeExisting(filepath.Join(g.dirs[0], limitV2), memory)
 }
 
 // release keeps a group for reuse if nothing of its command is left in it.

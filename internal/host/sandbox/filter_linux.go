@@ -36,7 +36,8 @@ var deniedCalls = []deniedCall{
 	// keys are shared by all processes of a user, across namespaces
 	{unix.SYS_ADD_KEY, unix.ENOSYS}, {unix.SYS_REQUEST_KEY, unix.ENOSYS}, {unix.SYS_KEYCTL, unix.ENOSYS},
 	// io_uring makes calls that no filter sees
-	{unix.SYS_IO_URING_SETUP, unix.ENOSYS}, {unix.SYS_IO_URING_ENTER, unix.ENOSYS}, {unix.SYS_IO_URING_REGISTER, unix.ENOSYS},
+	{unix.SYS_IO_URING_SETUP, unix.ENOSYS}, {unix.SYS_IO_URING_ENTER, unix.ENOSYS},
+	{unix.SYS_IO_URING_REGISTER, unix.ENOSYS},
 	// these inspect the kernel, or stall it
 	{unix.SYS_BPF, unix.EPERM}, {unix.SYS_PERF_EVENT_OPEN, unix.EPERM}, {unix.SYS_USERFAULTFD, unix.EPERM},
 	// a handle opens a file on any mount
@@ -46,7 +47,8 @@ var deniedCalls = []deniedCall{
 // ipcNumbers are the calls for memory, semaphores and queues without files. Without an IPC namespace, all
 // processes of a user share them.
 var ipcNumbers = []uint32{
-	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL,
+	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP,
+	unix.SYS_SEMCTL,
 	unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
 }
 
@@ -60,7 +62,8 @@ func installFilter(o helperSpec) error {
 	}
 	filter := o.buildFilter(arch)
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW, uintptr(unsafe.Pointer(&prog)))
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW,
+		uintptr(unsafe.Pointer(&prog)))
 	if errno != 0 {
 		return fmt.Errorf("filter system calls: %w", errno)
 	}
@@ -133,6 +136,7 @@ func (o helperSpec) buildFilter(arch uint32) (f []unix.SockFilter) {
 func (o helperSpec) socketFamilies() map[uint32]bool {
 	internet := o.network || o.stage != stageLandlock
 	return map[uint32]bool{
-		unix.AF_UNIX: o.stage != stageLandlock || landlockVersion() >= abiSockets, unix.AF_INET: internet, unix.AF_INET6: internet,
+		unix.AF_UNIX: o.stage != stageLandlock || landlockVersion() >= abiSockets, unix.AF_INET: internet,
+		unix.AF_INET6: internet,
 	}
 }

@@ -134,7 +134,8 @@ func (o helperSpec) check() error {
 	if !slices.Contains([]stage{stageNamespaces, stageBwrap, stageLandlock, stageOpen}, o.stage) {
 		return fmt.Errorf("unknown stage %q", o.stage)
 	}
-	for _, path := range slices.Concat(o.write, o.protect, o.hide, o.empty, o.show, o.nestedEmpty, o.nestedShow, o.pin, o.groups) {
+	for _, path := range slices.Concat(o.write, o.protect, o.hide, o.empty, o.show, o.nestedEmpty, o.nestedShow, o.pin,
+		o.groups) {
 		if !filepath.IsAbs(path) || path == "/" || path != filepath.Clean(path) {
 			return fmt.Errorf("invalid path %q", path)
 		}

@@ -119,7 +119,10 @@ func (p *resolvedLimits) addHidden(l Limits) {
 	}
 	shown := p.show
 	p.show = outermost(shown)
-	p.nestedEmpty = outermost(slices.DeleteFunc(all, func(path string) bool { return slices.Contains(shown, path) || !isBelow(path, p.show) }))
+	p.nestedEmpty = outermost(slices.DeleteFunc(all, func(path string) bool {
+		return slices.Contains(shown, path) ||
+			!isBelow(path, p.show)
+	}))
 	p.nestedShow = outermost(slices.DeleteFunc(shown, func(path string) bool { return !isBelow(path, p.nestedEmpty) }))
 	p.hide = slices.DeleteFunc(outermost(p.hide), func(path string) bool {
 		return hidden(path) && !isBelow(path, p.show) || isBelow(path, p.nestedEmpty) && !isBelow(path, p.nestedShow)
@@ -316,10 +319,14 @@ func (s *Sandbox) createPlaceholder(path string, dir bool) error {
 // a command could bypass its limits. Directories appear empty. A name has at most one star.
 var serviceSockets = []string{
 	"/run", "/var/run",
-	"/var/lib/lxd/unix.socket", "/var/snap/lxd/common/lxd/unix.socket", "/var/lib/incus/unix.socket", "/var/lib/docker", "/var/lib/libvirt/qemu",
-	"/tmp/tmux-*", "/tmp/screens", "/tmp/uscreens", "/tmp/ssh-*", "/tmp/.X11-unix", "/tmp/.ICE-unix", "/tmp/.font-unix", "/tmp/.XIM-unix",
-	"/tmp/dbus-*", "/tmp/gpg-*", "/tmp/emacs*", "/tmp/pulse-*", "/tmp/orbit-*", "/tmp/kde-*", "/tmp/ksocket-*", "/tmp/vscode-*", "/tmp/cursor-*",
-	"/tmp/com.apple.launchd.*", "/tmp/.s.PGSQL.*", "/tmp/mysql.sock", "/tmp/nvim.*", "/tmp/zellij-*", "/tmp/podman-run-*", "/tmp/containers-user-*",
+	"/var/lib/lxd/unix.socket", "/var/snap/lxd/common/lxd/unix.socket", "/var/lib/incus/unix.socket", "/var/lib/docker",
+	"/var/lib/libvirt/qemu",
+	"/tmp/tmux-*", "/tmp/screens", "/tmp/uscreens", "/tmp/ssh-*", "/tmp/.X11-unix", "/tmp/.ICE-unix", "/tmp/.font-unix",
+	"/tmp/.XIM-unix",
+	"/tmp/dbus-*", "/tmp/gpg-*", "/tmp/emacs*", "/tmp/pulse-*", "/tmp/orbit-*", "/tmp/kde-*", "/tmp/ksocket-*",
+	"/tmp/vscode-*", "/tmp/cursor-*",
+	"/tmp/com.apple.launchd.*", "/tmp/.s.PGSQL.*", "/tmp/mysql.sock", "/tmp/nvim.*", "/tmp/zellij-*", "/tmp/podman-run-*",
+	"/tmp/containers-user-*",
 	"/tmp/keyring-*", "/tmp/fcitx-*", "/tmp/.wine-*", "/tmp/runtime-*", "/tmp/run-*", "/tmp/*.sock", "/tmp/*.socket",
 }
 
@@ -329,6 +336,8 @@ var keyLists = []string{"/proc/keys", "/proc/key-users"}
 // neededPaths are paths in emptied directories that programs need: for name lookup, and for programs on some
 // systems.
 var neededPaths = []string{
-	"/run/systemd/resolve/resolv.conf", "/run/systemd/resolve/stub-resolv.conf", "/run/resolvconf/resolv.conf", "/run/NetworkManager/resolv.conf",
-	"/run/connman/resolv.conf", "/run/current-system", "/run/booted-system", "/run/opengl-driver", "/run/opengl-driver-32", "/run/host", "/run/lock", "/run/shm",
+	"/run/systemd/resolve/resolv.conf", "/run/systemd/resolve/stub-resolv.conf", "/run/resolvconf/resolv.conf",
+	"/run/NetworkManager/resolv.conf",
+	"/run/connman/resolv.conf", "/run/current-system", "/run/booted-system", "/run/opengl-driver", "/run/opengl-driver-32",
+	"/run/host", "/run/lock", "/run/shm",
 }

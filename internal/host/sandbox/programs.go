@@ -9,7 +9,8 @@ import (
 // bwrapArgs returns the bwrap arguments that set up the file system, up to the command. The PID
 // namespace is the command's own and ends with it.
 func bwrapArgs(p resolvedLimits) []string {
-	args := []string{"--ro-bind", "/", "/", "--dev", "/dev", "--unshare-pid", "--unshare-ipc", "--proc", "/proc", "--die-with-parent"}
+	args := []string{"--ro-bind", "/", "/", "--dev", "/dev", "--unshare-pid", "--unshare-ipc", "--proc", "/proc",
+		"--die-with-parent"}
 	if !p.network {
 		args = append(args, "--unshare-net")
 	}

@@ -14,11 +14,13 @@ import (
 // homeFiles are the files of a home directory that other programs run or trust: shell profiles, keys, and
 // what starts programs at login. A trailing slash marks a directory.
 var homeFiles = []string{
-	".profile", ".login", ".logout", ".inputrc", ".hushlogin", ".pam_environment", ".xprofile", ".xinitrc", ".xsession", ".xsessionrc",
+	".profile", ".login", ".logout", ".inputrc", ".hushlogin", ".pam_environment", ".xprofile", ".xinitrc", ".xsession",
+	".xsessionrc",
 	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases",
 	".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout",
 	".kshrc", ".mkshrc", ".cshrc", ".tcshrc",
-	".config/fish/", ".config/nushell/", ".config/autostart/", ".config/systemd/", ".config/environment.d/", ".config/git/",
+	".config/fish/", ".config/nushell/", ".config/autostart/", ".config/systemd/", ".config/environment.d/",
+	".config/git/",
 	".gitconfig", ".vimrc", ".tmux.conf",
 	".ssh/", ".gnupg/", ".local/bin/", "Library/LaunchAgents/",
 }
@@ -77,7 +79,8 @@ func ProtectedLinkTargets(home string) (list []string) {
 // alwaysProtected are protected even if missing: a shell would run them once created.
 var alwaysProtected = map[string]bool{
 	".profile": true, ".bashrc": true, ".bash_profile": true, ".bash_login": true,
-	".zshrc": true, ".zshenv": true, ".zprofile": true, ".zlogin": true, ".ssh/": true, ".config/fish/": true, ".gitconfig": true,
+	".zshrc": true, ".zshenv": true, ".zprofile": true, ".zlogin": true, ".ssh/": true, ".config/fish/": true,
+	".gitconfig": true,
 }
 
 // ProtectedInForGit returns what a command that runs git must not change in a root's repository. The
@@ -118,7 +121,8 @@ const maxConfig = 1 << 20
 func protectedGitDir(git string) (list []string) {
 	list = []string{filepath.Join(git, "config"), filepath.Join(git, "hooks") + "/", filepath.Join(git, "info") + "/"}
 	config, err := repofile.NewRoot(git).Read("config", maxConfig)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) || bytes.Contains(bytes.ToLower(config), []byte("worktreeconfig")) || exists(filepath.Join(git, "config.worktree")) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) || bytes.Contains(bytes.ToLower(config), []byte("worktreeconfig")) ||
+		exists(filepath.Join(git, "config.worktree")) {
 		list = append(list, filepath.Join(git, "config.worktree"))
 	}
 	if exists(filepath.Join(git, "commondir")) {

@@ -241,7 +241,8 @@ func (s *Sandbox) newWrapper(p resolvedLimits) Wrapper {
 	case Bubblewrap:
 		line := append(slices.Clone(s.prefix), bwrapArgs(p)...)
 		line = append(line, helperArgv(s.exe, helperSpec{stage: stageBwrap, resolvedLimits: p})...)
-		outside := helperSpec{stage: stageOpen, confined: true, resolvedLimits: resolvedLimits{bounds: p.bounds, outlet: p.outlet}, argv: line}
+		outside := helperSpec{stage: stageOpen, confined: true,
+			resolvedLimits: resolvedLimits{bounds: p.bounds, outlet: p.outlet}, argv: line}
 		return supervisedWrapper(helperArgv(s.exe, outside), p.bounds) // processes started by bwrap do not always die with it
 	case Landlock:
 		return supervisedWrapper(helperArgv(s.exe, helperSpec{stage: stageLandlock, resolvedLimits: p}), p.bounds)
@@ -364,7 +365,8 @@ func (s *Sandbox) Report(l Limits) Report {
 	case len(l.Hosts) > 0 && s.CanOpenOutlets():
 		r.Enforced = append(r.Enforced, "network only to "+summarizeHosts(l.Hosts)+", by HTTP and HTTPS through a proxy")
 	case len(l.Hosts) > 0:
-		r.Enforced = append(r.Enforced, "no network, not even to hosts of safety.network: that needs namespaces or bubblewrap")
+		r.Enforced = append(r.Enforced,
+			"no network, not even to hosts of safety.network: that needs namespaces or bubblewrap")
 	case r.Backend == Namespaces || r.Backend == Bubblewrap:
 		r.Enforced = append(r.Enforced, "no network except its own loopback")
 	default:
@@ -377,7 +379,8 @@ func (s *Sandbox) Report(l Limits) Report {
 // reportExtras adds what was not requested but is worth knowing.
 func (s *Sandbox) reportExtras(r *Report, l Limits) {
 	if r.Backend == Seatbelt {
-		r.NotEnforced = append(r.NotEnforced, "system services can be asked to start programs", "signals reach other programs")
+		r.NotEnforced = append(r.NotEnforced, "system services can be asked to start programs",
+			"signals reach other programs")
 		if l.Bounds != (Bounds{}) {
 			r.NotEnforced = append(r.NotEnforced, "memory and processes are not bounded")
 		}
@@ -408,7 +411,10 @@ func (s *Sandbox) reportExtras(r *Report, l Limits) {
 
 // writable reports whether a path is in a writable place, judging only by name.
 func (l Limits) writable(path string) bool {
-	return slices.ContainsFunc(l.Write, func(dir string) bool { return isWithin(filepath.Clean(path), filepath.Clean(dir)) })
+	return slices.ContainsFunc(l.Write, func(dir string) bool {
+		return isWithin(filepath.Clean(path),
+			filepath.Clean(dir))
+	})
 }
 
 // addNotEnforced records a requested limit that is not enforced.

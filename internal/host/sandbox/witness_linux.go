@@ -81,7 +81,8 @@ func startRecorder(o helperSpec) (*callRecorder, error) {
 	filter := recorderFilter(arch)
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	listen := uintptr(unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW | unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)
-	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, listen|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, uintptr(unsafe.Pointer(&prog)))
+	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
+		listen|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, uintptr(unsafe.Pointer(&prog)))
 	if errno == unix.EINVAL { // before Linux 5.19
 		fd, _, errno = unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, listen, uintptr(unsafe.Pointer(&prog)))
 	}
@@ -139,7 +140,8 @@ type (
 func (w *callRecorder) serve() {
 	for {
 		var n notification
-		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(w.listener), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&n))); errno != 0 {
+		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(w.listener), unix.SECCOMP_IOCTL_NOTIF_RECV,
+			uintptr(unsafe.Pointer(&n))); errno != 0 {
 			if errno != unix.EINTR && errno != unix.ENOENT { // the caller was killed meanwhile
 				w.writeEntry(entryUnseen, "")
 				return
@@ -148,7 +150,9 @@ func (w *callRecorder) serve() {
 		}
 		w.recordCall(n)
 		r := reply{id: n.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
-		_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(w.listener), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&r))) // the caller may have been killed
+		// the caller may have been killed
+		_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(w.listener), unix.SECCOMP_IOCTL_NOTIF_SEND,
+			uintptr(unsafe.Pointer(&r)))
 	}
 }
 
@@ -285,7 +289,8 @@ func readString(pid int, at uintptr) (string, error) {
 		part := buf[n:min(len(buf), n+size-int((at+uintptr(n))%uintptr(size)))] // the next page may not be mapped
 		local := unix.Iovec{Base: &part[0]}
 		local.SetLen(len(part))
-		got, err := unix.ProcessVMReadv(pid, []unix.Iovec{local}, []unix.RemoteIovec{{Base: at + uintptr(n), Len: len(part)}}, 0)
+		got, err := unix.ProcessVMReadv(pid, []unix.Iovec{local},
+			[]unix.RemoteIovec{{Base: at + uintptr(n), Len: len(part)}}, 0)
 		if err != nil {
 			return "", err
 		}
@@ -309,7 +314,8 @@ func resolveDir(name string) (string, bool) {
 	if base == "." || base == ".." { // it names the folder itself
 		at, base = len(name), ""
 	}
-	fd, err := unix.Openat2(unix.AT_FDCWD, name[:at]+"/", &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC})
+	fd, err := unix.Openat2(unix.AT_FDCWD, name[:at]+"/",
+		&unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC})
 	if err != nil {
 		return "", false
 	}
@@ -346,7 +352,8 @@ func startJournal(o helperSpec, path string) {
 	}
 	w.writeEntry(entryBegin, "")
 	if o.confined {
-		for _, name := range []string{path, "/proc/self/exe"} { // the wrapper starts this program again, to complete the confinement
+		// the wrapper starts this program again, to complete the confinement
+		for _, name := range []string{path, "/proc/self/exe"} {
 			if f, err := os.Stat(name); err == nil {
 				w.wrappers = append(w.wrappers, f)
 			}

@@ -60,7 +60,8 @@ func (f *family) owns(p procEntry) bool {
 	if p.parent != os.Getpid() {
 		return hasAnyPipe(p.pid, f.pipes)
 	}
-	return hasAnyPipe(p.pid, f.pipes) || p.session != sessionID(os.Getpid()) && isOnlyCommand() && !sharesPipe(p.pid, f.pipes) && !sharesPipe(p.session, f.pipes)
+	return hasAnyPipe(p.pid, f.pipes) || p.session != sessionID(os.Getpid()) && isOnlyCommand() &&
+		!sharesPipe(p.pid, f.pipes) && !sharesPipe(p.session, f.pipes)
 }
 
 func isRunning(pid int) bool {

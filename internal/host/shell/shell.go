@@ -232,7 +232,8 @@ func start(spec Spec) (*process, error) {
 		told.Close() // on nil this only returns an error
 		return nil, explainStartError(spec, err)
 	}
-	f := &family{session: cmd.Process.Pid, mark: mark, pipes: []uint64{inode(toStdout), inode(toStderr)}, signalled: make(map[int]bool)}
+	f := &family{session: cmd.Process.Pid, mark: mark, pipes: []uint64{inode(toStdout), inode(toStderr)},
+		signalled: make(map[int]bool)}
 	if told == nil {
 		f.recordStart()
 	}
@@ -365,7 +366,8 @@ func (p Program) argv(line string) []string {
 
 // shellVariables are the variables that change what a line means to a shell: startup files, options,
 // directories for cd, pattern matching.
-var shellVariables = []string{"ENV", "SHELLOPTS", "CDPATH", "GLOBIGNORE", "GLOBSORT", "EXECIGNORE", "POSIXLY_CORRECT", "PROMPT_COMMAND", "IFS", "PS0", "PS1", "PS2", "PS4"}
+var shellVariables = []string{"ENV", "SHELLOPTS", "CDPATH", "GLOBIGNORE", "GLOBSORT", "EXECIGNORE", "POSIXLY_CORRECT",
+	"PROMPT_COMMAND", "IFS", "PS0", "PS1", "PS2", "PS4"}
 
 // openReport gives the first process of a command a pipe to report how it ended, and returns its reading
 // end; nil if there is no such process.

@@ -55,7 +55,8 @@ func ProcessName() string { return ownStarter().String() }
 func HasEnded(name string) bool {
 	var p starterID
 	n, err := fmt.Sscanf(name, "%d.%d.%d", &p.pid, &p.started, &p.pidNamespace)
-	return n == 3 && err == nil && p.pid > 0 && p.pidNamespace != 0 && p.pidNamespace == ownStarter().pidNamespace && p.hasEnded()
+	return n == 3 && err == nil && p.pid > 0 && p.pidNamespace != 0 && p.pidNamespace == ownStarter().pidNamespace &&
+		p.hasEnded()
 }
 
 // endGrace is how long the system may take to end a killed process.
@@ -164,7 +165,8 @@ func ownerOf(mark string) ownerState {
 	for part := range strings.SplitSeq(mark, "/") {
 		var who starterID
 		var n int64
-		if _, err := fmt.Sscanf(part, "%d.%d.%d-%d", &who.pid, &who.started, &who.pidNamespace, &n); err != nil || who.pid <= 0 || who.pidNamespace == 0 || who.pidNamespace != ownStarter().pidNamespace {
+		if _, err := fmt.Sscanf(part, "%d.%d.%d-%d", &who.pid, &who.started, &who.pidNamespace, &n); err != nil ||
+			who.pid <= 0 || who.pidNamespace == 0 || who.pidNamespace != ownStarter().pidNamespace {
 			return ownerUnknown
 		}
 		if !who.hasEnded() {

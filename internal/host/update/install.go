@@ -75,7 +75,8 @@ func CheckReplaceable(path string) error {
 	switch {
 	case err != nil:
 		return err
-	case unix.Getuid() != unix.Geteuid() || unix.Getgid() != unix.Getegid() || info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0:
+	case unix.Getuid() != unix.Geteuid() || unix.Getgid() != unix.Getegid() ||
+		info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0:
 		return errors.New("coder runs with the rights of another user (setuid), so it replaces nothing")
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is not a regular file", path)

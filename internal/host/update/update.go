@@ -100,7 +100,8 @@ func (s Source) Download(ctx context.Context, r Release) (Archive, error) {
 		return Archive{}, err
 	}
 	if sum := sha256.Sum256(packed); hex.EncodeToString(sum[:]) != r.sum {
-		return Archive{}, fmt.Errorf("the checksum of %s is wrong: the download is damaged or not what was released", r.archive)
+		return Archive{}, fmt.Errorf("the checksum of %s is wrong: the download is damaged or not what was released",
+			r.archive)
 	}
 	a := Archive{version: r.Version}
 	if err := a.unpack(bytes.NewReader(packed)); err != nil {

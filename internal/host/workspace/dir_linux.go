@@ -24,7 +24,8 @@ func (w *Workspace) openBeneath(rel string) (*os.File, error) {
 		}
 		top = w.topDir.Load()
 	}
-	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
+	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
 	for {
 		fd, err := unix.Openat2(int(top.Fd()), rel, &how)
 		switch {

@@ -141,7 +141,8 @@ func requireRegular(rel string, info fs.FileInfo) error {
 		bit  fs.FileMode
 		what string
 	}{
-		{fs.ModeDevice, "a device"}, {fs.ModeSocket, "a socket"}, {fs.ModeNamedPipe, "a named pipe"}, {fs.ModeSymlink, "a link"}, {fs.ModeDir, "a directory"},
+		{fs.ModeDevice, "a device"}, {fs.ModeSocket, "a socket"}, {fs.ModeNamedPipe, "a named pipe"},
+		{fs.ModeSymlink, "a link"}, {fs.ModeDir, "a directory"},
 	} {
 		if info.Mode()&k.bit != 0 {
 			what = k.what

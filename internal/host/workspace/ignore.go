@@ -9,7 +9,8 @@ import (
 const (
 	ignoreFile    = ".gitignore" // ignore rules of a directory
 	maxIgnoreFile = 256 << 10    // bytes of a .gitignore that are read
-	maxSteps      = 100_000      // steps to match one pattern with one name; a pattern with too many stars counts as not matching
+	// steps to match one pattern with one name; a pattern with too many stars counts as not matching
+	maxSteps = 100_000
 )
 
 // alwaysSkipped are directories that are searched only if named: they belong to version control, package
@@ -286,7 +287,8 @@ func (m *globMatcher) matchStar(p, name string, at int) matchResult {
 		at++
 	}
 	slashes := false // whether it also matches slashes
-	if at-first >= 2 && (first == 0 || p[first-1] == '/') && (at == len(p) || p[at] == '/' || at+1 < len(p) && p[at] == '\\' && p[at+1] == '/') {
+	if at-first >= 2 && (first == 0 || p[first-1] == '/') &&
+		(at == len(p) || p[at] == '/' || at+1 < len(p) && p[at] == '\\' && p[at+1] == '/') {
 		slashes = true
 		// **/ also matches no directory at all.
 		if at < len(p) && p[at] == '/' && m.match(p, name, at+1) == matchYes {

@@ -190,7 +190,8 @@ func ignoresCase(git string) (fold bool) {
 	eachSetting(string(text), func(section, key, value string) {
 		if section == "core" && key == "ignorecase" {
 			n, err := strconv.Atoi(value)
-			fold = strings.EqualFold(value, "true") || strings.EqualFold(value, "yes") || strings.EqualFold(value, "on") || err == nil && n != 0
+			fold = strings.EqualFold(value, "true") || strings.EqualFold(value, "yes") || strings.EqualFold(value, "on") ||
+				err == nil && n != 0
 		}
 	})
 	return fold
@@ -288,7 +289,8 @@ func (w *Workspace) trackedFiles() func() []string {
 		switch {
 		case err != nil || !info.Mode().IsRegular():
 			r.stamp, r.names = nil, nil
-		case r.stamp == nil || !os.SameFile(r.stamp, info) || !r.stamp.ModTime().Equal(info.ModTime()) || r.stamp.Size() != info.Size():
+		case r.stamp == nil || !os.SameFile(r.stamp, info) || !r.stamp.ModTime().Equal(info.ModTime()) ||
+			r.stamp.Size() != info.Size():
 			text, err := repofile.NewRoot(git).Read("index", maxIndex)
 			if r.stamp, r.names = info, nil; err == nil {
 				r.names = parseIndex(text)

@@ -170,7 +170,10 @@ func (l *lister) listDir(at pendingDir) (f Folder, below []pendingDir) {
 	// Whether it is a repository is decided when it is first listed: creating one later must not make
 	// ignored files appear, or others disappear.
 	has := func(name string) bool {
-		_, found := slices.BinarySearchFunc(l.names, name, func(d dirent, name string) int { return strings.Compare(d.name, name) })
+		_, found := slices.BinarySearchFunc(l.names, name, func(d dirent,
+			name string) int {
+			return strings.Compare(d.name, name)
+		})
 		return found
 	}
 	repository := false
@@ -260,6 +263,7 @@ func lstatAt(dir int, name string, cname []byte) (FileStat, error) {
 
 // kinds maps directory entry types to file types.
 var kinds = map[byte]fs.FileMode{
-	unix.DT_REG: 0, unix.DT_DIR: fs.ModeDir, unix.DT_LNK: fs.ModeSymlink, unix.DT_FIFO: fs.ModeNamedPipe, unix.DT_SOCK: fs.ModeSocket,
-	unix.DT_BLK: fs.ModeDevice, unix.DT_CHR: fs.ModeDevice | fs.ModeCharDevice,
+	unix.DT_REG: 0, unix.DT_DIR: fs.ModeDir, unix.DT_LNK: fs.ModeSymlink, unix.DT_FIFO: fs.ModeNamedPipe,
+	unix.DT_SOCK: fs.ModeSocket,
+	unix.DT_BLK:  fs.ModeDevice, unix.DT_CHR: fs.ModeDevice | fs.ModeCharDevice,
 }

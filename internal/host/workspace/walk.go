@@ -139,9 +139,11 @@ func (w *Workspace) isIgnored(at walkDir, r *rules, rel string, dir bool) (ignor
 }
 
 // listEntries yields the entries of one directory and returns the subdirectories to enter.
-func (w *Workspace) listEntries(ctx context.Context, at walkDir, c dirContents, yield func(Entry) bool) (next []walkDir, ok bool) {
+func (w *Workspace) listEntries(ctx context.Context, at walkDir, c dirContents, yield func(Entry) bool) (next []walkDir,
+	ok bool) {
 	if c.err != nil {
-		return nil, yield(Entry{Path: w.callerName(at.dir), Type: fs.ModeDir, Depth: at.depth, Err: w.explainError(at.dir, c.err)})
+		return nil, yield(Entry{Path: w.callerName(at.dir), Type: fs.ModeDir, Depth: at.depth,
+			Err: w.explainError(at.dir, c.err)})
 	}
 	rules := w.extendRules(at.dir, c.entries, at.rules)
 	for _, d := range c.entries {
@@ -186,7 +188,8 @@ func (w *Workspace) Batches(ctx context.Context, from string) iter.Seq[Batch] {
 			yield(Batch{Dir: from, Err: err})
 			return
 		}
-		for queue := []walkDir{{dir: rel, rules: w.rulesForNamed(rel), tracked: w.trackedFiles()}}; len(queue) > 0 && ctx.Err() == nil; {
+		for queue := []walkDir{{dir: rel, rules: w.rulesForNamed(rel), tracked: w.trackedFiles()}}; len(queue) > 0 &&
+			ctx.Err() == nil; {
 			part := queue[:min(len(queue), maxAhead)] // a caller that stops early need not wait for all
 			queue = queue[len(part):]
 			for _, l := range listConcurrently(part, func(at walkDir) dirBatches { return w.listBatches(ctx, at) }) {

@@ -53,7 +53,8 @@ type Ops struct {
 
 // Then returns the sum of o and the later operations p.
 func (o Ops) Then(p Ops) Ops {
-	return Ops{o.Closed + p.Closed, o.Moved + p.Moved, o.Removed + p.Removed, slices.Concat(o.MovedFrom, p.MovedFrom), p.StillOpen}
+	return Ops{o.Closed + p.Closed, o.Moved + p.Moved, o.Removed + p.Removed, slices.Concat(o.MovedFrom, p.MovedFrom),
+		p.StillOpen}
 }
 
 // Subscribe returns a feed of changes. At first everything counts as changed.

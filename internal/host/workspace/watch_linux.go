@@ -41,7 +41,8 @@ func newSource(roots []string) *source {
 	text, _ := os.ReadFile("/proc/sys/fs/inotify/max_user_watches")
 	watches, _ := strconv.Atoi(strings.TrimSpace(string(text)))
 	// Use half of the user's watches, since editors need some too.
-	s := &source{fd: fd, mounts: mounts, roots: roots, maxWatches: watches / 2, local: make(map[uint64]bool), buf: make([]byte, 64<<10)}
+	s := &source{fd: fd, mounts: mounts, roots: roots, maxWatches: watches / 2, local: make(map[uint64]bool),
+		buf: make([]byte, 64<<10)}
 	s.mountLines = s.mountsInside()
 	return s
 }
@@ -80,7 +81,8 @@ func (s *source) remove(h handle) { _, _ = unix.InotifyRmWatch(s.fd, uint32(h)) 
 // localFileSystems are file systems that report every change: on local disks, or in memory.
 var localFileSystems = map[int64]bool{
 	unix.EXT4_SUPER_MAGIC: true, unix.XFS_SUPER_MAGIC: true, unix.BTRFS_SUPER_MAGIC: true, unix.TMPFS_MAGIC: true,
-	unix.F2FS_SUPER_MAGIC: true, unix.OVERLAYFS_SUPER_MAGIC: true, unix.RAMFS_MAGIC: true, bcachefsMagic: true, zfsMagic: true,
+	unix.F2FS_SUPER_MAGIC: true, unix.OVERLAYFS_SUPER_MAGIC: true, unix.RAMFS_MAGIC: true, bcachefsMagic: true,
+	zfsMagic: true,
 }
 
 const (

@@ -65,7 +65,8 @@ func (t *Tree) GitRaw(ctx context.Context, env []string, in io.Reader, args ...s
 func run(ctx context.Context, cmd *program.Cmd) (string, error) {
 	var out, complaint bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &complaint, time.Second
-	cmd.Env = append(cmd.Env, "GIT_AUTHOR_NAME=coder", "GIT_AUTHOR_EMAIL=coder@localhost", "GIT_COMMITTER_NAME=coder", "GIT_COMMITTER_EMAIL=coder@localhost")
+	cmd.Env = append(cmd.Env, "GIT_AUTHOR_NAME=coder", "GIT_AUTHOR_EMAIL=coder@localhost", "GIT_COMMITTER_NAME=coder",
+		"GIT_COMMITTER_EMAIL=coder@localhost")
 	if err := cmd.Run(); err != nil {
 		if text := strings.TrimSpace(complaint.String()); text != "" && ctx.Err() == nil {
 			return "", errors.New(sanitize.Line(strings.ReplaceAll(text, "\n", "; "), maxErrorOutput))
@@ -90,7 +91,8 @@ func CheckRepo(repo string) error {
 
 // Clone clones a repository into a new folder, and checks out base on a new branch. It runs nothing from
 // the repository.
-func Clone(ctx context.Context, into, repo, base, branch string, door program.Launcher) (t *Tree, commit string, err error) {
+func Clone(ctx context.Context, into, repo, base, branch string, door program.Launcher) (t *Tree, commit string,
+	err error) {
 	if err := CheckRepo(repo); err != nil {
 		return nil, "", err
 	}

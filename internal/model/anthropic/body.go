@@ -69,7 +69,8 @@ func thinkingParams(h head) (most int, members string) {
 	case budget == 0 || h.Dialect.effort == effortNone:
 		return most, ""
 	case h.Dialect.effort == effortLevel:
-		return most, `,"thinking":{"type":"adaptive"},"output_config":{"effort":"` + strings.Replace(h.Effort, "minimal", "low", 1) + `"}`
+		return most, `,"thinking":{"type":"adaptive"},"output_config":{"effort":"` +
+			strings.Replace(h.Effort, "minimal", "low", 1) + `"}`
 	case h.MaxTokens == 0:
 		most += budget
 	default:

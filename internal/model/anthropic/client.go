@@ -83,7 +83,8 @@ func (d dialect) adapt(req provider.Request, complaint string) dialect {
 		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(complaint, w) })
 	}
 	switch {
-	case req.Effort != "" && d.effort != effortNone && !says("signature") && says("budget_tokens", "thinking", "output_config", "effort", "adaptive"):
+	case req.Effort != "" && d.effort != effortNone && !says("signature") &&
+		says("budget_tokens", "thinking", "output_config", "effort", "adaptive"):
 		d.effort = d.adjust(req).effort + 1
 		return d
 	case req.Temperature != nil && !d.noTemperature && says("temperature"):
@@ -97,5 +98,6 @@ func (d dialect) adapt(req provider.Request, complaint string) dialect {
 
 // Rebuild rewrites the body of a sent request; see [transport.Rebuild].
 func Rebuild(sent chat.SentRequest, msgs []chat.Message) ([]byte, bool) {
-	return transport.Rebuild[bodyWriter, dialect, bodyState](sent, msgs, dialect{}, dialect{noThinking: true}, dialect{noCaching: true}, dialect{noThinking: true, noCaching: true})
+	return transport.Rebuild[bodyWriter, dialect, bodyState](sent, msgs, dialect{}, dialect{noThinking: true},
+		dialect{noCaching: true}, dialect{noThinking: true, noCaching: true})
 }

@@ -95,7 +95,8 @@ func (r *replyDecoder) startBlock(index int, raw []byte) {
 	case "tool_use":
 		b.call = r.calls
 		r.calls++
-		r.emit(provider.CallDelta{Index: b.call, ID: jsonscan.String(jsonscan.Get(raw, "id")), Name: jsonscan.String(jsonscan.Get(raw, "name"))})
+		r.emit(provider.CallDelta{Index: b.call, ID: jsonscan.String(jsonscan.Get(raw, "id")),
+			Name: jsonscan.String(jsonscan.Get(raw, "name"))})
 		if input := jsonscan.Get(raw, "input"); len(input) > len("{}") {
 			r.emitArgs(b, string(input))
 		}

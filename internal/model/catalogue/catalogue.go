@@ -48,7 +48,8 @@ func (p Price) Cost(in, cached, written, out int) (usd float64, ok bool) {
 	}
 	cached = min(max(cached, 0), in)
 	written = min(max(written, 0), in-cached)
-	usd = float64(in-cached-written)*p.In + float64(cached)*cmp.Or(p.CachedIn, p.In) + float64(written)*cmp.Or(p.CacheWrite, p.In) + float64(out)*p.Out
+	usd = float64(in-cached-written)*p.In + float64(cached)*cmp.Or(p.CachedIn, p.In) +
+		float64(written)*cmp.Or(p.CacheWrite, p.In) + float64(out)*p.Out
 	return usd / 1e6, true
 }
 
@@ -191,8 +192,9 @@ func parseRow(line string) Model {
 	m := Model{
 		Name: strings.TrimSpace(cells[0]), Context: int(parseNumber(cells[1])), Output: int(parseNumber(cells[2])),
 		Price: Price{
-			In: parseNumber(prices[0]), Out: parseNumber(prices[1]), CachedIn: parseNumber(prices[2]), CacheWrite: parseNumber(prices[3]),
-			Known: prices[0] != "-" && prices[1] != "-",
+			In: parseNumber(prices[0]), Out: parseNumber(prices[1]), CachedIn: parseNumber(prices[2]),
+			CacheWrite: parseNumber(prices[3]),
+			Known:      prices[0] != "-" && prices[1] != "-",
 		},
 		Vision: strings.Contains(can, "v"), Tools: strings.Contains(can, "t"), Reasoning: strings.Contains(can, "r"),
 		Refuses: parseWords(cells[5]), Efforts: parseWords(cells[6]),

@@ -30,7 +30,8 @@ func (bodyWriter) Begin(h head) []byte {
 			}
 			b = append(append(append(b, `,"thinkingLevel":"`...), level...), '"')
 		default:
-			b = strconv.AppendInt(append(b, `,"thinkingBudget":`...), int64(min(provider.ThinkingTokens(h.Effort), maxThinkingTokens)), 10)
+			b = strconv.AppendInt(append(b, `,"thinkingBudget":`...),
+				int64(min(provider.ThinkingTokens(h.Effort), maxThinkingTokens)), 10)
 		}
 		b = append(b, '}')
 	}

@@ -54,13 +54,15 @@ func endpoint(base, below, query string) (*url.URL, error) {
 // adapt returns d changed in response to a complaint.
 func (d dialect) adapt(req provider.Request, complaint string) dialect {
 	switch {
-	case req.Effort != "" && !d.noEffort && (strings.Contains(complaint, "budget") || strings.Contains(complaint, "level")):
+	case req.Effort != "" && !d.noEffort && (strings.Contains(complaint, "budget") ||
+		strings.Contains(complaint, "level")):
 		d.effortByLevel, d.noEffort = true, d.effortByLevel
 	case req.Temperature != nil && !d.noTemperature && strings.Contains(complaint, "temperature"):
 		d.noTemperature = true
 	case strings.Contains(complaint, "parametersjsonschema"):
 		d.legacySchemas = true
-	case strings.Contains(complaint, "thought_signature"), strings.Contains(complaint, "thoughtsignature"), strings.Contains(complaint, "thought signature"):
+	case strings.Contains(complaint, "thought_signature"), strings.Contains(complaint, "thoughtsignature"),
+		strings.Contains(complaint, "thought signature"):
 		d.needsSignatures = true
 	case strings.Contains(complaint, "thinking"), strings.Contains(complaint, "thoughts"):
 		d.noThoughts = true
@@ -70,5 +72,6 @@ func (d dialect) adapt(req provider.Request, complaint string) dialect {
 
 // Rebuild rewrites the body of a sent request; see [transport.Rebuild].
 func Rebuild(sent chat.SentRequest, msgs []chat.Message) ([]byte, bool) {
-	return transport.Rebuild[bodyWriter, dialect, bodyState](sent, msgs, dialect{}, dialect{needsSignatures: true}, dialect{noThoughts: true}, dialect{needsSignatures: true, noThoughts: true})
+	return transport.Rebuild[bodyWriter, dialect, bodyState](sent, msgs, dialect{}, dialect{needsSignatures: true},
+		dialect{noThoughts: true}, dialect{needsSignatures: true, noThoughts: true})
 }

@@ -60,7 +60,8 @@ func (r *replyDecoder) Decode(raw []byte) error {
 		case "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY":
 			r.stop = provider.StopFilter
 		case "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE":
-			r.failure = &provider.Error{Kind: provider.ErrCutOff, Retryable: true, Err: errors.New("the provider stopped with " + reason)}
+			r.failure = &provider.Error{Kind: provider.ErrCutOff, Retryable: true,
+				Err: errors.New("the provider stopped with " + reason)}
 		default:
 			r.stop = provider.StopEnd
 		}
@@ -71,7 +72,8 @@ func (r *replyDecoder) Decode(raw []byte) error {
 func (r *replyDecoder) readPart(raw []byte) {
 	sign := jsonscan.String(jsonscan.Get(raw, "thoughtSignature"))
 	if call := jsonscan.Get(raw, "functionCall"); !jsonscan.IsNull(call) {
-		d := provider.CallDelta{Index: r.calls, ID: jsonscan.String(jsonscan.Get(call, "id")), Name: jsonscan.String(jsonscan.Get(call, "name"))}
+		d := provider.CallDelta{Index: r.calls, ID: jsonscan.String(jsonscan.Get(call, "id")),
+			Name: jsonscan.String(jsonscan.Get(call, "name"))}
 		if args := jsonscan.Get(call, "args"); !jsonscan.IsNull(args) {
 			d.Args = string(bytes.ToValidUTF8(args, []byte("\uFFFD")))
 		}

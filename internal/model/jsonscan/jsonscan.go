@@ -240,7 +240,8 @@ func unquote(raw []byte) string {
 // partialRune returns how many bytes at the end of the inside of a JSON string are the first half of a rune:
 // bytes of UTF-8, or one escape of a pair.
 func partialRune(b []byte) int {
-	if at := len(b) - len(`\ud83d`); at >= 0 && b[at] == '\\' && (b[at+1] == 'u') && (b[at+2]|0x20) == 'd' && strings.IndexByte("89abAB", b[at+3]) >= 0 {
+	if at := len(b) - len(`\ud83d`); at >= 0 && b[at] == '\\' && (b[at+1] == 'u') && (b[at+2]|0x20) == 'd' &&
+		strings.IndexByte("89abAB", b[at+3]) >= 0 {
 		if before := len(b[:at]) - len(bytes.TrimRight(b[:at], `\`)); before%2 == 0 {
 			return len(b) - at
 		}

@@ -66,7 +66,8 @@ func (m *Meter) Add(r event.Record, live bool) {
 	defer m.mu.Unlock()
 	m.clock.add(r, live)
 	model, used, ok := event.UsageOf(r.Event)
-	if e, said := r.Event.(event.MessageAdded); said && !ok && e.Message.Role == chat.Assistant && e.Model != "" && !e.Interrupted && e.StopReason != string(provider.StopLoop) {
+	if e, said := r.Event.(event.MessageAdded); said && !ok && e.Message.Role == chat.Assistant && e.Model != "" &&
+		!e.Interrupted && e.StopReason != string(provider.StopLoop) {
 		m.missedUsage = true
 	}
 	if !ok {
@@ -156,7 +157,8 @@ func (m *Meter) checkBudget(next Cost) error {
 		return fmt.Errorf("%w: %d of %d tokens used, and the request needs about %d; raise it with runtime.budget.tokens",
 			ErrBudget, used+m.pending.Tokens, b.Tokens, next.Tokens)
 	case b.Time > 0 && took >= b.Time:
-		return fmt.Errorf("%w: the turns of this session took %v of %v; raise it with runtime.budget.duration", ErrBudget, took.Round(time.Second), b.Time)
+		return fmt.Errorf("%w: the turns of this session took %v of %v; raise it with runtime.budget.duration", ErrBudget,
+			took.Round(time.Second), b.Time)
 	}
 	return nil
 }

@@ -22,13 +22,16 @@ func New(o transport.Options) *Client {
 	return transport.NewProvider(o, transport.Wire[bodyWriter, dialect, struct{}]{
 		Name: "openai",
 		Address: func(base, model string) (*url.URL, error) {
-			return transport.Endpoint(strings.ReplaceAll(base, transport.ModelPlaceholder, url.PathEscape(model)), completionsPath)
+			return transport.Endpoint(strings.ReplaceAll(base, transport.ModelPlaceholder, url.PathEscape(model)),
+				completionsPath)
 		},
 		List: func(base string) (*url.URL, error) {
 			if strings.Contains(base, transport.ModelPlaceholder) {
-				return nil, &provider.Error{Kind: provider.ErrNotAnAPI, Err: errors.New("an endpoint with the model in its address has no model list")}
+				return nil, &provider.Error{Kind: provider.ErrNotAnAPI,
+					Err: errors.New("an endpoint with the model in its address has no model list")}
 			}
-			return transport.Endpoint(strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(base), "/"), completionsPath), "/models")
+			return transport.Endpoint(strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(base), "/"), completionsPath),
+				"/models")
 		},
 		KeyHeader: "Authorization", KeyPrefix: "Bearer ",
 		Tune: func(h *head, c *transport.Client, _ provider.Request) {
@@ -40,5 +43,6 @@ func New(o transport.Options) *Client {
 
 // Rebuild rewrites the body of a sent request; see [transport.Rebuild].
 func Rebuild(sent chat.SentRequest, msgs []chat.Message) ([]byte, bool) {
-	return transport.Rebuild[bodyWriter, dialect, struct{}](sent, msgs, dialect{}, dialect{noReasoning: true}, dialect{noExtra: true}, dialect{noReasoning: true, noExtra: true})
+	return transport.Rebuild[bodyWriter, dialect, struct{}](sent, msgs, dialect{}, dialect{noReasoning: true},
+		dialect{noExtra: true}, dialect{noReasoning: true, noExtra: true})
 }

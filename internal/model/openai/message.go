@@ -138,7 +138,8 @@ func (d dialect) adapt(req provider.Request, complaint string) dialect {
 		d.wantsMaxCompletion = true
 	}
 	if names("reasoning_content", "reasoning_details", "reasoning_text", "'reasoning'", `"reasoning"`) &&
-		names("unsupported", "not supported", "unknown", "unrecognized", "unexpected", "not permitted", "extra ", "additional", "not allowed") {
+		names("unsupported", "not supported", "unknown", "unrecognized", "unexpected", "not permitted", "extra ",
+			"additional", "not allowed") {
 		d.noReasoning = true
 	}
 	if names("extra_content") {

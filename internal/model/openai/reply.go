@@ -49,7 +49,8 @@ func (r *replyDecoder) Decode(raw []byte) error {
 		case "prompt_progress":
 			figure := func(name string) int { return int(jsonscan.Float(jsonscan.Get(m.Val, name))) }
 			if of := figure("total"); of > 0 && !r.started {
-				r.emit(provider.Waiting{ReadTokens: min(figure("processed"), of), TotalTokens: of, Elapsed: time.Duration(figure("time_ms")) * time.Millisecond})
+				r.emit(provider.Waiting{ReadTokens: min(figure("processed"), of), TotalTokens: of,
+					Elapsed: time.Duration(figure("time_ms")) * time.Millisecond})
 			}
 		case "error":
 			bad = m.Val
@@ -302,7 +303,8 @@ func (r *replyDecoder) recordStop(reason string) {
 		return
 	case "length", "max_tokens", "model_length", "max_output_tokens":
 		r.stop = provider.StopLength
-	case "content_filter", "content-filter", "safety", "recitation", "blocklist", "prohibited_content", "sensitive", "refusal":
+	case "content_filter", "content-filter", "safety", "recitation", "blocklist", "prohibited_content", "sensitive",
+		"refusal":
 		r.stop = provider.StopFilter
 	case "error", "network_error", "insufficient_system_resource", "abort", "malformed_function_call":
 		r.failure = &provider.Error{Kind: provider.ErrCutOff, Retryable: true,

@@ -132,7 +132,8 @@ func (f *replyBuilder) complete() Reply {
 // begin every call with an empty object and send the real one then.
 func parseArguments(raw []byte) (args json.RawMessage, broken string) {
 	raw = bytes.TrimSpace(raw)
-	if rest, ok := bytes.CutPrefix(raw, []byte(`{}`)); ok && bytes.HasPrefix(bytes.TrimSpace(rest), []byte(`{"`)) && json.Valid(rest) {
+	if rest, ok := bytes.CutPrefix(raw, []byte(`{}`)); ok && bytes.HasPrefix(bytes.TrimSpace(rest), []byte(`{"`)) &&
+		json.Valid(rest) {
 		return parseArguments(rest)
 	}
 	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) || bytes.Equal(raw, []byte(`""`)) {

@@ -45,7 +45,8 @@ var Efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max
 
 // ThinkingTokens returns the thinking budget for a level of effort, for wires that need a figure.
 func ThinkingTokens(effort string) int {
-	return map[string]int{"minimal": 1024, "low": 2048, "medium": 8192, "high": 24576, "xhigh": 32000, "max": 32000}[effort]
+	return map[string]int{"minimal": 1024, "low": 2048, "medium": 8192, "high": 24576, "xhigh": 32000,
+		"max": 32000}[effort]
 }
 
 // Prompt returns a request with one message and no tools.

@@ -149,7 +149,8 @@ func (f fallback) Stream(ctx context.Context, req Request) iter.Seq2[Delta, erro
 			if i > 0 && model == asked {
 				continue
 			}
-			if i > 0 && !yield(Restart{Attempt: i + 1, MaxAttempts: len(f.models) + 1, Err: fmt.Errorf("%w; trying %s instead", failure, model)}, nil) {
+			if i > 0 && !yield(Restart{Attempt: i + 1, MaxAttempts: len(f.models) + 1,
+				Err: fmt.Errorf("%w; trying %s instead", failure, model)}, nil) {
 				return
 			}
 			req.Model = model
@@ -166,7 +167,8 @@ func (f fallback) Stream(ctx context.Context, req Request) iter.Seq2[Delta, erro
 				return
 			}
 			e, ok := errors.AsType[*Error](failure)
-			if !(ok && e.Status >= 500) && !slices.ContainsFunc(fallbackErrors, func(kind error) bool { return errors.Is(failure, kind) }) {
+			if !(ok && e.Status >= 500) && !slices.ContainsFunc(fallbackErrors,
+				func(kind error) bool { return errors.Is(failure, kind) }) {
 				break
 			}
 		}

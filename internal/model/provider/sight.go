@@ -126,7 +126,8 @@ func isImageRefusal(e *Error) bool {
 	if e.Kind == ErrNoImages {
 		return true
 	}
-	if e.Err == nil || e.Status < 400 || e.Retryable && e.Status != 500 || errors.Is(e, ErrAuth) || errors.Is(e, ErrRateLimited) {
+	if e.Err == nil || e.Status < 400 || e.Retryable && e.Status != 500 || errors.Is(e, ErrAuth) ||
+		errors.Is(e, ErrRateLimited) {
 		return false
 	}
 	p, text := imageErrorPatterns(), strings.ToLower(e.Err.Error())
@@ -142,7 +143,8 @@ var imageErrorPatterns = sync.OnceValue(func() imagePatterns {
 		refusal: regexp.MustCompile(strings.Join([]string{
 			`(not|n't|n’t|no)( currently)? (support|accept|allow|take)\w*[^.]{0,40}\b` + image,
 			`\b` + image + `[^.]{0,60}(not (currently )?(supported|enabled|allowed|available|accepted)|unsupported|only supported by)`,
-			`no endpoints found that support (image|pdf|file)`, `not a (multi-?modal|vision)`, `unknown variant .{0,3}(image|file|input_)`,
+			`no endpoints found that support (image|pdf|file)`, `not a (multi-?modal|vision)`,
+			`unknown variant .{0,3}(image|file|input_)`,
 			`at most 0 image`, `missing data required for image`, `content must be a string`, `不支持.{0,8}(图|image|多模态|视觉)`,
 		}, "|")),
 		flaw: regexp.MustCompile(`format|media[_ ]type|mime|pixels|dimension|too large|exceeds|corrupt|decode`),

@@ -32,7 +32,8 @@ func New(o transport.Options) *Client {
 		Name:    "responses",
 		Address: func(base, _ string) (*url.URL, error) { return transport.Endpoint(base, responsesPath) },
 		List: func(base string) (*url.URL, error) {
-			return transport.Endpoint(strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(base), "/"), responsesPath), "/models")
+			return transport.Endpoint(strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(base), "/"), responsesPath),
+				"/models")
 		},
 		KeyHeader: "Authorization", KeyPrefix: "Bearer ",
 		Adapt: dialect.adapt, Decoder: newReplyDecoder,

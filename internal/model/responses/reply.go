@@ -195,7 +195,8 @@ func (r *replyDecoder) recordEnd(raw []byte) error {
 		if bad := jsonscan.Get(raw, "error"); !jsonscan.IsNull(bad) {
 			return transport.InBandError(bad)
 		}
-		return &provider.Error{Kind: provider.ErrCutOff, Retryable: true, Err: errors.New("the provider stopped with " + status)}
+		return &provider.Error{Kind: provider.ErrCutOff, Retryable: true,
+			Err: errors.New("the provider stopped with " + status)}
 	case "incomplete":
 		r.stop = provider.StopLength
 		if jsonscan.String(jsonscan.Get(jsonscan.Get(raw, "incomplete_details"), "reason")) == "content_filter" {

@@ -84,7 +84,10 @@ func (p *parser) closeReply() error {
 	}
 	p.alternatives = nil
 	n := len(p.script)
-	endless := slices.ContainsFunc(p.script, func(r Reply) bool { return r.Repeat == Forever && r.Conversation == p.reply.Conversation })
+	endless := slices.ContainsFunc(p.script, func(r Reply) bool {
+		return r.Repeat == Forever &&
+			r.Conversation == p.reply.Conversation
+	})
 	if !p.reply.isEmpty() && endless {
 		p.errLine = p.reply.Line
 		return errors.New("never reached: the reply before it repeats forever")

@@ -145,7 +145,8 @@ func findFailure(kind string) (provider.Error, error) {
 	e := provider.Error{Status: status, Retryable: status >= 500}
 	switch {
 	case err != nil || status < 100 || status > 599:
-		return provider.Error{}, fmt.Errorf("fail takes auth, rate, overload, context, quota, model, tools, bad, loading, unreachable or an HTTP status, not %q", kind)
+		return provider.Error{},
+			fmt.Errorf("fail takes auth, rate, overload, context, quota, model, tools, bad, loading, unreachable or an HTTP status, not %q", kind)
 	case status >= 400 && status < 500:
 		e.Kind = provider.ErrBadRequest
 	}

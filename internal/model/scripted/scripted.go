@@ -120,7 +120,10 @@ func (p *Provider) nextReply(req provider.Request) (asked int, r Reply, err erro
 	to := "" // the conversation whose replies it gets
 	if len(req.Messages) > 0 {
 		first := req.Messages[0].Text()
-		if i := slices.IndexFunc(p.script, func(r Reply) bool { return r.Conversation != "" && strings.Contains(first, r.Conversation) }); i >= 0 {
+		if i := slices.IndexFunc(p.script, func(r Reply) bool {
+			return r.Conversation != "" &&
+				strings.Contains(first, r.Conversation)
+		}); i >= 0 {
 			to = p.script[i].Conversation
 		}
 	}
@@ -178,7 +181,8 @@ func (r Reply) check(req provider.Request) error {
 	told := strings.Join(said, "\n")
 	for _, w := range r.Want {
 		if !strings.Contains(told, w) {
-			return fmt.Errorf("script line %d: expected the model to get %q, but it got %q", r.Line, w, clip.Truncate(told, maxShownRequest))
+			return fmt.Errorf("script line %d: expected the model to get %q, but it got %q", r.Line, w,
+				clip.Truncate(told, maxShownRequest))
 		}
 	}
 	return nil

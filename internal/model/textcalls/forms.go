@@ -124,7 +124,8 @@ func (s *scanner) matchForm(text string) (f form, n int, is verdict) {
 		if is := matchPrefix(text, action); is != verdictYes {
 			return f, 0, is
 		}
-		return form{kind: kindSteps, findEnd: untilBalanced(len(action)), isAmbiguous: true, mustFit: true}, len(action), verdictYes
+		return form{kind: kindSteps, findEnd: untilBalanced(len(action)), isAmbiguous: true, mustFit: true}, len(action),
+			verdictYes
 	}
 	if is := matchJSON(text); is != verdictYes {
 		return f, 0, is
@@ -150,8 +151,10 @@ var compiledPatterns = sync.OnceValue(func() formPatterns {
 	key := `(?:name|tool|tool_name|function|function_name|type|id|tool_calls|action|recipient_name|arguments|parameters|input|args)`
 	attr := `\s+[\w-]{1,64}\s*=\s*(?:"[^"]{0,500}"|'[^']{0,500}'|[\w.-]{1,64})`
 	return formPatterns{
-		tag:         re(`^<((?:[a-z]+:)?)([A-Za-z_][\w.-]{0,63})(?:=["']?([\w.:/-]{1,128})["']?)?((?:` + attr + `)*)\s*(/?)>`),
-		partialTag:  re(`^<[A-Za-z_][\w.:/="'-]{0,200}(?:` + attr + `)*(?:\s+[\w-]{0,64}\s*(?:=\s*(?:"[^"]{0,500}|'[^']{0,500})?)?)?/?$`),
+		tag: re(`^<((?:[a-z]+:)?)([A-Za-z_][\w.-]{0,63})(?:=["']?([\w.:/-]{1,128})["']?)?((?:` + attr +
+			`)*)\s*(/?)>`),
+		partialTag: re(`^<[A-Za-z_][\w.:/="'-]{0,200}(?:` + attr +
+			`)*(?:\s+[\w-]{0,64}\s*(?:=\s*(?:"[^"]{0,500}|'[^']{0,500})?)?)?/?$`),
 		attr:        re(`([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([\w.-]+))`),
 		fence:       re("^(`{3,})[ \t]*([\\w-]*)[ \t]*\r?\n\\s*([{<\\[]|\\w)"),
 		json:        re(`^(\{\s*"` + key + `"\s*:|\[\s*\{\s*"` + key + `"\s*:|\[\s*[a-zA-Z_][\w.]*\()`),
@@ -226,13 +229,15 @@ func findAttribute(attrs string, names ...string) string {
 }
 
 // fenceKinds are the info strings of code fences that may contain calls.
-var fenceKinds = []string{"", "json", "jsonc", "json5", "xml", "text", "plaintext", "tool", "tool_code", "tool_call", "tool_calls", "tool_use", "function", "function_call", "action"}
+var fenceKinds = []string{"", "json", "jsonc", "json5", "xml", "text", "plaintext", "tool", "tool_code", "tool_call",
+	"tool_calls", "tool_use", "function", "function_call", "action"}
 
 // matchFence returns the form of a code fence that may contain calls.
 func matchFence(text string) (f form, n int, is verdict) {
 	m := compiledPatterns().fence.FindStringSubmatch(text[:min(len(text), 1000)])
 	if m == nil {
-		if line, rest, ended := strings.Cut(text, "\n"); strings.TrimSpace(rest) == "" && len(text) < 1000 && (ended || len(line) < 100) && !strings.Contains(strings.Trim(line, "`"), "`") {
+		if line, rest, ended := strings.Cut(text, "\n"); strings.TrimSpace(rest) == "" && len(text) < 1000 &&
+			(ended || len(line) < 100) && !strings.Contains(strings.Trim(line, "`"), "`") {
 			return f, 0, verdictMore
 		}
 		return f, 0, verdictNo

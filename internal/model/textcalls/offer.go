@@ -160,7 +160,8 @@ func (s *scanner) isExample(final bool) verdict {
 			return verdictYes
 		}
 	}
-	if introPatterns().example.MatchString(s.lineBefore()) || s.userAskedFor(requestPatterns().example) || s.isQuoted(text) {
+	if introPatterns().example.MatchString(s.lineBefore()) || s.userAskedFor(requestPatterns().example) ||
+		s.isQuoted(text) {
 		return verdictYes
 	}
 	return verdictNo

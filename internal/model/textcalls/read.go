@@ -38,7 +38,8 @@ func (s *scanner) readForm(f form, inner string) (calls []call, ok bool) {
 	case kindRemains, kindResult:
 	}
 	return calls, ok && !slices.ContainsFunc(calls, func(c call) bool {
-		return f.mustFit && !s.fitsSchema(c) && !(c.isCertain && s.isOffered(c.name)) || !f.mustFit && !s.acceptsAnyTool && !s.isKnown(c.name)
+		return f.mustFit && !s.fitsSchema(c) && !(c.isCertain && s.isOffered(c.name)) || !f.mustFit && !s.acceptsAnyTool &&
+			!s.isKnown(c.name)
 	})
 }
 
@@ -240,7 +241,8 @@ func (s *scanner) readNested(text string) (calls []call, rest string, ok bool) {
 
 // nameSeparators separate the name of a tool from its arguments.
 var nameSeparators = sync.OnceValue(func() *strings.Replacer {
-	return strings.NewReplacer("<|tool_call_argument_begin|>", "\n", "<｜tool▁sep｜>", "\n", "<tool_sep>", "\n", "[ARGS]", "\n",
+	return strings.NewReplacer("<|tool_call_argument_begin|>", "\n", "<｜tool▁sep｜>", "\n", "<tool_sep>", "\n",
+		"[ARGS]", "\n",
 		"<|constrain|>json", "\n", "<|message|>", "\n", "✿ARGS✿:", "\n")
 })
 
@@ -294,7 +296,8 @@ func (s *scanner) readArgs(f form, inner string) (call, bool) {
 		if !ok || strings.TrimSpace(rest) != "" {
 			return call{name: f.tool, args: inner}, false
 		}
-		if calls, is := s.parseCalls(v, form{isAmbiguous: true}); is && len(calls) == 1 && strings.EqualFold(calls[0].name, f.tool) {
+		if calls, is := s.parseCalls(v, form{isAmbiguous: true}); is && len(calls) == 1 &&
+			strings.EqualFold(calls[0].name, f.tool) {
 			return calls[0], true
 		}
 		return call{name: f.tool, args: v}, true
@@ -383,7 +386,8 @@ func (s *scanner) salvage(f form, inner string) ([]call, bool) {
 			return nil, false
 		}
 	}
-	if name == "" || inner == "" || f.mustFit && (f.tool != "" || !s.isOffered(name)) || !s.acceptsAnyTool && !s.isKnown(name) {
+	if name == "" || inner == "" || f.mustFit && (f.tool != "" || !s.isOffered(name)) || !s.acceptsAnyTool &&
+		!s.isKnown(name) {
 		return nil, false
 	}
 	return []call{{name: name, args: inner}}, true

@@ -123,12 +123,15 @@ func (w *wrapper) Stream(ctx context.Context, req provider.Request) iter.Seq2[pr
 }
 
 // streamOnce passes on one reply. It returns an error instead if the server rejects tools.
-func (w *wrapper) streamOnce(ctx context.Context, req provider.Request, m modelState, yield func(provider.Delta, error) bool) (refusal error, goOn bool) {
+func (w *wrapper) streamOnce(ctx context.Context, req provider.Request, m modelState,
+	yield func(provider.Delta, error) bool) (refusal error, goOn bool) {
 	sent := req
 	if m.askedMode == XML {
 		sent = textRequest(req)
 	}
-	f := replyFilter{sentAsText: m.askedMode == XML, yield: yield, ids: w.newIDFunc(req), callContext: callContext{tools: req.Tools, messages: req.Messages, acceptsAnyTool: m.askedMode == XML, isNative: m.seenMode == Native}}
+	f := replyFilter{sentAsText: m.askedMode == XML, yield: yield, ids: w.newIDFunc(req),
+		callContext: callContext{tools: req.Tools, messages: req.Messages, acceptsAnyTool: m.askedMode == XML,
+			isNative: m.seenMode == Native}}
 	f.scan = &scanner{callContext: f.callContext}
 	for d, err := range w.next.Stream(ctx, sent) {
 		if errors.Is(err, provider.ErrNoTools) {

@@ -98,7 +98,8 @@ func (r *looseReader) readKey() (string, bool) {
 		return s, true
 	}
 	n := 0
-	for n < len(r.text) && (r.text[n] == '_' || r.text[n]|0x20 >= 'a' && r.text[n]|0x20 <= 'z' || n > 0 && r.text[n] >= '0' && r.text[n] <= '9') {
+	for n < len(r.text) && (r.text[n] == '_' || r.text[n]|0x20 >= 'a' && r.text[n]|0x20 <= 'z' || n > 0 &&
+		r.text[n] >= '0' && r.text[n] <= '9') {
 		n++
 	}
 	k := r.text[:n]
@@ -162,4 +163,5 @@ func unescape(text string) (string, int) {
 }
 
 // literals are the literals of Python and JSON.
-var literals = map[string]string{"True": "true", "False": "false", "None": "null", "true": "true", "false": "false", "null": "null"}
+var literals = map[string]string{"True": "true", "False": "false", "None": "null", "true": "true", "false": "false",
+	"null": "null"}

@@ -151,7 +151,8 @@ func (c *Client) maskError(err error) error {
 }
 
 // exchange sends one request and emits the reply as decoded by decoder.
-func (c *Client) exchange(ctx context.Context, req Request, decoder func(put func(provider.Delta)) Decoder, emit func(provider.Delta) bool) error {
+func (c *Client) exchange(ctx context.Context, req Request, decoder func(put func(provider.Delta)) Decoder,
+	emit func(provider.Delta) bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -338,7 +339,8 @@ func (x *exchange) send(r Request) (*http.Response, error) {
 			x.client.recordServer(resp)
 			x.watchdog.recordBytes()
 			return resp, nil
-		case !kept || resent == maxResends || !errors.Is(x.failureReason(err, x.route.explainNoResponse), provider.ErrCutOff) || x.ctx.Err() != nil:
+		case !kept || resent == maxResends || !errors.Is(x.failureReason(err, x.route.explainNoResponse),
+			provider.ErrCutOff) || x.ctx.Err() != nil:
 			return nil, x.failureReason(err, x.explainNoResponse)
 		}
 		h.CloseIdleConnections() // the other connections are no younger

@@ -236,7 +236,8 @@ var faultPatterns = sync.OnceValue(func() faultPatternSet {
 			`(check|update) your (plan and )?billing`, `out of credits`, `requires more credits`, `arrearage`,
 		),
 		badKey: any(
-			`invalid_api_key`, `(invalid|incorrect|missing|wrong|expired) (api[ _-]?)?key`, `api[ _-]?key (is )?(not valid|invalid|expired|missing)`,
+			`invalid_api_key`, `(invalid|incorrect|missing|wrong|expired) (api[ _-]?)?key`,
+			`api[ _-]?key (is )?(not valid|invalid|expired|missing)`,
 			`no auth credentials`, `authentication_error`,
 		),
 		noModel: any(
@@ -245,7 +246,8 @@ var faultPatterns = sync.OnceValue(func() faultPatternSet {
 			`not a valid model`,
 		),
 		loading: any(
-			`loading (the )?model`, `model\b.{0,100}\b(is|being|still|currently) (being )?load(ing|ed)`, `model\b.{0,100}\bnot( yet)? (loaded|ready)`,
+			`loading (the )?model`, `model\b.{0,100}\b(is|being|still|currently) (being )?load(ing|ed)`,
+			`model\b.{0,100}\bnot( yet)? (loaded|ready)`,
 			`waiting for (the )?(llama )?(runner|server) to start`, `server (is )?(still )?(starting|loading)`, `warming up`,
 		),
 		wantsTLS: any(`http request to an https server`, `plain http request was sent to https port`),
@@ -352,7 +354,8 @@ func collectSecrets(o Options) []string {
 			name = strings.ToLower(name)
 			_, bare, _ := strings.Cut(v, " ")
 			for _, v := range []string{v, bare} {
-				if len(v) >= minSecretLen && (strings.Contains(name, "auth") || strings.Contains(name, "key") || strings.Contains(name, "token") || strings.Contains(name, "sig")) {
+				if len(v) >= minSecretLen && (strings.Contains(name, "auth") || strings.Contains(name, "key") ||
+					strings.Contains(name, "token") || strings.Contains(name, "sig")) {
 					s = append(s, v)
 				}
 			}

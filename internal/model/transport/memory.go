@@ -27,7 +27,8 @@ type Head[D comparable] struct {
 }
 
 func (h Head[D]) equal(o Head[D]) bool {
-	return h.Model == o.Model && h.System == o.System && h.MaxTokens == o.MaxTokens && h.Effort == o.Effort && h.Temperature == o.Temperature && h.Dialect == o.Dialect &&
+	return h.Model == o.Model && h.System == o.System && h.MaxTokens == o.MaxTokens && h.Effort == o.Effort &&
+		h.Temperature == o.Temperature && h.Dialect == o.Dialect &&
 		slices.EqualFunc(h.Tools, o.Tools, func(a, b provider.ToolSpec) bool {
 			return a.Name == b.Name && a.Doc == b.Doc && bytes.Equal(a.Schema, b.Schema)
 		})
@@ -72,7 +73,8 @@ type BodyCache[F Form[D, S], D comparable, S any] struct {
 
 // Body returns a reader of a request's body and the body's record. The
 // kept bytes are read in place; done returns them for the next step.
-func (k *BodyCache[F, D, S]) Body(h Head[D], msgs []chat.Message) (open func() (io.ReadCloser, error), sent *chat.SentRequest, done func()) {
+func (k *BodyCache[F, D, S]) Body(h Head[D], msgs []chat.Message) (open func() (io.ReadCloser, error),
+	sent *chat.SentRequest, done func()) {
 	var form F
 	m := k.nearest(h, msgs)
 	if m == nil {
@@ -89,7 +91,8 @@ func (k *BodyCache[F, D, S]) Body(h Head[D], msgs []chat.Message) (open func() (
 	open = func() (io.ReadCloser, error) {
 		return io.NopCloser(io.MultiReader(bytes.NewReader(kept), strings.NewReader(end))), nil
 	}
-	sent = &chat.SentRequest{Model: h.Model, Effort: h.Effort, Head: string(kept[:m.messagesStart]), Tail: end, Size: len(kept) + len(end), Checksum: checksum(kept, end)}
+	sent = &chat.SentRequest{Model: h.Model, Effort: h.Effort, Head: string(kept[:m.messagesStart]), Tail: end,
+		Size: len(kept) + len(end), Checksum: checksum(kept, end)}
 	return open, sent, func() {
 		k.mu.Lock()
 		defer k.mu.Unlock()
@@ -109,7 +112,8 @@ var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc
 
 // Rebuild rewrites the body of a recorded request. It returns false if the result differs from what was
 // sent. dialects are the ones in which messages differ.
-func Rebuild[F Form[D, S], D comparable, S any](sent chat.SentRequest, msgs []chat.Message, dialects ...D) (body []byte, ok bool) {
+func Rebuild[F Form[D, S], D comparable, S any](sent chat.SentRequest, msgs []chat.Message, dialects ...D) (body []byte,
+	ok bool) {
 	var form F
 	for _, d := range dialects {
 		h := Head[D]{Model: sent.Model, Effort: sent.Effort, Dialect: d}
@@ -149,7 +153,8 @@ func (k *BodyCache[F, D, S]) nearest(h Head[D], msgs []chat.Message) *memo[D, S]
 	m := k.free[best]
 	if most < len(m.messages) {
 		end := m.ends[most-1]
-		return &memo[D, S]{head: m.head, messagesStart: m.messagesStart, messages: m.messages[:most:most], ends: m.ends[:most:most], states: m.states[:most:most], buf: m.buf[:end:end]}
+		return &memo[D, S]{head: m.head, messagesStart: m.messagesStart, messages: m.messages[:most:most],
+			ends: m.ends[:most:most], states: m.states[:most:most], buf: m.buf[:end:end]}
 	}
 	k.free = slices.Delete(k.free, best, best+1)
 	return m

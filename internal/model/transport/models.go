@@ -117,11 +117,13 @@ type listedModel struct {
 
 func readModel(item json.RawMessage) (m Model) {
 	var l listedModel
-	if _, odd := errors.AsType[*json.UnmarshalTypeError](json.Unmarshal(item, &l)); odd && cmp.Or(l.ID, l.Model, l.Name) == "" {
+	if _, odd := errors.AsType[*json.UnmarshalTypeError](json.Unmarshal(item, &l)); odd &&
+		cmp.Or(l.ID, l.Model, l.Name) == "" {
 		return m // a price in another form counts as no price
 	}
 	m.Name, m.server = cmp.Or(l.ID, l.Model, l.Name), serversByOwner[l.OwnedBy]
-	window := cmp.Or(l.Meta.NCtx, l.MaxModelLen, l.ContextLength, l.ContextWindow, l.MaxContextLength, l.InputTokenLimit, l.MaxInputTokens)
+	window := cmp.Or(l.Meta.NCtx, l.MaxModelLen, l.ContextLength, l.ContextWindow, l.MaxContextLength, l.InputTokenLimit,
+		l.MaxInputTokens)
 	if l.State != "" {
 		window = l.LoadedContext
 	}
@@ -169,7 +171,8 @@ const (
 )
 
 // serversByOwner are the model owners that identify a server.
-var serversByOwner = map[string]server{"library": ollama, "llamacpp": llamaCpp, "organization_owner": lmStudio, "vllm": vllm}
+var serversByOwner = map[string]server{"library": ollama, "llamacpp": llamaCpp, "organization_owner": lmStudio,
+	"vllm": vllm}
 
 // Window returns a model's context window in tokens as reported by the server; 0 if it does not report
 // one. A local server whose list does not report it is asked through its own API.
@@ -258,7 +261,8 @@ func (a windowQuery) ollama(ctx context.Context) int {
 	}
 	a.fetch(ctx, "api/ps", nil, &loaded)
 	for _, m := range loaded.Models {
-		if strings.TrimSuffix(cmp.Or(m.Model, m.Name), ":latest") == strings.TrimSuffix(a.model, ":latest") && toTokens(m.Context) > 0 {
+		if strings.TrimSuffix(cmp.Or(m.Model, m.Name), ":latest") == strings.TrimSuffix(a.model, ":latest") &&
+			toTokens(m.Context) > 0 {
 			return toTokens(m.Context)
 		}
 	}

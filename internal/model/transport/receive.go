@@ -33,7 +33,8 @@ func (x *exchange) receive(body io.Reader) error {
 	case f == formMarkup:
 		page, _ := src.readRest()
 		// The page may come from a gateway whose server is down, or that wants a login.
-		return &provider.Error{Kind: provider.ErrNotAnAPI, Retryable: true, Err: errors.New(x.route.String() + " sent a web page: " + pageText(page))}
+		return &provider.Error{Kind: provider.ErrNotAnAPI, Retryable: true,
+			Err: errors.New(x.route.String() + " sent a web page: " + pageText(page))}
 	case f == formJSON:
 		return x.readJSON(src)
 	}
@@ -85,7 +86,8 @@ func (x *exchange) readEvents(src *bodyReader) error {
 		case !e.isComplete && jsonscan.IsTooDeep(e.data):
 			return x.tooDeepError()
 		case !e.isComplete:
-			return newError(provider.ErrCutOff, true, nil, "%s sent an event that is not JSON: %s", x.route, CleanLine(string(e.data)))
+			return newError(provider.ErrCutOff, true, nil, "%s sent an event that is not JSON: %s", x.route,
+				CleanLine(string(e.data)))
 		}
 		seen = true
 		finished := x.decoder.IsFinished()
@@ -107,7 +109,8 @@ func (x *exchange) readEvents(src *bodyReader) error {
 
 // tooDeepError reports a reply with an unreadable value. A retry would most likely bring the same.
 func (x *exchange) tooDeepError() error {
-	return newError(provider.ErrCutOff, false, nil, "%s sent JSON nested too deeply: more than %d levels", x.route, jsonscan.MaxDepth)
+	return newError(provider.ErrCutOff, false, nil, "%s sent JSON nested too deeply: more than %d levels", x.route,
+		jsonscan.MaxDepth)
 }
 
 // finishMarked ends a reply that had its end mark. Nothing can fail it now, and it does not wait for servers
@@ -131,7 +134,8 @@ func (x *exchange) finishUnmarked(err error, src *bodyReader, seen bool) error {
 	case err != io.EOF:
 		return x.failureReason(err, x.explainBroken)
 	case !seen && src.strayLine != "":
-		return &provider.Error{Kind: provider.ErrNotAnAPI, Err: errors.New(x.route.String() + " sent: " + CleanLine(src.strayLine))}
+		return &provider.Error{Kind: provider.ErrNotAnAPI, Err: errors.New(x.route.String() + " sent: " +
+			CleanLine(src.strayLine))}
 	case !seen:
 		return newError(provider.ErrCutOff, true, nil, "%s sent an empty reply", x.route)
 	}
@@ -143,7 +147,8 @@ func (x *exchange) explainBroken(err error) error {
 	if errors.Is(err, errLongLine) || errors.Is(err, errLongBody) {
 		return &provider.Error{Kind: provider.ErrCutOff, Err: err}
 	}
-	return newError(provider.ErrCutOff, true, err, "the connection to %s broke in the middle of the reply: %s", x.route, innermostText(err))
+	return newError(provider.ErrCutOff, true, err, "the connection to %s broke in the middle of the reply: %s", x.route,
+		innermostText(err))
 }
 
 // finish ends a complete reply, unless its consumer is gone.

@@ -77,7 +77,8 @@ func (s *Provider[F, D, S]) ask(ctx context.Context, req provider.Request, d D, 
 	if err != nil {
 		return err
 	}
-	h := Head[D]{Model: req.Model, System: req.System, Tools: req.Tools, MaxTokens: req.MaxTokens, Effort: req.Effort, Temperature: formatNumber(req.Temperature), Dialect: d}
+	h := Head[D]{Model: req.Model, System: req.System, Tools: req.Tools, MaxTokens: req.MaxTokens, Effort: req.Effort,
+		Temperature: formatNumber(req.Temperature), Dialect: d}
 	if s.wire.Tune != nil {
 		s.wire.Tune(&h, s.Client, req)
 	}
@@ -93,9 +94,10 @@ func (s *Provider[F, D, S]) ask(ctx context.Context, req provider.Request, d D, 
 	}
 	header := s.header("text/event-stream")
 	header.Set("Content-Type", "application/json")
-	return s.withKey(ctx, Request{Method: http.MethodPost, URL: u, Header: header, Body: body, Length: int64(sent.Size)}, func(r Request) error {
-		return s.exchange(ctx, r, s.wire.Decoder, signed)
-	})
+	return s.withKey(ctx, Request{Method: http.MethodPost, URL: u, Header: header, Body: body, Length: int64(sent.Size)},
+		func(r Request) error {
+			return s.exchange(ctx, r, s.wire.Decoder, signed)
+		})
 }
 
 func (s *Provider[F, D, S]) header(accept string) http.Header {
@@ -133,7 +135,8 @@ func (l *dialectCache[D]) withDialect(model string, ask func(D) error, adapted f
 		l.mu.Unlock()
 		err := ask(d)
 		e, ok := errors.AsType[*provider.Error](err)
-		if !ok || !slices.Contains([]int{http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity}, e.Status) {
+		if !ok || !slices.Contains([]int{http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity},
+			e.Status) {
 			return err
 		}
 		complaint := strings.ToLower(e.Error())

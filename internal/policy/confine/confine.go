@@ -124,7 +124,8 @@ func New(o Options) *Confiner {
 
 func (c *Confiner) findSandbox(ctx context.Context) *sandbox.Sandbox {
 	c.once.Do(func() {
-		c.sandbox = sandbox.Find(context.WithoutCancel(ctx), sandbox.Options{Exe: c.o.Exe, Launcher: c.o.Launcher, Backend: c.o.Backend})
+		c.sandbox = sandbox.Find(context.WithoutCancel(ctx),
+			sandbox.Options{Exe: c.o.Exe, Launcher: c.o.Launcher, Backend: c.o.Backend})
 	})
 	return c.sandbox
 }
@@ -168,7 +169,10 @@ func (c *Confiner) confinement(ctx context.Context, read tool.Line) (bash.Confin
 	}
 	confined.Summary, confined.CheckAfter = summarize(report), c.watchLine(ctx, read)
 	if len(limits.Hosts) > 0 && c.findSandbox(ctx).CanOpenOutlets() {
-		confined.OpenNetwork = func(ctx context.Context) (bash.NetworkAccess, error) { return reach.openProxy(ctx, read.Original()) }
+		confined.OpenNetwork = func(ctx context.Context) (bash.NetworkAccess,
+			error) {
+			return reach.openProxy(ctx, read.Original())
+		}
 	}
 	confined.ExplainFailure = func(code int, stderr string) string {
 		if why, failed := sandbox.SetupFailed(code, stderr); failed {
@@ -297,7 +301,10 @@ func (c *Confiner) Helper(ctx context.Context, cmd *program.Cmd, h Helper) (conf
 	limits.Network = h.Network && (limits.Network || h.AnyMode && c.o.AnyNetwork)
 	limits.Hosts = nil
 	if h.ReadOnly {
-		limits.Write = slices.DeleteFunc(limits.Write, func(dir string) bool { return contains(dir, c.o.Root) || contains(c.o.Root, dir) })
+		limits.Write = slices.DeleteFunc(limits.Write, func(dir string) bool {
+			return contains(dir, c.o.Root) ||
+				contains(c.o.Root, dir)
+		})
 	}
 	if h.OnlyWrite {
 		limits.Write = nil
@@ -366,7 +373,8 @@ func (c *Confiner) Check(ctx context.Context) error {
 		// These are typical limits, without a scan of the workspace.
 		in := func(name string) string { return filepath.Join(c.o.Root, name) }
 		c.warn(c.findSandbox(ctx).Report(sandbox.Limits{
-			Write: []string{c.o.Root}, Protect: []string{in(".git"), in(".coder")}, Hide: []string{in(".env")}, Network: c.o.Network(), Hosts: c.allowedHosts(),
+			Write: []string{c.o.Root}, Protect: []string{in(".git"), in(".coder")}, Hide: []string{in(".env")},
+			Network: c.o.Network(), Hosts: c.allowedHosts(),
 		}))
 	}
 	if c.o.Demand != Require {
@@ -492,7 +500,8 @@ func (c *Confiner) writeLimits(ctx context.Context, line tool.Line, approved boo
 			}
 		}
 		if !approved {
-			protect = append(protect, slices.DeleteFunc(slices.Clone(c.profiles()), func(p string) bool { return contains(p, c.o.Root) })...)
+			protect = append(protect, slices.DeleteFunc(slices.Clone(c.profiles()),
+				func(p string) bool { return contains(p, c.o.Root) })...)
 		}
 		if runsGit(line) {
 			protect = slices.DeleteFunc(protect, func(p string) bool { return p == filepath.Join(c.o.Root, ".git")+"/" })
@@ -554,7 +563,8 @@ func (c *Confiner) repositories(ctx context.Context, git bool) (protect []string
 		switch {
 		case err != nil:
 		case git && info.IsDir():
-			protect = append(protect, slices.DeleteFunc(sandbox.ProtectedInForGit(dir), func(p string) bool { return !contains(at, p) })...)
+			protect = append(protect, slices.DeleteFunc(sandbox.ProtectedInForGit(dir),
+				func(p string) bool { return !contains(at, p) })...)
 		default:
 			protect = append(protect, at)
 		}
@@ -659,7 +669,8 @@ func (c *Confiner) readingLimits() sandbox.Limits {
 	temporary := slices.DeleteFunc(TempDirs(), func(dir string) bool {
 		return contains(dir, c.o.Root) || c.o.Home != "" && contains(dir, c.o.Home)
 	})
-	return sandbox.Limits{Write: existingPaths(append(temporary, filepath.Join(c.o.Root, ".git", "lfs"))), Protect: existingPaths(c.o.Protect)}
+	return sandbox.Limits{Write: existingPaths(append(temporary, filepath.Join(c.o.Root, ".git", "lfs"))),
+		Protect: existingPaths(c.o.Protect)}
 }
 
 func contains(dir, path string) bool {

@@ -83,7 +83,10 @@ func (c *Confiner) agentSockets(programs []string) (list []string) {
 	for _, a := range []struct{ needs, socket string }{
 		{".ssh/", c.o.Agent}, {".gnupg/", filepath.Join(c.o.Runtime, "gnupg")},
 	} {
-		needed := slices.ContainsFunc(secret.KnownPlaces(), func(p secret.Place) bool { return p.Path == a.needs && p.IsNeededBy(programs) })
+		needed := slices.ContainsFunc(secret.KnownPlaces(), func(p secret.Place) bool {
+			return p.Path == a.needs &&
+				p.IsNeededBy(programs)
+		})
 		if filepath.IsAbs(a.socket) && needed {
 			list = append(list, filepath.Clean(a.socket))
 		}
@@ -152,7 +155,8 @@ func (c *Confiner) workspaceSecrets(ctx context.Context, r risk.Report) []string
 	}
 	all, _ := c.o.Secrets(ctx)
 	all = slices.DeleteFunc(slices.Clone(all), isPublic)
-	if len(all) == 0 || c.o.Tracked == nil || !runsGit(r) || r.ReadOnly && slices.ContainsFunc(r.Simple, func(s risk.Command) bool { return s.Name != "git" }) {
+	if len(all) == 0 || c.o.Tracked == nil || !runsGit(r) || r.ReadOnly &&
+		slices.ContainsFunc(r.Simple, func(s risk.Command) bool { return s.Name != "git" }) {
 		return all
 	}
 	tracked := c.o.Tracked(all)
@@ -234,20 +238,34 @@ type cache struct {
 
 // caches are the caches of common tools.
 var caches = []cache{
-	{env: "GOCACHE", home: ".cache/go-build", neededBy: []string{"go"}}, {env: "GOMODCACHE", home: "go/pkg/mod"}, {env: "GOPATH", home: "go", subs: []string{"pkg/mod", "pkg/sumdb"}, neededBy: []string{"go"}},
-	{env: "GOLANGCI_LINT_CACHE", home: ".cache/golangci-lint", neededBy: []string{"golangci-lint"}}, {env: "STATICCHECK_CACHE", home: ".cache/staticcheck"}, {home: ".cache/gopls"}, {home: ".cache/goimports"},
-	{env: "CARGO_HOME", home: ".cargo", subs: []string{"registry", "git"}, neededBy: []string{"cargo"}}, {env: "SCCACHE_DIR", home: ".cache/sccache"}, {env: "CCACHE_DIR", home: ".cache/ccache"}, {home: ".ccache"},
-	{env: "npm_config_cache", home: ".npm", subs: []string{"_cacache", "_logs"}, neededBy: []string{"npm"}}, {home: ".pnpm-store"}, {home: ".local/share/pnpm/store"}, {home: ".cache/pnpm"},
-	{env: "YARN_CACHE_FOLDER", home: ".cache/yarn"}, {home: ".yarn/berry/cache"}, {home: ".bun/install/cache"}, {env: "DENO_DIR", home: ".cache/deno", neededBy: []string{"deno"}},
+	{env: "GOCACHE", home: ".cache/go-build", neededBy: []string{"go"}}, {env: "GOMODCACHE", home: "go/pkg/mod"},
+	{env: "GOPATH", home: "go", subs: []string{"pkg/mod", "pkg/sumdb"}, neededBy: []string{"go"}},
+	{env: "GOLANGCI_LINT_CACHE", home: ".cache/golangci-lint", neededBy: []string{"golangci-lint"}},
+	{env: "STATICCHECK_CACHE", home: ".cache/staticcheck"}, {home: ".cache/gopls"}, {home: ".cache/goimports"},
+	{env: "CARGO_HOME", home: ".cargo", subs: []string{"registry", "git"}, neededBy: []string{"cargo"}},
+	{env: "SCCACHE_DIR", home: ".cache/sccache"}, {env: "CCACHE_DIR", home: ".cache/ccache"}, {home: ".ccache"},
+	{env: "npm_config_cache", home: ".npm", subs: []string{"_cacache", "_logs"}, neededBy: []string{"npm"}},
+	{home: ".pnpm-store"}, {home: ".local/share/pnpm/store"}, {home: ".cache/pnpm"},
+	{env: "YARN_CACHE_FOLDER", home: ".cache/yarn"}, {home: ".yarn/berry/cache"}, {home: ".bun/install/cache"},
+	{env: "DENO_DIR", home: ".cache/deno", neededBy: []string{"deno"}},
 	{home: ".cache/node-gyp"}, {home: ".cache/typescript"}, {home: ".cache/turbo"}, {home: ".cache/electron"},
-	{env: "PIP_CACHE_DIR", home: ".cache/pip"}, {env: "UV_CACHE_DIR", home: ".cache/uv", neededBy: []string{"uv"}}, {home: ".cache/pypoetry/cache"}, {home: ".cache/pypoetry/artifacts"},
-	{home: ".cache/pylint"}, {home: ".cache/black"}, {home: ".cache/mypy"}, {home: ".cache/ruff"}, {home: ".cache/matplotlib"}, {home: ".cache/fontconfig"},
-	{home: ".cache/huggingface/hub"}, {home: ".cache/huggingface/datasets"}, {home: ".cache/torch/hub/checkpoints"}, {home: ".cache/jedi"}, {home: ".cache/parso"},
-	{home: ".m2/repository", neededBy: []string{"mvn", "mvnw"}}, {env: "GRADLE_USER_HOME", home: ".gradle", subs: []string{"caches", "daemon", "native", "notifications", "workers", ".tmp"}, neededBy: []string{"gradle", "gradlew"}},
-	{home: ".ivy2/cache"}, {home: ".cache/coursier/v1"}, {home: ".cache/bazel", neededBy: []string{"bazel"}}, {home: ".cache/zig", neededBy: []string{"zig"}}, {home: ".cache/clangd"}, {home: ".cache/composer"},
-	{home: ".nuget/packages", neededBy: []string{"dotnet"}}, {home: ".local/share/NuGet"}, {home: ".pub-cache/hosted"}, {home: ".cache/rubocop_cache"}, {home: ".cache/nix"}, {home: ".stack/pantry"},
-	{home: ".cabal/packages"}, {home: ".cache/cabal/packages"}, {home: ".hex/packages"}, {home: ".cache/rebar3"}, {home: ".cache/julia"}, {home: ".cache/swift-build"},
-	{home: "Library/Caches/go-build"}, {home: "Library/Caches/pip"}, {home: "Library/Caches/Yarn"}, {home: "Library/Caches/deno"}, {home: "Library/Caches/golangci-lint"},
+	{env: "PIP_CACHE_DIR", home: ".cache/pip"}, {env: "UV_CACHE_DIR", home: ".cache/uv", neededBy: []string{"uv"}},
+	{home: ".cache/pypoetry/cache"}, {home: ".cache/pypoetry/artifacts"},
+	{home: ".cache/pylint"}, {home: ".cache/black"}, {home: ".cache/mypy"}, {home: ".cache/ruff"},
+	{home: ".cache/matplotlib"}, {home: ".cache/fontconfig"},
+	{home: ".cache/huggingface/hub"}, {home: ".cache/huggingface/datasets"}, {home: ".cache/torch/hub/checkpoints"},
+	{home: ".cache/jedi"}, {home: ".cache/parso"},
+	{home: ".m2/repository", neededBy: []string{"mvn", "mvnw"}},
+	{env: "GRADLE_USER_HOME", home: ".gradle", subs: []string{"caches", "daemon", "native", "notifications", "workers",
+		".tmp"}, neededBy: []string{"gradle", "gradlew"}},
+	{home: ".ivy2/cache"}, {home: ".cache/coursier/v1"}, {home: ".cache/bazel", neededBy: []string{"bazel"}},
+	{home: ".cache/zig", neededBy: []string{"zig"}}, {home: ".cache/clangd"}, {home: ".cache/composer"},
+	{home: ".nuget/packages", neededBy: []string{"dotnet"}}, {home: ".local/share/NuGet"}, {home: ".pub-cache/hosted"},
+	{home: ".cache/rubocop_cache"}, {home: ".cache/nix"}, {home: ".stack/pantry"},
+	{home: ".cabal/packages"}, {home: ".cache/cabal/packages"}, {home: ".hex/packages"}, {home: ".cache/rebar3"},
+	{home: ".cache/julia"}, {home: ".cache/swift-build"},
+	{home: "Library/Caches/go-build"}, {home: "Library/Caches/pip"}, {home: "Library/Caches/Yarn"},
+	{home: "Library/Caches/deno"}, {home: "Library/Caches/golangci-lint"},
 }
 
 // defaultCacheDir is the folder of caches that another variable can relocate.
@@ -306,7 +324,8 @@ func (c *Confiner) makeCaches() {
 		writable := c.writable()
 		for _, dir := range c.o.NeededWrite() {
 			within := func(root string) bool { return contains(root, dir) }
-			if filepath.IsAbs(dir) && !strings.ContainsRune(dir, filepath.ListSeparator) && !slices.ContainsFunc(writable, within) {
+			if filepath.IsAbs(dir) && !strings.ContainsRune(dir, filepath.ListSeparator) &&
+				!slices.ContainsFunc(writable, within) {
 				_ = os.MkdirAll(dir, 0o700)
 			}
 		}

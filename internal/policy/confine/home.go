@@ -46,7 +46,8 @@ func (c *Confiner) dotfiles(h homeDir) (hide, show []string) {
 	seen := append(slices.Clone(show), c.o.ToolChains...)
 	show = append(show, c.links()...)
 	for _, dir := range c.o.ToolChains {
-		if rel, err := filepath.Rel(h.path, dir); err == nil && !secret.IsSecretFile(path.Join("/home/x", filepath.ToSlash(rel), "x")) {
+		if rel, err := filepath.Rel(h.path, dir); err == nil &&
+			!secret.IsSecretFile(path.Join("/home/x", filepath.ToSlash(rel), "x")) {
 			show = append(show, dir)
 		}
 	}
@@ -89,7 +90,8 @@ func realPath(path string) string {
 // isHomeIn reports whether the home is in a folder that is
 // writable but not the workspace, such as a temporary one.
 func (c *Confiner) isHomeIn(dir string) bool {
-	return c.o.Home != "" && dir != c.o.Root && contains(realPath(dir), realPath(c.o.Home)) && !contains(realPath(c.o.Root), realPath(c.o.Home))
+	return c.o.Home != "" && dir != c.o.Root && contains(realPath(dir), realPath(c.o.Home)) &&
+		!contains(realPath(c.o.Root), realPath(c.o.Home))
 }
 
 // grantedDirs returns the writable folders as far as the machine can separate them

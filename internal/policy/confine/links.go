@@ -84,7 +84,8 @@ func hiddenLinks(home, file string, closed []string) (places []string) {
 		if isLink := err == nil; isLink || len(parts) == 0 {
 			rel, err := filepath.Rel(home, at)
 			switch below := err == nil && filepath.IsLocal(rel); {
-			case below && secret.IsSecretFile(path.Join("/home/x", rel)), slices.ContainsFunc(closed, func(dir string) bool { return contains(dir, at) }):
+			case below && secret.IsSecretFile(path.Join("/home/x", rel)),
+				slices.ContainsFunc(closed, func(dir string) bool { return contains(dir, at) }):
 				return nil
 			case below && secret.IsHiddenDotfile(rel):
 				places = append(places, at)

@@ -46,7 +46,10 @@ func (r *HostPolicy) isListed(to hosts.Target) bool {
 // the settings list that very address, or the dialer allows it.
 func (r *HostPolicy) allowsPrivate(host, port string) bool {
 	return r.Dialer.Allow != nil && r.Dialer.Allow(host, port) ||
-		slices.ContainsFunc(r.Allowed, func(p hosts.Pattern) bool { return p.IsAddress() && p.Matches(hosts.Target{Host: host, Port: port}) })
+		slices.ContainsFunc(r.Allowed, func(p hosts.Pattern) bool {
+			return p.IsAddress() &&
+				p.Matches(hosts.Target{Host: host, Port: port})
+		})
 }
 
 // openProxy opens the proxy for one command, whose call may ask the user under ctx.
@@ -160,7 +163,8 @@ func (c *commandHosts) ask(host string) error {
 		scopes = append(scopes, policy.ThisProject)
 	}
 	for _, s := range scopes {
-		label := map[policy.Scope]string{policy.ThisSession: "always in this session: ", policy.ThisProject: "always in this project: "}[s]
+		label := map[policy.Scope]string{policy.ThisSession: "always in this session: ",
+			policy.ThisProject: "always in this project: "}[s]
 		q.Options = append(q.Options, uip.Option{ID: string(s), Label: "yes, " + label + what})
 		q.SetRemembered(string(s), what, nil)
 	}

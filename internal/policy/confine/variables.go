@@ -14,7 +14,8 @@ import (
 // lineVariables returns the withheld variables that a line gets, as NAME=value, and a function that names
 // the ones it lacks, given its output. A line gets what its programs need if the user approved it, or
 // one of the user's rules names the whole line, and all its other commands only read.
-func (c *Confiner) lineVariables(ctx context.Context, line tool.Line) (given []string, missing func(output string) string) {
+func (c *Confiner) lineVariables(ctx context.Context, line tool.Line) (given []string,
+	missing func(output string) string) {
 	r, ok := line.(risk.Report)
 	if !ok || c.o.WithheldEnv == nil || c.o.Rerun {
 		return nil, nil
@@ -34,7 +35,10 @@ func (c *Confiner) lineVariables(ctx context.Context, line tool.Line) (given []s
 	withheld := make(map[string][]string) // by variable, the programs that need it
 	for _, kv := range c.o.WithheldEnv() {
 		name, _, _ := strings.Cut(kv, "=")
-		needs := slices.DeleteFunc(slices.Clone(users), func(program string) bool { return !secret.NeedsVariable(program, name) })
+		needs := slices.DeleteFunc(slices.Clone(users), func(program string) bool {
+			return !secret.NeedsVariable(program,
+				name)
+		})
 		if vouched && len(needs) > 0 {
 			given = append(given, kv)
 		} else {

@@ -59,7 +59,8 @@ func Prepare(ctx context.Context, t tool.Tool, written chat.ToolCall, args json.
 		return nil, err
 	}
 	spec := t.Spec()
-	c := &Call{original: written, impl: t, toolName: spec.Name, args: spec.NormalizeArgs(args), plan: prepared.Plan(), prepared: prepared}
+	c := &Call{original: written, impl: t, toolName: spec.Name, args: spec.NormalizeArgs(args), plan: prepared.Plan(),
+		prepared: prepared}
 	c.digest = c.computeDigest(args)
 	return c, nil
 }

@@ -41,7 +41,8 @@ type result struct {
 }
 
 func newHostLog() *hostLog {
-	return &hostLog{hosts: make(map[string]chat.Origin), sent: make(map[string]sentTotal), running: make(map[string]string)}
+	return &hostLog{hosts: make(map[string]chat.Origin), sent: make(map[string]sentTotal),
+		running: make(map[string]string)}
 }
 
 // RecordInput records an input: calls may fetch from hosts in what the user typed.
@@ -133,7 +134,8 @@ func (h *hostLog) describeOrigin(host string) string {
 	defer h.mu.Unlock()
 	switch h.hosts[host] {
 	case chat.OriginTyped:
-		return fmt.Sprintf("%d addresses of %s, or %d bytes, were fetched without approval in this session", maxAddresses, host, maxBytes)
+		return fmt.Sprintf("%d addresses of %s, or %d bytes, were fetched without approval in this session", maxAddresses,
+			host, maxBytes)
 	case chat.OriginPasted:
 		return "the address came from pasted lines: " + host
 	case chat.OriginStdin, chat.OriginLine:

@@ -116,7 +116,8 @@ func New(o Options) *Judge {
 		Frozen: o.Frozen, EnforcesFrozen: o.EnforcesFrozen, HidesSecrets: o.HidesSecrets, Tracked: o.Tracked,
 	}
 	j := &Judge{
-		state: o.State, book: book, facts: facts, hosts: newHostLog(), runRules: new(runRules), logDir: new(atomic.Value), o: o,
+		state: o.State, book: book, facts: facts, hosts: newHostLog(), runRules: new(runRules),
+		logDir: new(atomic.Value), o: o,
 	}
 	book.Logs = func() string { dir, _ := j.logDir.Load().(string); return dir }
 	book.IsNamed = func(host string) bool {
@@ -197,13 +198,17 @@ func (j *Judge) PolicyFor(m mode.Mode, preset string) policy.Policy {
 func (j *Judge) allowTrustedCheck(p policy.Policy) policy.Policy {
 	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
 		o, err := policy.Judge(ctx, p, c)
-		written := slices.ContainsFunc(o.Reasons, func(r policy.Reason) bool { return r.Rule != "" && !strings.HasPrefix(r.Rule, "preset ") })
+		written := slices.ContainsFunc(o.Reasons, func(r policy.Reason) bool {
+			return r.Rule != "" &&
+				!strings.HasPrefix(r.Rule, "preset ")
+		})
 		if err != nil || o.Verdict != policy.Ask || !o.IsWaivable() || written || len(c.Plan.Effects) != 1 {
 			return o, err
 		}
 		if e := c.Plan.Effects[0]; e.Kind == tool.Exec && j.o.IsCheck(e.Target) {
 			o.Verdict = policy.Allow
-			o.Reasons = append(slices.Clip(o.Reasons), policy.Reason{By: "trust", Text: "checks run unasked in a folder that you trust", Lasting: true})
+			o.Reasons = append(slices.Clip(o.Reasons), policy.Reason{By: "trust",
+				Text: "checks run unasked in a folder that you trust", Lasting: true})
 		}
 		return o, nil
 	})
@@ -279,7 +284,8 @@ func (j *Judge) Permissions() display.Table {
 	judge := j.PolicyFor(j.state.Current())
 	t := display.Table{Header: display.TextCells("what", "verdict", "why")}
 	for _, s := range sampleCalls {
-		o, err := judge.Judge(context.Background(), policy.Case{Tool: s.tool, Plan: tool.Plan{Effects: []tool.Effect{s.effect}}})
+		o, err := judge.Judge(context.Background(), policy.Case{Tool: s.tool,
+			Plan: tool.Plan{Effects: []tool.Effect{s.effect}}})
 		why := o.String()
 		if err != nil {
 			why = err.Error()
@@ -288,14 +294,16 @@ func (j *Judge) Permissions() display.Table {
 	}
 	switch m, _ := j.state.Current(); {
 	case m.ReadOnly:
-		t.Rows = append(t.Rows, display.TextCells("network of commands", policy.Deny.String(), "commands have no network in plan mode"))
+		t.Rows = append(t.Rows, display.TextCells("network of commands", policy.Deny.String(),
+			"commands have no network in plan mode"))
 	case j.o.Network != "":
 		t.Rows = append(t.Rows, display.TextCells("commands reaching "+j.o.Network, policy.Allow.String(), "safety.network"))
 	}
 	// These are the user's rules, the rules of this run, and the "always" answers.
 	for _, name := range slices.Sorted(maps.Keys(j.book.UserRules)) {
 		for _, pattern := range slices.Sorted(maps.Keys(j.book.UserRules[name])) {
-			t.Rows = append(t.Rows, display.TextCells(fmt.Sprintf("your rule %s(%s)", name, pattern), j.book.UserRules[name][pattern].String(), ""))
+			t.Rows = append(t.Rows, display.TextCells(fmt.Sprintf("your rule %s(%s)", name, pattern),
+				j.book.UserRules[name][pattern].String(), ""))
 		}
 	}
 	for _, s := range j.book.Allow {

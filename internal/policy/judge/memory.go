@@ -58,7 +58,8 @@ const maxSessions = 200
 // empty, session grants end with j. list are commands that the user's settings
 // allow. The error says what could not be read; that needs approval again.
 func (j *Judge) OpenMemory(dir, session string, list []string) (*Memory, error) {
-	m := &Memory{book: j.book, root: j.o.Root, session: session, now: j.o.Now, path: filepath.Join(dir, projectFileName(j.o.Root))}
+	m := &Memory{book: j.book, root: j.o.Root, session: session, now: j.o.Now,
+		path: filepath.Join(dir, projectFileName(j.o.Root))}
 	if m.now == nil {
 		m.now = func() time.Time { return time.Time{} }
 	}

@@ -52,24 +52,30 @@ const (
 // modes is the table of modes, in display order.
 var modes = []Mode{
 	{
-		Name: Build, Preset: Build, Disabled: []tool.Class{tool.ClassWriteTodos, tool.ClassAskUser, tool.ClassEndPlan}, Verify: VerifyAutomatic,
+		Name: Build, Preset: Build, Disabled: []tool.Class{tool.ClassWriteTodos, tool.ClassAskUser, tool.ClassEndPlan},
+		Verify: VerifyAutomatic,
 		Prompt: "Mode: build. Complete the task. Changes, and commands that are not read-only, may need approval.",
 	},
 	{
-		Name: Plan, Preset: Plan, Disabled: []tool.Class{tool.ClassEditFile, tool.ClassPatchFiles, tool.EditsNotebook, tool.ClassDelegate, tool.ClassChangeGit}, Verify: VerifyNever, ReadOnly: true,
-		Essential: []tool.Class{tool.ClassFetch, tool.ClassReadTodos, tool.ClassWriteTodos, tool.ClassAskUser, tool.ClassEndPlan},
-		Prompt:    "Mode: plan. Read, search and think, but change nothing, whatever the message asks for: the tools that write are disabled, and each command that is not read-only needs approval. When the plan is ready, submit it with exit_plan_mode; do not ask for approval in your text.",
+		Name: Plan, Preset: Plan, Disabled: []tool.Class{tool.ClassEditFile, tool.ClassPatchFiles, tool.EditsNotebook,
+			tool.ClassDelegate, tool.ClassChangeGit}, Verify: VerifyNever, ReadOnly: true,
+		Essential: []tool.Class{tool.ClassFetch, tool.ClassReadTodos, tool.ClassWriteTodos, tool.ClassAskUser,
+			tool.ClassEndPlan},
+		Prompt: "Mode: plan. Read, search and think, but change nothing, whatever the message asks for: the tools that write are disabled, and each command that is not read-only needs approval. When the plan is ready, submit it with exit_plan_mode; do not ask for approval in your text.",
 	},
 	{
-		Name: Default, Preset: Balanced, Disabled: []tool.Class{tool.ClassEndPlan}, Essential: []tool.Class{tool.ClassWriteTodos, tool.ClassAskUser}, Verify: VerifyOnRequest,
+		Name: Default, Preset: Balanced, Disabled: []tool.Class{tool.ClassEndPlan},
+		Essential: []tool.Class{tool.ClassWriteTodos, tool.ClassAskUser}, Verify: VerifyOnRequest,
 		Prompt: "Mode: default. Read freely, and change files if the user wants it. Changes, and commands that are not read-only, may need approval.",
 	},
 	{
-		Name: AutoEdit, Preset: AutoEdit, Disabled: []tool.Class{tool.ClassEndPlan}, Essential: []tool.Class{tool.ClassWriteTodos, tool.ClassAskUser}, Verify: VerifyAutomatic,
+		Name: AutoEdit, Preset: AutoEdit, Disabled: []tool.Class{tool.ClassEndPlan},
+		Essential: []tool.Class{tool.ClassWriteTodos, tool.ClassAskUser}, Verify: VerifyAutomatic,
 		Prompt: "Mode: auto-edit. Change files without asking, check your work and fix what fails. Commands that are not read-only may need approval.",
 	},
 	{
-		Name: Yolo, Preset: Yolo, Disabled: []tool.Class{tool.ClassAskUser, tool.ClassEndPlan}, Essential: []tool.Class{tool.ClassWriteTodos}, Verify: VerifyAutomatic, Unchecked: true,
+		Name: Yolo, Preset: Yolo, Disabled: []tool.Class{tool.ClassAskUser, tool.ClassEndPlan},
+		Essential: []tool.Class{tool.ClassWriteTodos}, Verify: VerifyAutomatic, Unchecked: true,
 		Prompt: "Mode: yolo. Everything runs without approval, commands included. Nobody checks what you do, so be as careful as on your own machine.",
 	},
 }

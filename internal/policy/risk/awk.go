@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-var awkOptions = newOptions("bcCghIkMnNOPrsStV", "FvfeEil", "field-separator= assign= file= source= exec= include= load= "+
-	"posix traditional re-interval sandbox bignum non-decimal-data characters-as-bytes optimize no-optimize lint[=")
+var awkOptions = newOptions("bcCghIkMnNOPrsStV", "FvfeEil",
+	"field-separator= assign= file= source= exec= include= load= "+
+		"posix traditional re-interval sandbox bignum non-decimal-data characters-as-bytes optimize no-optimize lint[=")
 
 // judgeAwk judges a program given as a word. It is read-only only if the program is of the simplest kind.
 func (w *walker) judgeAwk(args []arg) bool {
@@ -75,7 +76,8 @@ func (w *walker) judgeAwkProgram(program arg, args []arg) {
 			continue
 		case c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z':
 			from := s.pos
-			for s.pos < len(s.text) && (s.text[s.pos] == '_' || s.text[s.pos]|0x20 >= 'a' && s.text[s.pos]|0x20 <= 'z' || s.text[s.pos] >= '0' && s.text[s.pos] <= '9') {
+			for s.pos < len(s.text) && (s.text[s.pos] == '_' || s.text[s.pos]|0x20 >= 'a' && s.text[s.pos]|0x20 <= 'z' ||
+				s.text[s.pos] >= '0' && s.text[s.pos] <= '9') {
 				s.pos++
 			}
 			word := s.text[from:s.pos]

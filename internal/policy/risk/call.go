@@ -110,7 +110,8 @@ func (w *walker) judgePlain(name string, args []arg) bool {
 	}
 	// The program may run what follows "--" if that is a known command.
 	if i := indexOf(args, "--"); i >= 0 && i+1 < len(args) && args[i+1].isExact() {
-		if name := programName(args[i+1].text); isDangerousName(name) || shellNames.has(programFamily(name)) || len(harmsByProgram()[name]) > 0 {
+		if name := programName(args[i+1].text); isDangerousName(name) || shellNames.has(programFamily(name)) ||
+			len(harmsByProgram()[name]) > 0 {
 			w.judgeOptional(func() { w.judgeCommand(args[i+1:]) })
 		}
 	}
@@ -264,7 +265,8 @@ func (w *walker) judgeVariable(name string, value arg) {
 		}
 		w.recordEffect("it sets " + plainText(name))
 		w.judgeLine(value)
-	case name == "SHELL" && !(value.isExact() && shellNames.has(programName(value.text)) && isSystemProgram(value.text)), makeVars.has(name) && !affectsOnlySpeed(value):
+	case name == "SHELL" && !(value.isExact() && shellNames.has(programName(value.text)) && isSystemProgram(value.text)),
+		makeVars.has(name) && !affectsOnlySpeed(value):
 		w.addFinding(Approve, "changes what programs run", name+"="+value.text)
 	default:
 		w.recordEffect("it sets " + plainText(name))

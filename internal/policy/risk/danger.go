@@ -29,13 +29,18 @@ var dangerousCommands = sync.OnceValue(func() map[string]danger {
 		"setfacl":  {"changes permissions", recursiveOnRoot},
 		"dd":       {"copies raw data", ontoDisk},
 
-		"fdisk": {"changes disks", unlessListing}, "sfdisk": {"changes disks", unlessListing}, "cfdisk": {"changes disks", alwaysLevel(Block)},
-		"gdisk": {"changes disks", unlessListing}, "sgdisk": {"changes disks", unlessListing}, "parted": {"changes disks", unlessListing},
+		"fdisk": {"changes disks", unlessListing}, "sfdisk": {"changes disks", unlessListing},
+		"cfdisk": {"changes disks", alwaysLevel(Block)},
+		"gdisk":  {"changes disks", unlessListing}, "sgdisk": {"changes disks", unlessListing},
+		"parted": {"changes disks", unlessListing},
 		"wipefs": {"erases disks", alwaysLevel(Block)}, "blkdiscard": {"erases disks", alwaysLevel(Block)},
 		"mkswap": {"formats a disk", alwaysLevel(Block)}, "mke2fs": {"formats a disk", alwaysLevel(Block)},
-		"mkdosfs": {"formats a disk", alwaysLevel(Block)}, "mkntfs": {"formats a disk", alwaysLevel(Block)}, "newfs": {"formats a disk", alwaysLevel(Block)},
-		"cryptsetup": {"changes disks", diskErase}, "diskutil": {"changes disks", diskErase}, "nvme": {"changes disks", diskErase},
-		"hdparm": {"changes disks", nil}, "zpool": {"changes disks", diskErase}, "lvremove": {"removes a disk", alwaysLevel(Block)},
+		"mkdosfs": {"formats a disk", alwaysLevel(Block)}, "mkntfs": {"formats a disk", alwaysLevel(Block)},
+		"newfs":      {"formats a disk", alwaysLevel(Block)},
+		"cryptsetup": {"changes disks", diskErase}, "diskutil": {"changes disks", diskErase},
+		"nvme":   {"changes disks", diskErase},
+		"hdparm": {"changes disks", nil}, "zpool": {"changes disks", diskErase},
+		"lvremove": {"removes a disk", alwaysLevel(Block)},
 		"vgremove": {"removes a disk", alwaysLevel(Block)}, "pvremove": {"removes a disk", alwaysLevel(Block)},
 
 		"shutdown": {"stops the machine", func(_ *walker, args []arg) Level {
@@ -50,11 +55,16 @@ var dangerousCommands = sync.OnceValue(func() map[string]danger {
 		"init":  {"changes the state of the machine", runLevel}, "telinit": {"changes the state of the machine", runLevel},
 
 		"crontab": {"installs commands that run later", unlessListing},
-		"userdel": {"removes a user", nil}, "useradd": {"adds a user", nil}, "usermod": {"changes a user", nil}, "passwd": {"changes a password", nil},
-		"visudo": {"changes privileges", nil}, "mount": {"changes the file system", nil}, "umount": {"changes the file system", nil},
-		"killall": {"kills processes", unlessListing}, "pkill": {"kills processes", nil}, "killall5": {"kills processes", nil}, "skill": {"kills processes", nil},
-		"iptables": {"changes the network", unlessShowing}, "ip6tables": {"changes the network", unlessShowing}, "nft": {"changes the network", unlessShowing},
-		"ebtables": {"changes the network", unlessShowing}, "arptables": {"changes the network", unlessShowing}, "ipset": {"changes the network", unlessShowing},
+		"userdel": {"removes a user", nil}, "useradd": {"adds a user", nil}, "usermod": {"changes a user", nil},
+		"passwd": {"changes a password", nil},
+		"visudo": {"changes privileges", nil}, "mount": {"changes the file system", nil},
+		"umount":  {"changes the file system", nil},
+		"killall": {"kills processes", unlessListing}, "pkill": {"kills processes", nil},
+		"killall5": {"kills processes", nil}, "skill": {"kills processes", nil},
+		"iptables": {"changes the network", unlessShowing}, "ip6tables": {"changes the network", unlessShowing},
+		"nft":      {"changes the network", unlessShowing},
+		"ebtables": {"changes the network", unlessShowing}, "arptables": {"changes the network", unlessShowing},
+		"ipset":            {"changes the network", unlessShowing},
 		"iptables-restore": {"changes the network", nil}, "ip6tables-restore": {"changes the network", nil},
 		"ufw": {"changes the network", unlessShowing}, "firewall-cmd": {"changes the network", unlessShowing},
 		"coder":  {"could grant itself any permission", nil},
@@ -75,11 +85,16 @@ var partlyDangerous = sync.OnceValue(func() map[string]func(*walker, []arg) {
 		"systemctl": (*walker).judgeSystemctl, "loginctl": (*walker).judgeSystemctl,
 		"cp": (*walker).judgeCopy, "install": (*walker).judgeCopy, "ln": (*walker).judgeCopy, "rsync": (*walker).judgeCopy,
 		"sort": (*walker).judgeSortOutput, "make": (*walker).judgeMakeArgs, "gmake": (*walker).judgeMakeArgs,
-		"kill":     approveIf("kills every process", func(args []arg) bool { return len(args) > 2 && args[len(args)-1].isOneOf("-1", "1") }),
-		"ifconfig": approveIf("changes the network", hasMoreOperands(1)), "route": approveIf("changes the network", hasMoreOperands(0)),
-		"dmesg": approveIf("deletes system logs", clearsLog), "journalctl": approveIf("deletes system logs", cutsJournal),
-		"ss":    approveIf("closes connections of other programs", endsConnections),
-		"fuser": approveIf("kills processes", func(args []arg) bool { return hasFlag(args[1:], "k", "--kill") }), "sysctl": approveIf("changes what the system runs", setsKernel),
+		"kill": approveIf("kills every process", func(args []arg) bool {
+			return len(args) > 2 &&
+				args[len(args)-1].isOneOf("-1", "1")
+		}),
+		"ifconfig": approveIf("changes the network", hasMoreOperands(1)),
+		"route":    approveIf("changes the network", hasMoreOperands(0)),
+		"dmesg":    approveIf("deletes system logs", clearsLog), "journalctl": approveIf("deletes system logs", cutsJournal),
+		"ss":     approveIf("closes connections of other programs", endsConnections),
+		"fuser":  approveIf("kills processes", func(args []arg) bool { return hasFlag(args[1:], "k", "--kill") }),
+		"sysctl": approveIf("changes what the system runs", setsKernel),
 	}
 })
 
@@ -109,7 +124,8 @@ func (w *walker) judgeDangers(name string, args []arg) {
 
 func isSystemPath(name string) bool {
 	dir := name[:strings.LastIndexByte(name, '/')+1]
-	return slices.Contains([]string{"/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/", "/usr/local/sbin/"}, dir)
+	return slices.Contains([]string{"/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/",
+		"/usr/local/sbin/"}, dir)
 }
 
 func alwaysLevel(l Level) func(*walker, []arg) Level {
@@ -167,7 +183,8 @@ func ontoDisk(w *walker, args []arg) Level {
 
 func unlessListing(w *walker, args []arg) Level {
 	switch {
-	case len(args) == 2 && args[1].isOneOf("-l", "-V", "-h", "--list", "--list-types", "list"), len(args) > 2 && args[1].isOneOf("-l", "--list", "-p", "--print"):
+	case len(args) == 2 && args[1].isOneOf("-l", "-V", "-h", "--list", "--list-types", "list"),
+		len(args) > 2 && args[1].isOneOf("-l", "--list", "-p", "--print"):
 		return None
 	case programName(args[0].text) == "crontab" || programName(args[0].text) == "killall":
 		return Approve
@@ -179,7 +196,8 @@ func unlessListing(w *walker, args []arg) Level {
 func diskErase(_ *walker, args []arg) Level {
 	for _, a := range args[1:] {
 		t := strings.ToLower(a.text)
-		if strings.Contains(t, "format") || strings.HasPrefix(t, "erase") || t == "destroy" || t == "partitiondisk" || t == "sanitize" {
+		if strings.Contains(t, "format") || strings.HasPrefix(t, "erase") || t == "destroy" || t == "partitiondisk" ||
+			t == "sanitize" {
 			return Block
 		}
 	}
@@ -205,7 +223,8 @@ func (w *walker) judgeSystemctl(args []arg) {
 	for _, a := range args[1:] {
 		name := strings.TrimSuffix(a.text, ".target")
 		if a.isExact() && systemctlStops.has(name) {
-			w.addFinding(Block, "matches dangerous command policy ("+programName(args[0].text)+" stops the machine)", joinWords(args))
+			w.addFinding(Block, "matches dangerous command policy ("+programName(args[0].text)+" stops the machine)",
+				joinWords(args))
 		}
 	}
 	if slices.ContainsFunc(args[1:], func(a arg) bool { return systemctlInstalls.has(a.text) }) {

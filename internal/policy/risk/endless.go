@@ -89,7 +89,8 @@ func isVariable(test syntax.Node) (yes bool) {
 		case *syntax.ParamExp, *syntax.CmdSubst, *syntax.UnaryTest:
 			yes = true
 		case *syntax.Lit:
-			yes = yes || len(n.Value) == 2 && strings.ContainsAny(n.Value, "defghkprsuwxLOGNS") && n.Value[0] == '-' || calculates && strings.Trim(n.Value, "0123456789") != ""
+			yes = yes || len(n.Value) == 2 && strings.ContainsAny(n.Value, "defghkprsuwxLOGNS") && n.Value[0] == '-' ||
+				calculates && strings.Trim(n.Value, "0123456789") != ""
 		}
 		return true
 	})

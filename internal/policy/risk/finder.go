@@ -80,12 +80,14 @@ var findTests = wordList(`-name -iname -path -ipath -wholename -iwholename -lnam
 	-prune -print -print0 -printf -ls -quit -and -a -or -o -not -true -false -follow -L -H -P -daystart -fstype -noleaf
 	-ignore_readdir_race -warn -nowarn`)
 
-var fdOptions = newOptions("HIusigapltLF01hVq", "deEtSoocjBC", "hidden no-ignore case-sensitive ignore-case glob absolute-path list-details follow full-path max-depth= min-depth= exclude= extension= type= size= changed-within= changed-before= color= max-results= print0")
+var fdOptions = newOptions("HIusigapltLF01hVq", "deEtSoocjBC",
+	"hidden no-ignore case-sensitive ignore-case glob absolute-path list-details follow full-path max-depth= min-depth= exclude= extension= type= size= changed-within= changed-before= color= max-results= print0")
 
 // judgeFd judges fd, which runs a command on its results with -x and -X.
 func (w *walker) judgeFd(args []arg) bool {
 	for i, a := range args {
-		if i > 0 && (a.isOneOf("-x", "-X", "--exec", "--exec-batch") || a.isOption() && !strings.HasPrefix(a.text, "--") && strings.ContainsAny(a.text, "xX")) {
+		if i > 0 && (a.isOneOf("-x", "-X", "--exec", "--exec-batch") || a.isOption() && !strings.HasPrefix(a.text, "--") &&
+			strings.ContainsAny(a.text, "xX")) {
 			if i+1 < len(args) {
 				w.judgeEither(args[i+1:], withUnknownArgs(markUnknown(args[i+1:], "{")))
 			}
@@ -96,7 +98,8 @@ func (w *walker) judgeFd(args []arg) bool {
 	return ok
 }
 
-var xargsOptions = newOptions("0eiloprtx", "adEILnPs", "null no-run-if-empty verbose interactive exit open-tty show-limits arg-file= delimiter= eof[= replace[= max-lines[= max-args= max-procs= max-chars= process-slot-var=")
+var xargsOptions = newOptions("0eiloprtx", "adEILnPs",
+	"null no-run-if-empty verbose interactive exit open-tty show-limits arg-file= delimiter= eof[= replace[= max-lines[= max-args= max-procs= max-chars= process-slot-var=")
 
 const xargsReads = "0 r t x d I L n P s null no-run-if-empty verbose exit delimiter max-args max-procs max-chars"
 
@@ -108,7 +111,8 @@ func (w *walker) judgeXargs(args []arg) bool {
 		w.addUnknown("the command that xargs runs is unknown", joinWords(args))
 		rest = dropOptions(rest)
 	}
-	only := ok && allLiteral(args) && allHarmless(fs, xargsReads) && isBoundedParallel(fs) && (len(rest) == 0 || alwaysReads(rest))
+	only := ok && allLiteral(args) && allHarmless(fs, xargsReads) && isBoundedParallel(fs) &&
+		(len(rest) == 0 || alwaysReads(rest))
 	w.judgeSubshell(func() {
 		if len(rest) == 0 {
 			return

@@ -14,7 +14,8 @@ type gitOffsets struct {
 	offOptions       string // options that keep the subcommand from running configured programs
 }
 
-var gitGlobal = newOptions("pPvh", "Cc", "no-pager paginate bare version help no-replace-objects literal-pathspecs no-optional-locks glob-pathspecs icase-pathspecs noglob-pathspecs html-path man-path info-path exec-path[= git-dir= work-tree= namespace= config-env= super-prefix= attr-source= list-cmds=")
+var gitGlobal = newOptions("pPvh", "Cc",
+	"no-pager paginate bare version help no-replace-objects literal-pathspecs no-optional-locks glob-pathspecs icase-pathspecs noglob-pathspecs html-path man-path info-path exec-path[= git-dir= work-tree= namespace= config-env= super-prefix= attr-source= list-cmds=")
 
 // judgeGit judges a git command: what it discards, the commands in its options, and whether it only reads.
 func (w *walker) judgeGit(args []arg) bool {
@@ -37,7 +38,8 @@ func (w *walker) judgeGit(args []arg) bool {
 	if why := w.describeDiscard(sub, operands); why != "" {
 		w.addFinding(Approve, why, joinWords(args))
 	}
-	if sub == "push" && slices.ContainsFunc(dropOptions(operands), func(a arg) bool { // not a remote configured in the repository
+	// not a remote configured in the repository
+	if sub == "push" && slices.ContainsFunc(dropOptions(operands), func(a arg) bool {
 		host, _, far := strings.Cut(a.text, ":")
 		return strings.Contains(a.text, "://") || strings.Contains(a.text, "::") || far && strings.Contains(host, "@")
 	}) {
@@ -48,7 +50,8 @@ func (w *walker) judgeGit(args []arg) bool {
 	}
 	// Options can be inserted only if the words are literally in the line itself.
 	end, start := args[0].end, int(args[0].end)-len(args[0].text)
-	if w.src != w.report.line || start < 0 || end > rest[0].end || int(rest[0].end) > len(w.src) || w.src[start:end] != args[0].text {
+	if w.src != w.report.line || start < 0 || end > rest[0].end || int(rest[0].end) > len(w.src) ||
+		w.src[start:end] != args[0].text {
 		w.recordEffect("git may run what the repository configures")
 		return false
 	}
@@ -137,7 +140,8 @@ func (w *walker) describeDiscard(sub string, args []arg) string {
 		if hasFlag(args, "B", "") {
 			return history
 		}
-		return reasonIf(hasFlag(args, "f", "--force") || anyEquals(args, "--", ".") || longOption(args, "--pathspec-from-file", "--ours", "--theirs") || w.namesFile(args), uncommitted)
+		return reasonIf(hasFlag(args, "f", "--force") || anyEquals(args, "--", ".") ||
+			longOption(args, "--pathspec-from-file", "--ours", "--theirs") || w.namesFile(args), uncommitted)
 	case "switch":
 		if hasFlag(args, "C", "--force-create") {
 			return history
@@ -150,7 +154,8 @@ func (w *walker) describeDiscard(sub string, args []arg) string {
 	case "stash":
 		return reasonIf(len(args) > 0 && args[0].isOneOf("drop", "clear"), "discards stashed changes")
 	case "branch":
-		return reasonIf(hasFlag(args, "DM", "") || hasFlag(args, "dmf", "--delete") && hasFlag(args, "f", "--force"), "deletes a branch that may not be merged")
+		return reasonIf(hasFlag(args, "DM", "") || hasFlag(args, "dmf", "--delete") && hasFlag(args, "f", "--force"),
+			"deletes a branch that may not be merged")
 	case "tag":
 		return reasonIf(hasFlag(args, "df", "--delete") || longOption(args, "--force"), history)
 	case "commit":
@@ -158,8 +163,12 @@ func (w *walker) describeDiscard(sub string, args []arg) string {
 	case "rm":
 		return reasonIf(hasFlag(args, "f", "--force"), uncommitted)
 	case "push":
-		return reasonIf(hasFlag(args, "fd", "--force") || longOption(args, "--mirror", "--delete", "--prune", "--force-with-lease", "--force-if-includes", "--receive-pack", "--exec") ||
-			slices.ContainsFunc(dropOptions(args), func(a arg) bool { return strings.HasPrefix(a.text, "+") || strings.HasPrefix(a.text, ":") }), "rewrites history that others have")
+		return reasonIf(hasFlag(args, "fd", "--force") || longOption(args, "--mirror", "--delete", "--prune",
+			"--force-with-lease", "--force-if-includes", "--receive-pack", "--exec") ||
+			slices.ContainsFunc(dropOptions(args), func(a arg) bool {
+				return strings.HasPrefix(a.text, "+") ||
+					strings.HasPrefix(a.text, ":")
+			}), "rewrites history that others have")
 	case "reflog", "update-ref":
 		return reasonIf(anyEquals(args, "expire", "delete", "-d", "--stdin"), "discards history")
 	case "filter-branch", "filter-repo", "replace", "fast-import":
@@ -191,7 +200,8 @@ func (w *walker) namesFile(args []arg) bool {
 func longOption(args []arg, longs ...string) bool {
 	return slices.ContainsFunc(args, func(a arg) bool {
 		name, _, _ := strings.Cut(a.text, "=")
-		return len(name) > 2 && strings.HasPrefix(name, "--") && slices.ContainsFunc(longs, func(l string) bool { return strings.HasPrefix(l, name) })
+		return len(name) > 2 && strings.HasPrefix(name, "--") &&
+			slices.ContainsFunc(longs, func(l string) bool { return strings.HasPrefix(l, name) })
 	})
 }
 
@@ -208,7 +218,8 @@ func hasFlag(args []arg, letters, long string) bool {
 		if a.isOneOf("--") {
 			return false
 		}
-		if long != "" && longOption([]arg{a}, long) || a.isExact() && a.isOption() && a.text[1] != '-' && strings.ContainsAny(a.text[1:], letters) {
+		if long != "" && longOption([]arg{a}, long) || a.isExact() && a.isOption() && a.text[1] != '-' &&
+			strings.ContainsAny(a.text[1:], letters) {
 			return true
 		}
 	}
@@ -221,9 +232,10 @@ func anyHasPrefix(args []arg, prefixes ...string) bool {
 	})
 }
 
-var gitConfigOptions = newOptions("lzfe", "f", "list get get-all get-regexp get-urlmatch get-color get-colorbool unset unset-all rename-section remove-section add replace-all edit append all regexp "+
-	"fixed-value local global system worktree name-only show-names show-origin show-scope includes no-includes null bool int bool-or-int bool-or-str path expiry-date no-type "+
-	"file= blob= type= default= value= comment= url=")
+var gitConfigOptions = newOptions("lzfe", "f",
+	"list get get-all get-regexp get-urlmatch get-color get-colorbool unset unset-all rename-section remove-section add replace-all edit append all regexp "+
+		"fixed-value local global system worktree name-only show-names show-origin show-scope includes no-includes null bool int bool-or-int bool-or-str path expiry-date no-type "+
+		"file= blob= type= default= value= comment= url=")
 
 // judgeGitConfig judges a new git setting: git later runs the value of some settings.
 func (w *walker) judgeGitConfig(args []arg) {
@@ -231,7 +243,8 @@ func (w *walker) judgeGitConfig(args []arg) {
 	if !ok {
 		ops = dropOptions(args)
 	}
-	if hasOption(fs, "l", "list", "get", "get-all", "get-regexp", "get-urlmatch", "get-color", "get-colorbool", "unset", "unset-all", "rename-section", "remove-section") {
+	if hasOption(fs, "l", "list", "get", "get-all", "get-regexp", "get-urlmatch", "get-color", "get-colorbool", "unset",
+		"unset-all", "rename-section", "remove-section") {
 		return
 	}
 	if len(ops) > 0 && ops[0].isOneOf("get", "list", "unset", "edit", "rename-section", "remove-section") {
@@ -262,12 +275,14 @@ func plantsCommand(key string, value arg) bool {
 	switch {
 	case value.isOneOf("true", "false", ""):
 		return first == "alias"
-	case (last == "pager" || last == "editor" || first == "pager") && value.isOneOf("cat", "less", "more", "vim", "vi", "nano", "emacs"):
+	case (last == "pager" || last == "editor" || first == "pager") &&
+		value.isOneOf("cat", "less", "more", "vim", "vi", "nano", "emacs"):
 		return false
 	case last == "helper" && value.isExact() && strings.Trim(value.text, "abcdefghijklmnopqrstuvwxyz-") == "":
 		return false // one of git's own
 	}
-	return gitSources.has(key) || gitPrograms.has(last) || first == "alias" || first == "filter" || first == "pager" || first == "includeif" ||
+	return gitSources.has(key) || gitPrograms.has(last) || first == "alias" || first == "filter" || first == "pager" ||
+		first == "includeif" ||
 		strings.HasPrefix(value.text, "!") || last == "uploadpack" || last == "receivepack"
 }
 
@@ -298,40 +313,57 @@ const (
 
 var gitReaders = sync.OnceValue(func() map[string]gitReader {
 	return map[string]gitReader{
-		"status":        {options: newOptions("sbvzunoalrm", "", "short branch porcelain[= long verbose show-stash untracked-files[= ignored[= null ahead-behind no-ahead-behind column[= no-column renames no-renames")},
-		"diff":          {options: newOptions(diffFlags, diffValues, diffLong)},
-		"log":           {options: newOptions(diffFlags+"gciEFmq", diffValues+"nL", logLong)},
-		"show":          {options: newOptions(diffFlags+"cmq", diffValues+"n", logLong)},
-		"whatchanged":   {options: newOptions(diffFlags+"cm", diffValues+"n", logLong)},
-		"diff-tree":     {options: newOptions(diffFlags+"rtmcv", diffValues, diffLong+"root stdin no-commit-id always")},
-		"diff-index":    {options: newOptions(diffFlags+"m", diffValues, diffLong)},
-		"diff-files":    {options: newOptions(diffFlags+"q0123", diffValues, diffLong)},
-		"shortlog":      {options: newOptions("nsec", "w", "numbered summary email group= format= since= until= all no-merges merges author=")},
-		"ls-files":      {options: newOptions("cdmoiskutvfz", "xX", "cached deleted modified others ignored stage unmerged killed directory exclude-standard exclude= exclude-from= error-unmatch full-name abbrev[= eol deduplicate format= others")},
-		"ls-tree":       {options: newOptions("drtlz", "", "long name-only name-status full-name full-tree abbrev[= format= object-only")},
-		"rev-parse":     {options: newOptions("q", "", "show-toplevel show-prefix show-cdup git-dir git-common-dir absolute-git-dir abbrev-ref[= short[= verify quiet is-inside-work-tree is-inside-git-dir is-bare-repository is-shallow-repository symbolic symbolic-full-name all branches[= tags[= remotes[= show-superproject-working-tree show-object-format[= git-path=")},
-		"rev-list":      {options: newOptions("n#", "n", logLong+"objects no-object-names quiet timestamp header all disk-usage[=")},
-		"merge-base":    {options: newOptions("a", "", "all octopus is-ancestor independent fork-point")},
-		"name-rev":      {options: newOptions("", "", "tags refs= all name-only always no-undefined")},
-		"describe":      {options: newOptions("", "", "tags all contains long always abbrev[= match= exclude= first-parent exact-match candidates= debug")}, // not "dirty": it runs git in submodules, with their configuration
-		"blame":         {options: newOptions("bceflnpstwM#C", "LS", "line-porcelain porcelain incremental root show-stats show-name show-number show-email date= since= abbrev[= ignore-rev= no-textconv reverse first-parent")},
-		"grep":          {options: newOptions("nilLcvwhHEFGPoaIpqWz#r", "ABCefm", "line-number count ignore-case files-with-matches name-only files-without-match word-regexp invert-match extended-regexp fixed-strings perl-regexp cached untracked no-index and or not all-match heading break column color[= no-color max-depth= max-count= show-function function-context no-textconv context= after-context= before-context= quiet only-matching null text")},
-		"cat-file":      {options: newOptions("tspe", "", "batch-check[= batch[= unordered buffer batch-all-objects")},
-		"show-ref":      {options: newOptions("dqs", "", "head heads branches tags dereference hash[= verify quiet abbrev[= exists")},
-		"for-each-ref":  {options: newOptions("", "", "count= sort= format= points-at= merged[= no-merged[= contains[= no-contains[= ignore-case omit-empty exclude=")},
+		"status": {options: newOptions("sbvzunoalrm", "",
+			"short branch porcelain[= long verbose show-stash untracked-files[= ignored[= null ahead-behind no-ahead-behind column[= no-column renames no-renames")},
+		"diff":        {options: newOptions(diffFlags, diffValues, diffLong)},
+		"log":         {options: newOptions(diffFlags+"gciEFmq", diffValues+"nL", logLong)},
+		"show":        {options: newOptions(diffFlags+"cmq", diffValues+"n", logLong)},
+		"whatchanged": {options: newOptions(diffFlags+"cm", diffValues+"n", logLong)},
+		"diff-tree":   {options: newOptions(diffFlags+"rtmcv", diffValues, diffLong+"root stdin no-commit-id always")},
+		"diff-index":  {options: newOptions(diffFlags+"m", diffValues, diffLong)},
+		"diff-files":  {options: newOptions(diffFlags+"q0123", diffValues, diffLong)},
+		"shortlog": {options: newOptions("nsec", "w",
+			"numbered summary email group= format= since= until= all no-merges merges author=")},
+		"ls-files": {options: newOptions("cdmoiskutvfz", "xX",
+			"cached deleted modified others ignored stage unmerged killed directory exclude-standard exclude= exclude-from= error-unmatch full-name abbrev[= eol deduplicate format= others")},
+		"ls-tree": {options: newOptions("drtlz", "",
+			"long name-only name-status full-name full-tree abbrev[= format= object-only")},
+		"rev-parse": {options: newOptions("q", "",
+			"show-toplevel show-prefix show-cdup git-dir git-common-dir absolute-git-dir abbrev-ref[= short[= verify quiet is-inside-work-tree is-inside-git-dir is-bare-repository is-shallow-repository symbolic symbolic-full-name all branches[= tags[= remotes[= show-superproject-working-tree show-object-format[= git-path=")},
+		"rev-list": {options: newOptions("n#", "n", logLong+
+			"objects no-object-names quiet timestamp header all disk-usage[=")},
+		"merge-base": {options: newOptions("a", "", "all octopus is-ancestor independent fork-point")},
+		"name-rev":   {options: newOptions("", "", "tags refs= all name-only always no-undefined")},
+		// not "dirty": it runs git in submodules, with their configuration
+		"describe": {options: newOptions("", "",
+			"tags all contains long always abbrev[= match= exclude= first-parent exact-match candidates= debug")},
+		"blame": {options: newOptions("bceflnpstwM#C", "LS",
+			"line-porcelain porcelain incremental root show-stats show-name show-number show-email date= since= abbrev[= ignore-rev= no-textconv reverse first-parent")},
+		"grep": {options: newOptions("nilLcvwhHEFGPoaIpqWz#r", "ABCefm",
+			"line-number count ignore-case files-with-matches name-only files-without-match word-regexp invert-match extended-regexp fixed-strings perl-regexp cached untracked no-index and or not all-match heading break column color[= no-color max-depth= max-count= show-function function-context no-textconv context= after-context= before-context= quiet only-matching null text")},
+		"cat-file": {options: newOptions("tspe", "", "batch-check[= batch[= unordered buffer batch-all-objects")},
+		"show-ref": {options: newOptions("dqs", "",
+			"head heads branches tags dereference hash[= verify quiet abbrev[= exists")},
+		"for-each-ref": {options: newOptions("", "",
+			"count= sort= format= points-at= merged[= no-merged[= contains[= no-contains[= ignore-case omit-empty exclude=")},
 		"check-ignore":  {options: newOptions("qvnz", "", "quiet verbose stdin no-index non-matching")},
 		"check-attr":    {options: newOptions("az", "", "all cached stdin source=")},
 		"count-objects": {options: newOptions("vH", "", "verbose human-readable"), maxOperands: -1},
 		"version":       {options: newOptions("", "", "build-options"), maxOperands: -1},
 		"var":           {options: newOptions("l", "", ""), maxOperands: 1},
 
-		"branch":   {options: newOptions("avrliq", "", "all verbose remotes list show-current no-color color[= column[= no-column sort= format= contains[= no-contains[= merged[= no-merged[= points-at= ignore-case abbrev[= no-abbrev"), check: listsRefs},
-		"tag":      {options: newOptions("lni#", "", "list sort= format= contains[= no-contains[= merged[= no-merged[= points-at= ignore-case column[= no-column color[="), check: listsRefs},
-		"remote":   {options: newOptions("v", "", "verbose push all"), check: acceptFirst("get-url", "")},
-		"stash":    {options: newOptions("pu", "", "stat[= patch name-only name-status include-untracked oneline"), check: acceptFirst("list", "show")},
-		"reflog":   {options: newOptions("#", "n", "oneline max-count= date= all pretty[= format= decorate[="), check: acceptFirst("show", "exists", "")},
+		"branch": {options: newOptions("avrliq", "",
+			"all verbose remotes list show-current no-color color[= column[= no-column sort= format= contains[= no-contains[= merged[= no-merged[= points-at= ignore-case abbrev[= no-abbrev"), check: listsRefs},
+		"tag": {options: newOptions("lni#", "",
+			"list sort= format= contains[= no-contains[= merged[= no-merged[= points-at= ignore-case column[= no-column color[="), check: listsRefs},
+		"remote": {options: newOptions("v", "", "verbose push all"), check: acceptFirst("get-url", "")},
+		"stash": {options: newOptions("pu", "", "stat[= patch name-only name-status include-untracked oneline"),
+			check: acceptFirst("list", "show")},
+		"reflog": {options: newOptions("#", "n", "oneline max-count= date= all pretty[= format= decorate[="),
+			check: acceptFirst("show", "exists", "")},
 		"worktree": {options: newOptions("vz", "", "porcelain verbose"), check: acceptFirst("list")},
-		"config":   {options: newOptions("lz", "", "list get get-all get-regexp local global system worktree name-only show-origin show-scope null type= bool int path default="), check: getsConfig},
+		"config": {options: newOptions("lz", "",
+			"list get get-all get-regexp local global system worktree name-only show-origin show-scope null type= bool int path default="), check: getsConfig},
 	}
 })
 
@@ -339,9 +371,11 @@ var gitReaders = sync.OnceValue(func() map[string]gitReader {
 func (w *walker) gitReads(global []parsedOption, sub string, args []arg) bool {
 	for _, f := range global {
 		switch f.name {
-		case "no-pager", "P", "no-optional-locks", "literal-pathspecs", "no-replace-objects", "glob-pathspecs", "icase-pathspecs", "noglob-pathspecs":
+		case "no-pager", "P", "no-optional-locks", "literal-pathspecs", "no-replace-objects", "glob-pathspecs",
+			"icase-pathspecs", "noglob-pathspecs":
 		case "C":
-			if !f.value.isExact() || slices.ContainsFunc(w.possiblePaths(f.value), func(p string) bool { return !w.facts.isInside(p) }) {
+			if !f.value.isExact() || slices.ContainsFunc(w.possiblePaths(f.value),
+				func(p string) bool { return !w.facts.isInside(p) }) {
 				return false
 			}
 		default:
@@ -369,7 +403,8 @@ func (w *walker) gitReads(global []parsedOption, sub string, args []arg) bool {
 // listsRefs reports whether refs are only listed: an operand
 // is a pattern with a list option, else a new name.
 func listsRefs(fs []parsedOption, operands []arg) bool {
-	return len(operands) == 0 || hasOption(fs, "l", "list", "contains", "no-contains", "merged", "no-merged", "points-at") && !hasOption(fs, "u")
+	return len(operands) == 0 || hasOption(fs, "l", "list", "contains", "no-contains", "merged", "no-merged",
+		"points-at") && !hasOption(fs, "u")
 }
 
 // acceptFirst accepts one of words as the first operand; "" accepts none.
@@ -390,5 +425,6 @@ func getsConfig(fs []parsedOption, operands []arg) bool {
 	if hasOption(fs, "get", "get-all", "get-regexp") {
 		return len(operands) <= 2
 	}
-	return len(operands) == 2 && operands[0].isOneOf("get") || len(operands) == 1 && (operands[0].isOneOf("list") || strings.Contains(operands[0].text, "."))
+	return len(operands) == 2 && operands[0].isOneOf("get") || len(operands) == 1 &&
+		(operands[0].isOneOf("list") || strings.Contains(operands[0].text, "."))
 }

@@ -45,7 +45,8 @@ func (r Report) ShellLine() string {
 		if c.git.name == 0 || c.git.start < from || c.git.sub > uint(len(r.line)) {
 			continue
 		}
-		b.WriteString(r.line[from:c.git.start] + apart + r.line[c.git.start:c.git.name] + " --no-pager" + r.line[c.git.name:c.git.sub] + c.git.offOptions)
+		b.WriteString(r.line[from:c.git.start] + apart + r.line[c.git.start:c.git.name] + " --no-pager" +
+			r.line[c.git.name:c.git.sub] + c.git.offOptions)
 		from = c.git.sub
 	}
 	return b.String() + r.line[from:]

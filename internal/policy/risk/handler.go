@@ -31,21 +31,30 @@ func init() { // built on first use: the functions refer back to the tables
 
 func allHandlers() map[string]func(*walker, []arg) {
 	renames := approveIf("changes what a name runs", func(args []arg) bool { // a harmless name, perhaps
-		return slices.ContainsFunc(args[1:], func(a arg) bool { return !a.isExact() || a.isOption() && strings.ContainsAny(a.text, "pf") })
+		return slices.ContainsFunc(args[1:], func(a arg) bool {
+			return !a.isExact() || a.isOption() &&
+				strings.ContainsAny(a.text, "pf")
+		})
 	})
 	all := map[string]func(*walker, []arg){
 		"parallel": (*walker).judgeParallel,
-		"exec":     (*walker).judgeExec, "eval": (*walker).judgeEval, "trap": (*walker).judgeTrap, "alias": (*walker).judgeAlias,
+		"exec":     (*walker).judgeExec, "eval": (*walker).judgeEval, "trap": (*walker).judgeTrap,
+		"alias":  (*walker).judgeAlias,
 		"source": (*walker).judgeSource, ".": (*walker).judgeSource,
-		"mapfile": (*walker).judgeCallback, "readarray": (*walker).judgeCallback, "compgen": (*walker).judgeCallback, "complete": (*walker).judgeCallback,
-		"bind": (*walker).judgeCallback, "hash": renames, "enable": renames,
+		"mapfile": (*walker).judgeCallback, "readarray": (*walker).judgeCallback, "compgen": (*walker).judgeCallback,
+		"complete": (*walker).judgeCallback,
+		"bind":     (*walker).judgeCallback, "hash": renames, "enable": renames,
 		"su": (*walker).judgeSu, "runuser": (*walker).judgeSu, "sg": (*walker).judgeSu,
 		"flock": (*walker).judgeFlock, "script": (*walker).judgeScriptTool, "watch": (*walker).judgeWatch,
-		"ssh": (*walker).judgeSSH, "docker": (*walker).judgeContainer, "podman": (*walker).judgeContainer, "nerdctl": (*walker).judgeContainer,
-		"kubectl": (*walker).judgeContainer, "oc": (*walker).judgeContainer, "lxc": (*walker).judgeContainer, "docker-compose": (*walker).judgeContainer,
-		"poetry": (*walker).judgeSubcommand, "pipenv": (*walker).judgeSubcommand, "uv": (*walker).judgeSubcommand, "bundle": (*walker).judgeSubcommand,
-		"rye": (*walker).judgeSubcommand, "pdm": (*walker).judgeSubcommand, "hatch": (*walker).judgeSubcommand, "mise": (*walker).judgeSubcommand,
-		"npm": (*walker).judgeSubcommand, "pnpm": (*walker).judgeSubcommand, "yarn": (*walker).judgeSubcommand,
+		"ssh": (*walker).judgeSSH, "docker": (*walker).judgeContainer, "podman": (*walker).judgeContainer,
+		"nerdctl": (*walker).judgeContainer,
+		"kubectl": (*walker).judgeContainer, "oc": (*walker).judgeContainer, "lxc": (*walker).judgeContainer,
+		"docker-compose": (*walker).judgeContainer,
+		"poetry":         (*walker).judgeSubcommand, "pipenv": (*walker).judgeSubcommand, "uv": (*walker).judgeSubcommand,
+		"bundle": (*walker).judgeSubcommand,
+		"rye":    (*walker).judgeSubcommand, "pdm": (*walker).judgeSubcommand, "hatch": (*walker).judgeSubcommand,
+		"mise": (*walker).judgeSubcommand,
+		"npm":  (*walker).judgeSubcommand, "pnpm": (*walker).judgeSubcommand, "yarn": (*walker).judgeSubcommand,
 		"at": (*walker).judgeAt, "batch": (*walker).judgeAt, "ip": (*walker).judgeIP,
 		"vim": (*walker).judgeEditor, "vi": (*walker).judgeEditor, "ex": (*walker).judgeEditor, "view": (*walker).judgeEditor,
 		"nvim": (*walker).judgeEditor, "gvim": (*walker).judgeEditor, "vimdiff": (*walker).judgeEditor,
@@ -66,7 +75,8 @@ var (
 	fetcherNames = wordList("curl wget nc ncat netcat socat ftp aria2c http https")
 )
 
-var envOptions = newOptions("i0v", "uCS", "ignore-environment null debug unset= chdir= split-string= list-signal-handling block-signal[= default-signal[= ignore-signal[=")
+var envOptions = newOptions("i0v", "uCS",
+	"ignore-environment null debug unset= chdir= split-string= list-signal-handling block-signal[= default-signal[= ignore-signal[=")
 
 // judgeEnv judges env. Without a command, env prints the environment and only reads.
 func (w *walker) judgeEnv(args []arg) bool {
@@ -103,7 +113,8 @@ func (w *walker) judgeEnv(args []arg) bool {
 func (w *walker) judgeParallel(args []arg) {
 	rest := args[1:]
 	for len(rest) > 0 && rest[0].isOption() {
-		if rest[0].isOneOf("-j", "-n", "-N", "-a", "--jobs", "--max-args", "--colsep", "-C", "--delay", "--timeout", "--joblog", "--results") {
+		if rest[0].isOneOf("-j", "-n", "-N", "-a", "--jobs", "--max-args", "--colsep", "-C", "--delay", "--timeout",
+			"--joblog", "--results") {
 			rest = rest[min(1, len(rest)-1):]
 		}
 		rest = rest[1:]
@@ -207,7 +218,8 @@ func (w *walker) judgeSource(args []arg) {
 
 func isInput(a arg) bool { return a.isOneOf("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0") }
 
-var shellOptions = newOptions("abefhiklmnprstuvxBCDEHPcdfIqVX", "oO", "login norc noprofile posix verbose restricted debugger rcfile= init-file= no-config private")
+var shellOptions = newOptions("abefhiklmnprstuvxBCDEHPcdfIqVX", "oO",
+	"login norc noprofile posix verbose restricted debugger rcfile= init-file= no-config private")
 
 // judgeShell judges a shell's text, after -c or on its input. A file is the project's own code.
 func (w *walker) judgeShell(args []arg) {
@@ -255,7 +267,8 @@ func parseShellFlags(args []arg) (fs []parsedOption, rest []arg, ok bool) {
 // judgeInterpreter judges only the source of a program: it does not read the program.
 func (w *walker) judgeInterpreter(args []arg) {
 	rest := dropOptions(args[1:])
-	if w.stdin.kind == stdinFetched && (len(args) == 1 || len(rest) == 0 && anyEquals(args, "-") || len(rest) > 0 && isInput(rest[0])) {
+	if w.stdin.kind == stdinFetched && (len(args) == 1 || len(rest) == 0 && anyEquals(args, "-") || len(rest) > 0 &&
+		isInput(rest[0])) {
 		w.addUnknown("runs the output of another command", joinWords(args))
 	}
 }
@@ -274,7 +287,8 @@ func (w *walker) judgeSu(args []arg) {
 	for i, a := range args {
 		if rest, ok := strings.CutPrefix(a.text, "--command="); ok {
 			w.judgeSubshell(func() { w.judgeCode(arg{text: rest, certainty: a.certainty}) })
-		} else if i > 0 && a.isOption() && !strings.HasPrefix(a.text, "--") && strings.HasSuffix(a.text, "c") || a.isOneOf("--command") {
+		} else if i > 0 && a.isOption() && !strings.HasPrefix(a.text, "--") && strings.HasSuffix(a.text, "c") ||
+			a.isOneOf("--command") {
 			if i+1 < len(args) {
 				w.judgeSubshell(func() { w.judgeCode(args[i+1]) })
 			}
@@ -287,7 +301,8 @@ func (w *walker) judgeSu(args []arg) {
 	}
 }
 
-var flockOptions = newOptions("suxneoF", "wE", "shared exclusive unlock nonblock close no-fork timeout= conflict-exit-code=")
+var flockOptions = newOptions("suxneoF", "wE",
+	"shared exclusive unlock nonblock close no-fork timeout= conflict-exit-code=")
 
 func (w *walker) judgeFlock(args []arg) {
 	_, rest, ok := flockOptions.parseLeading(args[1:])
@@ -303,7 +318,8 @@ func (w *walker) judgeFlock(args []arg) {
 }
 
 func (w *walker) judgeScriptTool(args []arg) {
-	fs, rest, ok := newOptions("aefqr", "cEImoOtTB", "append quiet return flush force command= log-out= echo=").parseLeading(args[1:])
+	fs, rest, ok := newOptions("aefqr", "cEImoOtTB",
+		"append quiet return flush force command= log-out= echo=").parseLeading(args[1:])
 	if !ok {
 		w.addUnknown("the command that script runs is unknown", joinWords(args))
 	}
@@ -317,7 +333,8 @@ func (w *walker) judgeScriptTool(args []arg) {
 
 // judgeWatch judges watch, which joins its operands and runs them in a shell.
 func (w *walker) judgeWatch(args []arg) {
-	_, rest, ok := newOptions("bcegptwx", "nq", "beep color errexit chgexit differences[= precise no-title exec interval=").parseLeading(args[1:])
+	_, rest, ok := newOptions("bcegptwx", "nq",
+		"beep color errexit chgexit differences[= precise no-title exec interval=").parseLeading(args[1:])
 	if !ok {
 		w.addUnknown("the command that watch runs is unknown", joinWords(args))
 		rest = dropOptions(rest)
@@ -337,7 +354,8 @@ func (w *walker) judgeRemote(judge func()) {
 func (w *walker) judgeSSH(args []arg) {
 	fs, rest, ok := newOptions("46AaCfGgKkMNnqsTtVvXxYy", "BbcDEeFIiJLlmOopQRSWw", "").parseLeading(args[1:])
 	for _, f := range fs {
-		if key, value, has := strings.Cut(f.value.text, "="); has && f.name == "o" && strings.HasSuffix(strings.ToLower(key), "command") {
+		if key, value, has := strings.Cut(f.value.text, "="); has && f.name == "o" &&
+			strings.HasSuffix(strings.ToLower(key), "command") {
 			w.judgeLine(arg{text: value, certainty: f.value.certainty})
 		}
 	}
@@ -370,7 +388,8 @@ func (w *walker) judgeContainer(args []arg) {
 		}
 		rest := args[i+2:]
 		for j, b := range rest {
-			if j > 0 && b.isExact() && (isDangerousName(b.text) || shellNames.has(programName(b.text))) && !rest[j-1].isOneOf("--name", "-v", "-w", "-e", "-u", "--entrypoint") {
+			if j > 0 && b.isExact() && (isDangerousName(b.text) || shellNames.has(programName(b.text))) &&
+				!rest[j-1].isOneOf("--name", "-v", "-w", "-e", "-u", "--entrypoint") {
 				w.judgeRemote(func() { w.judgeCommand(rest[j:]) })
 				return
 			}
@@ -423,7 +442,8 @@ var tarListPattern = lazy.Regexp(`^-?[tvzjJ]*t[vzjJ]*f$`)
 // read-only only if it lists a local archive without further options.
 func (w *walker) judgeTar(args []arg) bool {
 	for i, a := range args[1:] {
-		for _, option := range []string{"--to-command", "--use-compress-program", "--rsh-command", "--info-script", "--new-volume-script", "--checkpoint-action"} {
+		for _, option := range []string{"--to-command", "--use-compress-program", "--rsh-command", "--info-script",
+			"--new-volume-script", "--checkpoint-action"} {
 			value, ok := strings.CutPrefix(a.text, option)
 			if !ok {
 				continue
@@ -441,5 +461,6 @@ func (w *walker) judgeTar(args []arg) bool {
 			w.addFinding(Approve, "removes files", joinWords(args))
 		}
 	}
-	return len(args) > 2 && tarListPattern().MatchString(args[1].text) && args[1].isExact() && hasOnlyOperands(args[2:]) && !strings.Contains(args[2].text, ":")
+	return len(args) > 2 && tarListPattern().MatchString(args[1].text) && args[1].isExact() && hasOnlyOperands(args[2:]) &&
+		!strings.Contains(args[2].text, ":")
 }

@@ -243,14 +243,19 @@ func init() { senderHandlers = sync.OnceValue(allSenders) } // these functions r
 
 func allSenders() map[string]func(*walker, []arg) {
 	posts, copies := approveIf(sendsData, postsMore), approveIf(sendsData, copiesToRemote)
-	lookUp := approveIf(sendsData, func(args []arg) bool { return !allLiteral(args) }) // a name made of data carries the data to a name server
+	// a name made of data carries the data to a name server
+	lookUp := approveIf(sendsData, func(args []arg) bool { return !allLiteral(args) })
 	return map[string]func(*walker, []arg){
 		"curl": (*walker).judgeCurl, "wget": (*walker).judgeWget, "http": posts, "https": posts, "xh": posts, "rsync": copies,
-		"ssh":    approveIf("runs on another machine", func(args []arg) bool { return len(args) != 2 || !args[1].isOneOf("-V") }),
+		"ssh": approveIf("runs on another machine", func(args []arg) bool {
+			return len(args) != 2 ||
+				!args[1].isOneOf("-V")
+		}),
 		"docker": (*walker).judgeMounts, "podman": (*walker).judgeMounts, "nerdctl": (*walker).judgeMounts,
 		"dig": lookUp, "nslookup": lookUp, "host": lookUp, "drill": lookUp, "getent": lookUp,
 		"ping": lookUp, "ping6": lookUp, "traceroute": lookUp, "whois": lookUp, "resolvectl": lookUp,
-		"touch": (*walker).judgeCreate, "mkdir": (*walker).judgeCreate, "mkfifo": (*walker).judgeCreate, "sed": (*walker).judgeInPlace, "perl": (*walker).judgeInPlace, "unzip": (*walker).judgeUnpack,
+		"touch": (*walker).judgeCreate, "mkdir": (*walker).judgeCreate, "mkfifo": (*walker).judgeCreate,
+		"sed": (*walker).judgeInPlace, "perl": (*walker).judgeInPlace, "unzip": (*walker).judgeUnpack,
 	}
 }
 
@@ -272,7 +277,8 @@ func (w *walker) judgeCurl(args []arg) {
 		// A variable's value becomes part of an address.
 		sends := a.certainty == vague && strings.Contains(a.text, "://") && !isLocalAddress(a.text)
 		switch {
-		case long && isOption(arg{text: name}, []string{"--data*", "--form*", "--upload-file", "--json", "--config", "--mail*", "--quote", "--url-query", "--variable", "--netrc*", "--cookie"}),
+		case long && isOption(arg{text: name}, []string{"--data*", "--form*", "--upload-file", "--json", "--config",
+			"--mail*", "--quote", "--url-query", "--variable", "--netrc*", "--cookie"}),
 			!long && a.isOption() && curlSends(a.text[1:]), strings.HasPrefix(a.text, "@"), strings.HasPrefix(a.text, "<@"):
 			sends = true
 		case long && isOption(arg{text: name}, []string{"--request"}), a.isOneOf("-X"):
@@ -284,7 +290,8 @@ func (w *walker) judgeCurl(args []arg) {
 		if sends {
 			w.addFinding(Approve, sendsData, joinWords(args))
 		}
-		if a.isOneOf("-o", "--output", "-D", "--dump-header", "-c", "--cookie-jar", "--trace", "--trace-ascii", "--stderr", "--hsts", "--alt-svc", "--etag-save") && i+2 < len(args) {
+		if a.isOneOf("-o", "--output", "-D", "--dump-header", "-c", "--cookie-jar", "--trace", "--trace-ascii", "--stderr",
+			"--hsts", "--alt-svc", "--etag-save") && i+2 < len(args) {
 			w.judgeWrite(args[i+2], true)
 		}
 	}
@@ -293,10 +300,11 @@ func (w *walker) judgeCurl(args []arg) {
 // isLocalAddress reports whether an address, of which parts may be unknown, is on this machine.
 func isLocalAddress(address string) bool {
 	_, rest, _ := strings.Cut(address, "://")
-	return !strings.Contains(rest, "@") && slices.ContainsFunc([]string{"localhost", "127.0.0.1", "[::1]"}, func(host string) bool {
-		after, ok := strings.CutPrefix(rest, host)
-		return ok && (after == "" || strings.ContainsRune(":/?#", rune(after[0])))
-	})
+	return !strings.Contains(rest, "@") && slices.ContainsFunc([]string{"localhost", "127.0.0.1", "[::1]"},
+		func(host string) bool {
+			after, ok := strings.CutPrefix(rest, host)
+			return ok && (after == "" || strings.ContainsRune(":/?#", rune(after[0])))
+		})
 }
 
 // curlSends checks the short options of curl up to the first that takes a value.
@@ -319,7 +327,8 @@ func curlSends(letters string) bool {
 
 func (w *walker) judgeWget(args []arg) {
 	for i, a := range args[1:] {
-		if isOption(a, []string{"--post-data", "--post-file", "--body-data", "--body-file", "--method", "--execute", "--config", "--use-askpass", "--input-file"}) && strings.HasPrefix(a.text, "--") || a.isOneOf("-e", "-i") {
+		if isOption(a, []string{"--post-data", "--post-file", "--body-data", "--body-file", "--method", "--execute",
+			"--config", "--use-askpass", "--input-file"}) && strings.HasPrefix(a.text, "--") || a.isOneOf("-e", "-i") {
 			w.addFinding(Approve, sendsData, joinWords(args))
 		}
 		if a.isOneOf("-O", "--output-document", "-o", "--output-file", "-a", "-P") && i+2 < len(args) {
@@ -365,7 +374,8 @@ func (w *walker) judgeMounts(args []arg) {
 			}
 		}
 		source, _, _ = strings.Cut(source, ":")
-		if far := strings.HasPrefix(source, "/") || strings.HasPrefix(source, "~") || strings.Contains(source, ".."); far && slices.ContainsFunc(w.possiblePaths(arg{text: source, hasTilde: true}), w.isOutside) {
+		if far := strings.HasPrefix(source, "/") || strings.HasPrefix(source, "~") || strings.Contains(source, ".."); far &&
+			slices.ContainsFunc(w.possiblePaths(arg{text: source, hasTilde: true}), w.isOutside) {
 			w.addFinding(Approve, "gives a container access to the machine", joinWords(args))
 		}
 	}
@@ -380,7 +390,8 @@ func (w *walker) judgeCreate(args []arg) {
 // judgeInPlace judges the files that a stream editor changes in place.
 func (w *walker) judgeInPlace(args []arg) {
 	if slices.ContainsFunc(args[1:], func(a arg) bool {
-		return strings.HasPrefix(a.text, "-i") || strings.HasPrefix(a.text, "--in-place") || a.isOption() && a.text[1] != '-' && strings.Contains(a.text, "i")
+		return strings.HasPrefix(a.text, "-i") || strings.HasPrefix(a.text, "--in-place") || a.isOption() &&
+			a.text[1] != '-' && strings.Contains(a.text, "i")
 	}) {
 		w.judgeCreate(args)
 	}

@@ -45,7 +45,8 @@ func newPolicy(facts Facts, vouched VouchFunc, commands bool) policy.Policy {
 }
 
 // judgeEffect adds the objections to an effect and reports whether it only reads.
-func judgeEffect(o *policy.Opinion, c policy.Case, e tool.Effect, facts Facts, vouched VouchFunc, commands bool) (reads bool) {
+func judgeEffect(o *policy.Opinion, c policy.Case, e tool.Effect, facts Facts, vouched VouchFunc,
+	commands bool) (reads bool) {
 	switch e.Kind {
 	case tool.Exec:
 		r, ok := ReportOf(c.Plan, e.Target)

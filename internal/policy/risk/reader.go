@@ -25,32 +25,44 @@ var freeReaders = wordList(`ls dir vdir cat head tail wc cut tr pwd whoami id gr
 
 var readers = sync.OnceValue(func() map[string]reader {
 	return map[string]reader{
-		"sort": {options: newOptions("bdfghiMnRrVcCmsuz", "kSt", "reverse unique numeric-sort human-numeric-sort version-sort general-numeric-sort month-sort "+
-			"ignore-case ignore-leading-blanks dictionary-order stable check[= zero-terminated key= field-separator= parallel= buffer-size= random-sort merge")},
-		"uniq": {options: newOptions("cdDuizu", "fsw", "count repeated all-repeated[= unique ignore-case zero-terminated skip-fields= skip-chars= check-chars="), maxOperands: 1},
-		"diff": {options: newOptions("abBcdeEiNnpqrstTuwyZ#", "CUFIWxX", "unified[= context[= brief recursive side-by-side ignore-all-space ignore-space-change "+
-			"ignore-blank-lines ignore-case new-file text minimal report-identical-files width= exclude= color[= suppress-common-lines label= "+
-			"strip-trailing-cr no-dereference show-c-function normal")},
-		"file":   {options: newOptions("bhikLnNrs0E", "eFfmP", "brief mime mime-type mime-encoding dereference no-dereference extension no-pad raw separator= apple special-files")},
-		"tree":   {options: newOptions("adfilLxpshugDFqNQrtcUvAJXCnS", "LPI", "noreport dirsfirst filesfirst prune gitignore du si matchdirs ignore-case inodes device sort= charset= filelimit= version help")},
-		"date":   {options: newOptions("uR", "drI", "utc universal rfc-email date= reference= iso-8601[= rfc-3339= debug"), check: nil},
-		"printf": {check: func(as []arg) bool { return allLiteral(as) && (len(as) == 0 || !strings.HasPrefix(as[0].text, "-")) }},
-		"test":   {check: testReads}, "[": {check: func(as []arg) bool {
+		"sort": {options: newOptions("bdfghiMnRrVcCmsuz", "kSt",
+			"reverse unique numeric-sort human-numeric-sort version-sort general-numeric-sort month-sort "+
+				"ignore-case ignore-leading-blanks dictionary-order stable check[= zero-terminated key= field-separator= parallel= buffer-size= random-sort merge")},
+		"uniq": {options: newOptions("cdDuizu", "fsw",
+			"count repeated all-repeated[= unique ignore-case zero-terminated skip-fields= skip-chars= check-chars="),
+			maxOperands: 1},
+		"diff": {options: newOptions("abBcdeEiNnpqrstTuwyZ#", "CUFIWxX",
+			"unified[= context[= brief recursive side-by-side ignore-all-space ignore-space-change "+
+				"ignore-blank-lines ignore-case new-file text minimal report-identical-files width= exclude= color[= suppress-common-lines label= "+
+				"strip-trailing-cr no-dereference show-c-function normal")},
+		"file": {options: newOptions("bhikLnNrs0E", "eFfmP",
+			"brief mime mime-type mime-encoding dereference no-dereference extension no-pad raw separator= apple special-files")},
+		"tree": {options: newOptions("adfilLxpshugDFqNQrtcUvAJXCnS", "LPI",
+			"noreport dirsfirst filesfirst prune gitignore du si matchdirs ignore-case inodes device sort= charset= filelimit= version help")},
+		"date": {options: newOptions("uR", "drI", "utc universal rfc-email date= reference= iso-8601[= rfc-3339= debug"),
+			check: nil},
+		"printf": {check: func(as []arg) bool {
+			return allLiteral(as) &&
+				(len(as) == 0 || !strings.HasPrefix(as[0].text, "-"))
+		}},
+		"test": {check: testReads}, "[": {check: func(as []arg) bool {
 			return allLiteral(as) || len(as) > 0 && as[len(as)-1].isOneOf("]") && testReads(as[:len(as)-1])
 		}},
 		"read": {check: setsOrdinaryVars},
 		"unzip": {check: func(as []arg) bool {
 			return len(as) > 1 && as[0].isOneOf("-l", "-v", "-lv", "-Z1") && hasOnlyOperands(as[1:])
 		}},
-		"zcat": {check: hasOnlyOperands}, "gzcat": {check: hasOnlyOperands}, "bzcat": {check: hasOnlyOperands}, "xzcat": {check: hasOnlyOperands}, "zstdcat": {check: hasOnlyOperands},
-		"hostname": {options: newOptions("adfiIsAy", "", "fqdn short ip-address all-ip-addresses domain all-fqdns"), maxOperands: -1},
-		"xxd":      {options: newOptions("abceEipuds", "cglos", ""), maxOperands: 1},
-		"rg":       {options: ripgrepOptions},
-		"sed":      {check: sedReads},
-		"go":       {check: goReads},
-		"base64":   {options: newOptions("diD", "wb", "decode ignore-garbage wrap= break=")},
-		"base32":   {options: newOptions("di", "w", "decode ignore-garbage wrap=")},
-		"tput":     {options: newOptions("", "", ""), maxOperands: 1},
+		"zcat": {check: hasOnlyOperands}, "gzcat": {check: hasOnlyOperands}, "bzcat": {check: hasOnlyOperands},
+		"xzcat": {check: hasOnlyOperands}, "zstdcat": {check: hasOnlyOperands},
+		"hostname": {options: newOptions("adfiIsAy", "", "fqdn short ip-address all-ip-addresses domain all-fqdns"),
+			maxOperands: -1},
+		"xxd":    {options: newOptions("abceEipuds", "cglos", ""), maxOperands: 1},
+		"rg":     {options: ripgrepOptions},
+		"sed":    {check: sedReads},
+		"go":     {check: goReads},
+		"base64": {options: newOptions("diD", "wb", "decode ignore-garbage wrap= break=")},
+		"base32": {options: newOptions("di", "w", "decode ignore-garbage wrap=")},
+		"tput":   {options: newOptions("", "", ""), maxOperands: 1},
 		"getent": {check: func(as []arg) bool { // other lookups go to the network and thus reveal something
 			return allLiteral(as) && len(as) > 0 && as[0].isOneOf("passwd", "group", "shells", "services", "protocols")
 		}},
@@ -58,11 +70,12 @@ var readers = sync.OnceValue(func() map[string]reader {
 	}
 })
 
-var ripgrepOptions = newOptions("nilLcvwxsSaFPoUuHINpq0b.Vh", "eftTgmMABCrjdEkE", "line-number no-line-number ignore-case smart-case case-sensitive files-with-matches files-without-match "+
-	"count count-matches invert-match word-regexp line-regexp text fixed-strings pcre2 only-matching multiline multiline-dotall unrestricted hidden no-ignore "+
-	"no-ignore-vcs with-filename no-filename heading no-heading pretty quiet null files type-list no-messages json vimgrep column stats trim follow "+
-	"regexp= file= type= type-not= glob= iglob= max-count= max-columns= after-context= before-context= context= replace= threads= max-depth= "+
-	"max-filesize= sort= sortr= color= colors= encoding= engine= passthru byte-offset no-config version help glob-case-insensitive")
+var ripgrepOptions = newOptions("nilLcvwxsSaFPoUuHINpq0b.Vh", "eftTgmMABCrjdEkE",
+	"line-number no-line-number ignore-case smart-case case-sensitive files-with-matches files-without-match "+
+		"count count-matches invert-match word-regexp line-regexp text fixed-strings pcre2 only-matching multiline multiline-dotall unrestricted hidden no-ignore "+
+		"no-ignore-vcs with-filename no-filename heading no-heading pretty quiet null files type-list no-messages json vimgrep column stats trim follow "+
+		"regexp= file= type= type-not= glob= iglob= max-count= max-columns= after-context= before-context= context= replace= threads= max-depth= "+
+		"max-filesize= sort= sortr= color= colors= encoding= engine= passthru byte-offset no-config version help glob-case-insensitive")
 
 // versionPrograms are the programs that only print their version if that is all they are asked.
 var versionPrograms = wordList("git node npm python python3 pip pip3 ruby perl php java gcc g++ cc clang make cmake docker curl wget rg jq bash tar")
@@ -86,7 +99,8 @@ func isVersionQuery(args []arg) bool {
 // versionManagerFiles are the files by which a project selects the program behind a
 // name if a version manager is installed: perhaps one of its own.
 var versionManagerFiles = []string{
-	".tool-versions", "mise.toml", ".mise.toml", ".mise", ".rtx.toml", ".python-version", ".node-version", ".ruby-version", ".java-version", ".sdkmanrc",
+	".tool-versions", "mise.toml", ".mise.toml", ".mise", ".rtx.toml", ".python-version", ".node-version", ".ruby-version",
+	".java-version", ".sdkmanrc",
 }
 
 // hasVersionManagerFile reports whether a switches file exists where the shell may be, or above that in the workspace.
@@ -138,7 +152,8 @@ func allLiteral(args []arg) bool {
 
 // hasOnlyOperands reports whether there are words, all known, and none is an option.
 func hasOnlyOperands(args []arg) bool {
-	return len(args) > 0 && allLiteral(args) && !slices.ContainsFunc(args, func(a arg) bool { return strings.HasPrefix(a.text, "-") })
+	return len(args) > 0 && allLiteral(args) && !slices.ContainsFunc(args,
+		func(a arg) bool { return strings.HasPrefix(a.text, "-") })
 }
 
 var (
@@ -178,7 +193,8 @@ func setsOrdinaryVars(args []arg) bool {
 		args = args[1:]
 	}
 	return len(args) > 0 && allLiteral(args) && !slices.ContainsFunc(args, func(a arg) bool {
-		return strings.Trim(a.text, "abcdefghijklmnopqrstuvwxyz_0123456789") != "" || !isHarmlessVariable(a.text) || zshTiedVars.has(a.text)
+		return strings.Trim(a.text, "abcdefghijklmnopqrstuvwxyz_0123456789") != "" || !isHarmlessVariable(a.text) ||
+			zshTiedVars.has(a.text)
 	})
 }
 
@@ -208,7 +224,8 @@ func (o options) parseInterspersed(args []arg) (fs []parsedOption, operands []ar
 	return fs, operands, ok
 }
 
-var sedOptions = newOptions("nErszu", "el", "quiet silent regexp-extended separate null-data expression= line-length= posix sandbox debug")
+var sedOptions = newOptions("nErszu", "el",
+	"quiet silent regexp-extended separate null-data expression= line-length= posix sandbox debug")
 
 func sedReads(args []arg) bool {
 	if !allLiteral(args) {
@@ -316,7 +333,8 @@ func listsProcesses(args []arg) bool {
 	for i, a := range args {
 		value := i > 0 && args[i-1].isOption() && strings.ContainsAny(args[i-1].text[len(args[i-1].text)-1:], "oOpCuUgGtsq")
 		letters := strings.Trim(a.text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
-		if !a.isExact() || strings.Contains(a.text, "env") || !value && letters && strings.Contains(a.text, "e") || a.isOption() && strings.Contains(a.text, "E") {
+		if !a.isExact() || strings.Contains(a.text, "env") || !value && letters && strings.Contains(a.text, "e") ||
+			a.isOption() && strings.Contains(a.text, "E") {
 			return false
 		}
 	}
@@ -332,7 +350,10 @@ func goReads(args []arg) bool {
 	case "version":
 		return len(args) == 1
 	case "env":
-		return !slices.ContainsFunc(args[1:], func(a arg) bool { return a.isOption() && a.text != "-json" || strings.Contains(a.text, "=") })
+		return !slices.ContainsFunc(args[1:], func(a arg) bool {
+			return a.isOption() && a.text != "-json" ||
+				strings.Contains(a.text, "=")
+		})
 	}
 	return false
 }

@@ -257,7 +257,8 @@ func endsInCd(s *syntax.Stmt) bool {
 }
 
 var diskPaths = []string{
-	"sd", "hd", "vd", "xvd", "nvme", "mmcblk", "disk", "rdisk", "dm-", "md", "loop", "mapper/", "sr", "nbd", "zram", "ram", "pmem",
+	"sd", "hd", "vd", "xvd", "nvme", "mmcblk", "disk", "rdisk", "dm-", "md", "loop", "mapper/", "sr", "nbd", "zram", "ram",
+	"pmem",
 	"mem", "kmem", "port",
 }
 

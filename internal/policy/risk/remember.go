@@ -13,7 +13,8 @@ func neverRemembered(c Command) bool {
 	name := programFamily(programName(c.Name))
 	_, wraps := wrappers()[name]
 	_, harms := dangerousCommands()[name]
-	return c.Name == "" || c.IsWrapper || c.isLocal || wraps || harms || shellNames.has(name) || interpreterNames.has(name) || commandRunners.has(name)
+	return c.Name == "" || c.IsWrapper || c.isLocal || wraps || harms || shellNames.has(name) ||
+		interpreterNames.has(name) || commandRunners.has(name)
 }
 
 // commandRunners are the other commands that run their arguments.
@@ -78,7 +79,10 @@ func (ps Patterns) Verdict(r Report) (v policy.Verdict, pattern string, ok bool)
 	v = policy.Allow
 	for _, c := range r.Simple {
 		p, found := ps.longest(func(p string) bool { return MatchPattern(p, c) })
-		q, ok := ps.longest(func(p string) bool { return p != "*" && ps[p] != policy.Allow && !MatchPattern(p, c) && c.Matches(p) })
+		q, ok := ps.longest(func(p string) bool {
+			return p != "*" && ps[p] != policy.Allow && !MatchPattern(p, c) &&
+				c.Matches(p)
+		})
 		if ok && (!found || ps[q] < ps[p]) {
 			p, found = q, true // another spelling of what a stricter pattern names
 		}

@@ -177,7 +177,8 @@ func localOrigin(word string) string {
 		address = "http://" + address
 	}
 	u, err := url.Parse(address)
-	if err != nil || u.User != nil || u.Scheme != "http" && u.Scheme != "https" || strings.ContainsAny(word, "{}[]*") && !strings.Contains(word, "[::1]") {
+	if err != nil || u.User != nil || u.Scheme != "http" && u.Scheme != "https" || strings.ContainsAny(word, "{}[]*") &&
+		!strings.Contains(word, "[::1]") {
 		return ""
 	}
 	a, err := netip.ParseAddr(u.Hostname())
@@ -225,10 +226,13 @@ var habitRows = []struct {
 	{keepNonPaths, "-v --verbose --fast --timeout= --new || --fix", "golangci-lint run"},
 	{keepNonPaths, "-checks= -f= -tests= -show-ignored", "staticcheck"},
 
-	{keepNonPaths, pytestOptions, "pytest,python -m pytest,python3 -m pytest,uv run pytest,poetry run pytest,pipenv run pytest,pdm run pytest,hatch run pytest"},
+	{keepNonPaths, pytestOptions,
+		"pytest,python -m pytest,python3 -m pytest,uv run pytest,poetry run pytest,pipenv run pytest,pdm run pytest,hatch run pytest"},
 	{keepAll, "-v -q -f -b -c -k= --verbose --quiet --failfast", "python -m unittest,python3 -m unittest"},
-	{keepNonPaths, "--strict --pretty --no-color-output --ignore-missing-imports --show-error-codes", "mypy,python -m mypy,python3 -m mypy,uv run mypy,poetry run mypy,pyright"},
-	{keepNonPaths, "--select= --ignore= -q --quiet --statistics --line-length= -l= --show-fixes | --diff --check | --fix", "ruff check,ruff format,uv run ruff check,uv run ruff format,black,isort,flake8,python -m black,python -m ruff check,python -m flake8"},
+	{keepNonPaths, "--strict --pretty --no-color-output --ignore-missing-imports --show-error-codes",
+		"mypy,python -m mypy,python3 -m mypy,uv run mypy,poetry run mypy,pyright"},
+	{keepNonPaths, "--select= --ignore= -q --quiet --statistics --line-length= -l= --show-fixes | --diff --check | --fix",
+		"ruff check,ruff format,uv run ruff check,uv run ruff format,black,isort,flake8,python -m black,python -m ruff check,python -m flake8"},
 	{keepAll, "", "python manage.py test,python manage.py check,python manage.py makemigrations,python manage.py migrate,python manage.py showmigrations,python3 manage.py test,python3 manage.py check,tox,nox"},
 
 	{keepAll, "-s --silent -q --quiet", `npm run *,npm test,npm t,npm start,npm ci,npm install,npm i,npm ls,npm outdated,npm audit,npm view,npm run-script *,
@@ -240,25 +244,30 @@ var habitRows = []struct {
 	{keepNonPaths, "-t= --testNamePattern= --coverage --runInBand -i --verbose --silent --bail --ci --watch=false --watchAll=false --passWithNoTests --run || -u --updateSnapshot", "jest,vitest run,vitest"},
 
 	{keepNone, cargoOptions, "cargo test"},
-	{keepAll, cargoOptions, "cargo build < cargo test,cargo check < cargo test,cargo clippy,cargo fmt,cargo doc,cargo bench,cargo tree,cargo metadata,cargo nextest run"},
+	{keepAll, cargoOptions,
+		"cargo build < cargo test,cargo check < cargo test,cargo clippy,cargo fmt,cargo doc,cargo bench,cargo tree,cargo metadata,cargo nextest run"},
 	{keepAll, "-j -k --keep-going -s --silent -B --always-make -w --no-print-directory | -n --dry-run", "make,gmake"},
 	{keepAll, "", "just,ninja,./gradlew,./mvnw,mvn test,mvn compile,mvn package,mvn verify,gradle test,gradle build,gradle check,dotnet test,dotnet build,swift test,swift build,mix test,mix compile,zig build,zig test,sbt test,lein test"},
 	{keepNonPaths, "-f= --format= --fail-fast -e= --example= -b", "rspec,bundle exec rspec"},
 	{keepNonPaths, "--parallel || -a -A --autocorrect", "rubocop,bundle exec rubocop"},
 
 	{keepNonPaths, "-A --all -u --update -p --patch -N --intent-to-add -v --verbose -- | -n --dry-run", "git add"},
-	{keepNonPaths, "-m= --message= -a --all -q --quiet -v --verbose -s --signoff --allow-empty --no-gpg-sign --", "git commit"},
+	{keepNonPaths, "-m= --message= -a --all -q --quiet -v --verbose -s --signoff --allow-empty --no-gpg-sign --",
+		"git commit"},
 	{keepNonPaths, "-v -- | -n", "git mv"},
 	{keepNonPaths, "--", "git restore --staged,git restore -S"},
 	{keepNone, "-q --quiet", "git checkout -b,git switch -c,git switch --create"},
-	{keepAll, "-q --quiet -v --verbose", "git checkout,git switch,git branch,git push,git rebase,git rm,git init,git remote,git stash,git stash pop,git stash apply,git worktree add"},
+	{keepAll, "-q --quiet -v --verbose",
+		"git checkout,git switch,git branch,git push,git rebase,git rm,git init,git remote,git stash,git stash pop,git stash apply,git worktree add"},
 	{keepAll, "-q --quiet -v --verbose --all --prune -p --tags", "git fetch"},
 	{keepAll, "-q --quiet -v --verbose --ff-only --no-edit --rebase --autostash --stat", "git pull"},
-	{keepAll, "-q --quiet -m= --message= --no-edit --ff-only --no-ff -u --include-untracked", "git merge,git revert,git cherry-pick,git stash push"},
+	{keepAll, "-q --quiet -m= --message= --no-edit --ff-only --no-ff -u --include-untracked",
+		"git merge,git revert,git cherry-pick,git stash push"},
 
 	{keepNone, "-a --all -q --quiet --no-trunc --tail= -n= -t --timestamps --format= --filter= --since= --services --no-stream", `docker ps,docker images,docker logs,docker version,docker info,docker stats,docker top,docker port,
 		docker compose ps,docker compose logs,docker compose top,docker compose images,docker compose ls,docker-compose ps,docker-compose logs`},
-	{keepAll, "-d --detach -q --quiet --build --wait --no-deps --pull= --no-cache --progress=", "docker build,docker compose up,docker compose down,docker compose build,docker compose start,docker compose stop,docker compose restart,docker compose pull,docker-compose up,docker-compose down,docker-compose build"},
+	{keepAll, "-d --detach -q --quiet --build --wait --no-deps --pull= --no-cache --progress=",
+		"docker build,docker compose up,docker compose down,docker compose build,docker compose start,docker compose stop,docker compose restart,docker compose pull,docker-compose up,docker-compose down,docker-compose build"},
 	{keepAll, "", "kubectl get,kubectl describe,kubectl logs,kubectl top,kubectl version,kubectl diff,helm list,helm lint,helm template,terraform plan,terraform validate,terraform fmt,gh pr view,gh pr list,gh pr status,gh pr checks,gh pr diff,gh issue view,gh issue list,gh run list,gh run view"},
 
 	{keepNonPaths, "-p -v --parents --verbose", "mkdir"},

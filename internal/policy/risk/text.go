@@ -96,7 +96,8 @@ func contextAt(file *syntax.File, at uint) (p textContext) {
 				p = contextBackquoted
 			}
 		case *syntax.Redirect:
-			if n.Hdoc != nil && n.Hdoc.Pos().Offset() <= at && at < n.Hdoc.End().Offset() && isQuotedDelimiter(n.Word) && p != contextBackquoted {
+			if n.Hdoc != nil && n.Hdoc.Pos().Offset() <= at && at < n.Hdoc.End().Offset() && isQuotedDelimiter(n.Word) &&
+				p != contextBackquoted {
 				p = contextQuoted
 			}
 		}
@@ -161,7 +162,8 @@ func describeParseError(err error) string {
 	var foreign syntax.LangError
 	switch {
 	case errors.As(err, &wrong) && (wrong.Incomplete || strings.Contains(wrong.Text, "without")):
-		return fmt.Sprintf("could not parse the shell syntax: what begins at line %d, column %d is not closed", wrong.Pos.Line(), wrong.Pos.Col())
+		return fmt.Sprintf("could not parse the shell syntax: what begins at line %d, column %d is not closed",
+			wrong.Pos.Line(), wrong.Pos.Col())
 	case errors.As(err, &wrong):
 		at = wrong.Pos
 	case errors.As(err, &foreign):

@@ -29,7 +29,8 @@ func (w *walker) judgeEditor(args []arg) {
 // judgeEditorLine finds a ! that passes the rest of the line to a shell: not one at the end of a command's
 // name, as in q!, and not one that compares.
 func (w *walker) judgeEditorLine(text string, args []arg) {
-	runs := strings.Contains(text, "system(") || strings.Contains(text, "systemlist(") || strings.Contains(text, "terminal")
+	runs := strings.Contains(text, "system(") || strings.Contains(text, "systemlist(") ||
+		strings.Contains(text, "terminal")
 	for i := range len(text) {
 		ends := i > 0 && (text[i-1]|0x20 >= 'a' && text[i-1]|0x20 <= 'z' || text[i-1] == '\\')
 		if text[i] != '!' || ends || strings.HasPrefix(text[i:], "!=") || strings.HasPrefix(text[i:], "!~") {
@@ -53,9 +54,11 @@ func (w *walker) judgeMakeArgs(args []arg) {
 		name, value, sets := strings.Cut(a.text, "=")
 		name = strings.TrimRight(name, ":?+!")
 		shell := name == "SHELL" || name == ".SHELLFLAGS"
-		input := a.isOneOf("-f-", "-f/dev/stdin") || i+2 < len(args) && a.isOneOf("-f", "--file", "--makefile") && isInput(args[i+2])
+		input := a.isOneOf("-f-", "-f/dev/stdin") || i+2 < len(args) && a.isOneOf("-f", "--file", "--makefile") &&
+			isInput(args[i+2])
 		switch {
-		case sets && (shell || makeVars.has(name) && !affectsOnlySpeed(arg{text: value, certainty: a.certainty})), a.isOneOf("--eval", "-E"), strings.HasPrefix(a.text, "--eval="):
+		case sets && (shell || makeVars.has(name) && !affectsOnlySpeed(arg{text: value, certainty: a.certainty})),
+			a.isOneOf("--eval", "-E"), strings.HasPrefix(a.text, "--eval="):
 			w.addFinding(Approve, "changes what programs run", joinWords(args))
 		case input && w.stdin.kind > stdinLiteral:
 			w.addUnknown("runs the output of another command", joinWords(args))
@@ -114,7 +117,8 @@ func unlessShowing(_ *walker, args []arg) Level {
 	changes := func(a arg) bool {
 		return a.isOneOf("add", "delete", "flush", "insert", "replace", "create", "destroy", "-f") ||
 			a.isOption() && a.text[1] != '-' && strings.ContainsAny(a.text, "ADIRFXZNPE") ||
-			isAbbreviation(a, "--append", "--delete", "--insert", "--replace", "--flush", "--zero", "--new-chain", "--delete-chain", "--policy", "--rename-chain")
+			isAbbreviation(a, "--append", "--delete", "--insert", "--replace", "--flush", "--zero", "--new-chain",
+				"--delete-chain", "--policy", "--rename-chain")
 	}
 	if slices.ContainsFunc(args[1:], shows) && !slices.ContainsFunc(args[1:], changes) {
 		return None
@@ -154,16 +158,19 @@ var dmesgOptions = newOptions("CcDEdeHkLPprSTtuwWxhV", "FfJlns", "")
 
 func clearsLog(args []arg) bool {
 	fs, _, _ := dmesgOptions.parseInterspersed(args[1:])
-	return hasOption(fs, "c", "C", "D", "E", "n") || anyAbbreviation(args[1:], "--clear", "--read-clear", "--console-off", "--console-on", "--console-level")
+	return hasOption(fs, "c", "C", "D", "E", "n") || anyAbbreviation(args[1:], "--clear", "--read-clear", "--console-off",
+		"--console-on", "--console-level")
 }
 
 func cutsJournal(args []arg) bool {
-	return anyHasPrefix(args[1:], "--va", "--rot", "--fl", "--relinquish", "--smart-relinquish", "--setup-keys", "--update-catalog")
+	return anyHasPrefix(args[1:], "--va", "--rot", "--fl", "--relinquish", "--smart-relinquish", "--setup-keys",
+		"--update-catalog")
 }
 
 func setsKernel(args []arg) bool {
 	sets := func(a arg) bool { return strings.Contains(a.text, "=") && !a.isOption() }
-	return hasFlag(args[1:], "wp", "--write") || anyAbbreviation(args[1:], "--write", "--load", "--system") || slices.ContainsFunc(args[1:], sets)
+	return hasFlag(args[1:], "wp", "--write") || anyAbbreviation(args[1:], "--write", "--load", "--system") ||
+		slices.ContainsFunc(args[1:], sets)
 }
 
 func endsConnections(args []arg) bool {

@@ -51,7 +51,10 @@ func (w *walker) walkStmt(s *syntax.Stmt) {
 
 // redirectsAll reports whether all output is redirected with &>.
 func redirectsAll(s *syntax.Stmt) bool {
-	return slices.ContainsFunc(s.Redirs, func(r *syntax.Redirect) bool { return r.Op == syntax.RdrAll || r.Op == syntax.AppAll })
+	return slices.ContainsFunc(s.Redirs, func(r *syntax.Redirect) bool {
+		return r.Op == syntax.RdrAll ||
+			r.Op == syntax.AppAll
+	})
 }
 
 // judgeSubshell judges what runs in a separate shell, whose directory changes do not affect the rest.
@@ -181,7 +184,8 @@ func (w *walker) walkRareCommand(c syntax.Command) {
 		w.judgeArithmetic(c.X)
 	case *syntax.LetClause:
 		for _, x := range c.Exprs {
-			if _, word := x.(*syntax.Word); !word && strings.ContainsAny(w.sourceText(x), "|&;<>()\n#") { // characters that quotes do not hide from the shell
+			// characters that quotes do not hide from the shell
+			if _, word := x.(*syntax.Word); !word && strings.ContainsAny(w.sourceText(x), "|&;<>()\n#") {
 				w.addUnknown(dialectReason, w.sourceText(c))
 			}
 			w.judgeArithmetic(x)

@@ -40,7 +40,8 @@ func (w *walker) evalWord(word *syntax.Word) arg {
 		return arg{}
 	}
 	if len(word.Parts) == 1 {
-		if lit, ok := word.Parts[0].(*syntax.Lit); ok && (!strings.ContainsAny(lit.Value, "\\*?[{~") || lit.Value == "[" || lit.Value == "{}") {
+		if lit, ok := word.Parts[0].(*syntax.Lit); ok && (!strings.ContainsAny(lit.Value, "\\*?[{~") || lit.Value == "[" ||
+			lit.Value == "{}") {
 			return arg{text: lit.Value, end: lit.ValueEnd.Offset()}
 		}
 	}

@@ -173,7 +173,8 @@ func (b *Book) isUseGranted(name, as string) bool {
 
 // wasUseGranted reports whether every use of a tool was always allowed, with any description.
 func (b *Book) wasUseGranted(name string) bool {
-	return slices.ContainsFunc(slices.Concat(b.Always.Grants(), b.Session.Grants()), func(g Grant) bool { return g.Kind == KindTool && g.What == name && g.Description != "" })
+	return slices.ContainsFunc(slices.Concat(b.Always.Grants(), b.Session.Grants()),
+		func(g Grant) bool { return g.Kind == KindTool && g.What == name && g.Description != "" })
 }
 
 // isFileGranted reports whether a use of a file was always allowed. A
@@ -182,7 +183,8 @@ func (b *Book) isFileGranted(class, place string) bool {
 	if class != ClassWrite {
 		return b.isGranted(KindRead, place)
 	}
-	return b.isGranted(KindEdit, place) || !secret.IsSecretFile(place) && (b.Always.isInGrantedFolder(place) || b.Session.isInGrantedFolder(place))
+	return b.isGranted(KindEdit, place) || !secret.IsSecretFile(place) &&
+		(b.Always.isInGrantedFolder(place) || b.Session.isInGrantedFolder(place))
 }
 
 // isRemembered reports whether a line was always allowed, or rules of
@@ -199,7 +201,8 @@ func (b *Book) isRemembered(tool string, r risk.Report) bool {
 	let := func(k Kind, what string) bool {
 		return b.isGranted(k, what) || b.isAllowedByRun(tool, ClassCommand, func(on string) bool { return on == what })
 	}
-	return let(KindLine, text) || b.Exact && slices.Contains(names, text) || !b.Exact && risk.IsCovered(r, func(shape string) bool { return let(KindCommand, shape) }, names)
+	return let(KindLine, text) || b.Exact && slices.Contains(names, text) || !b.Exact &&
+		risk.IsCovered(r, func(shape string) bool { return let(KindCommand, shape) }, names)
 }
 
 // errNotRememberable is the reason why some calls are never remembered.
@@ -221,7 +224,8 @@ func (b *Book) Offers(c policy.Case) ([]policy.Offer, error) {
 				for _, g := range grants {
 					switch {
 					case g.Kind != kind:
-					case said == "" || kind == KindLine || kind == KindTool || isFolderBound(g.What) || isFolderBound(said): // each applies somewhere else
+					// each applies somewhere else
+					case said == "" || kind == KindLine || kind == KindTool || isFolderBound(g.What) || isFolderBound(said):
 						said = g.String()
 						all = append(all, said)
 					default: // of the same kind
@@ -229,7 +233,8 @@ func (b *Book) Offers(c policy.Case) ([]policy.Offer, error) {
 					}
 				}
 			}
-			offers = append(offers, policy.Offer{Scope: s, What: strings.Join(all, ", "), Each: all, Rules: b.equivalentRules(grants)})
+			offers = append(offers, policy.Offer{Scope: s, What: strings.Join(all, ", "), Each: all,
+				Rules: b.equivalentRules(grants)})
 		}
 	}
 	if len(offers) == 0 {
@@ -289,7 +294,8 @@ func (b *Book) grants(c policy.Case, s policy.Scope) ([]Grant, error) {
 		folder := ""
 		for _, e := range c.Plan.Effects {
 			place := b.place(e.Target)
-			if !tool.ChangesFile(c.Tool, e) || path.IsAbs(place) || strings.HasPrefix(place, "../") || risk.ProtectedReason(e.Target) != "" || secret.IsSecretFile(place) {
+			if !tool.ChangesFile(c.Tool, e) || path.IsAbs(place) || strings.HasPrefix(place, "../") ||
+				risk.ProtectedReason(e.Target) != "" || secret.IsSecretFile(place) {
 				return nil, errNotRememberable
 			}
 			top, _, deep := strings.Cut(place, "/")

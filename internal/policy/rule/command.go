@@ -59,7 +59,8 @@ func (b *Book) judgeLine(p Preset, name string, r risk.Report) finding {
 	_, askedFor := b.UserRules[ClassCommand]["*"]
 	switch {
 	case v == policy.Deny:
-	case v == policy.Ask && wideSpoke && (r.ReadOnly || r.OnlyWrites && !p.AlwaysAsk) && p.AllowReaders && (!askedFor || p.AlwaysAsk):
+	case v == policy.Ask && wideSpoke && (r.ReadOnly || r.OnlyWrites && !p.AlwaysAsk) && p.AllowReaders &&
+		(!askedFor || p.AlwaysAsk):
 		f.verdict = policy.Allow
 	case p.AlwaysAsk && !r.ReadOnly:
 		f.verdict, f.notWaivable = policy.Ask, true
@@ -67,7 +68,8 @@ func (b *Book) judgeLine(p Preset, name string, r risk.Report) finding {
 		if r.Why != "" {
 			f.text = fmt.Sprintf("plan mode: the command may do more than read (%s)", r.Why)
 		}
-	case v == policy.Ask && wideSpoke && (b.isRemembered(name, r) || specsCover(b.Allow, name, r) || len(r.SetVars) > 0 && !r.Unknown && b.IsVouched(r)):
+	case v == policy.Ask && wideSpoke && (b.isRemembered(name, r) || specsCover(b.Allow, name, r) || len(r.SetVars) > 0 &&
+		!r.Unknown && b.IsVouched(r)):
 		f.verdict = policy.Allow
 	}
 	return f
@@ -112,7 +114,8 @@ func (b *Book) judgeNamed(p Preset, r risk.Report) []finding {
 	}
 	judge(ClassRead, r.Reads...)
 	judge(ClassWrite, r.Writes...)
-	hidden := b.HidesSecrets != nil && b.HidesSecrets() && (r.ReadOnly || b.EnforcesFrozen == nil || b.EnforcesFrozen()) // without full enforcement, only for read-only lines
+	// without full enforcement, only for read-only lines
+	hidden := b.HidesSecrets != nil && b.HidesSecrets() && (r.ReadOnly || b.EnforcesFrozen == nil || b.EnforcesFrozen())
 	for _, c := range r.Simple {
 		judge(ClassRead, b.shownByGit(c)...)
 		if !nameOnlyCommands[path.Base(c.Name)] {
@@ -181,7 +184,8 @@ func searchedFolders(c risk.Command) (dirs []string, hidden bool) {
 	for _, w := range c.Args {
 		switch {
 		case strings.HasPrefix(w, "--"):
-			deep = deep || isAbbreviation(w, "--recursive") || isAbbreviation(w, "--dereference-recursive") || isAbbreviation(w, "--directories")
+			deep = deep || isAbbreviation(w, "--recursive") || isAbbreviation(w, "--dereference-recursive") ||
+				isAbbreviation(w, "--directories")
 			hidden = hidden || w == "--hidden" || w == "--unrestricted" || w == "--no-ignore"
 			pattern = pattern || strings.HasPrefix(w, "--regexp") || strings.HasPrefix(w, "--file") || w == "--files"
 		case strings.HasPrefix(w, "-") && len(w) > 1:

@@ -164,11 +164,13 @@ func (b *Book) judgeEffect(p Preset, c policy.Case, e tool.Effect) []finding {
 	f := b.judgeMemory(p, name, class, about)
 	// Under a rule that says "ask", skills still load without approval: they do nothing by themselves, and
 	// a question before each would only teach users to say yes.
-	if f.verdict == policy.Ask && (tool.ClassOf(name) == tool.ClassLoadSkill || b.isAllowedByRun(name, class, about) || b.isUseGranted(name, c.Plan.Version)) {
+	if f.verdict == policy.Ask && (tool.ClassOf(name) == tool.ClassLoadSkill || b.isAllowedByRun(name, class, about) ||
+		b.isUseGranted(name, c.Plan.Version)) {
 		f.verdict = policy.Allow
 	}
 	if f.verdict == policy.Ask && b.wasUseGranted(name) {
-		return []finding{f, {verdict: policy.Ask, text: "its description or its server has changed since you allowed it", rule: f.rule}}
+		return []finding{f, {verdict: policy.Ask, text: "its description or its server has changed since you allowed it",
+			rule: f.rule}}
 	}
 	return []finding{f}
 }
@@ -200,14 +202,18 @@ func longestPattern(patterns risk.Patterns, covers func(pattern string) bool) (b
 // newDenial is the verdict of a rule of this run, and says where the rule comes from.
 func newDenial(s Spec) finding {
 	if s.From != "" {
-		return finding{policy.Deny, fmt.Sprintf("%s is not allowed by managed settings", s), fmt.Sprintf("managed.deny = %s in %s", s, s.From), true}
+		return finding{policy.Deny, fmt.Sprintf("%s is not allowed by managed settings", s),
+			fmt.Sprintf("managed.deny = %s in %s", s, s.From), true}
 	}
 	return finding{policy.Deny, fmt.Sprintf("%s is not allowed in this run", s), "--disallowed-tools " + s.String(), true}
 }
 
 // runDenial returns the rule of this run that denies a use for which matches is true.
 func (b *Book) runDenial(name, class string, matches func(on string) bool) (Spec, bool) {
-	i := slices.IndexFunc(b.Deny, func(s Spec) bool { return s.matchesClass(name, class) && (s.On == "" || matches(s.On)) })
+	i := slices.IndexFunc(b.Deny, func(s Spec) bool {
+		return s.matchesClass(name, class) &&
+			(s.On == "" || matches(s.On))
+	})
 	if i < 0 {
 		return Spec{}, false
 	}
@@ -216,7 +222,10 @@ func (b *Book) runDenial(name, class string, matches func(on string) bool) (Spec
 
 // isAllowedByRun reports whether a rule of this run allows a use for which matches is true.
 func (b *Book) isAllowedByRun(name, class string, matches func(on string) bool) bool {
-	return slices.ContainsFunc(b.Allow, func(s Spec) bool { return s.matchesClass(name, class) && (s.On == "" || matches(s.On)) })
+	return slices.ContainsFunc(b.Allow, func(s Spec) bool {
+		return s.matchesClass(name, class) &&
+			(s.On == "" || matches(s.On))
+	})
 }
 
 // judgeAnyUse returns the verdict on any use of a tool: from the preset, or from a rule for the tool or its class.
@@ -245,7 +254,8 @@ func (b *Book) ruleName(name string) string {
 	}
 	best := name
 	for written := range b.UserRules {
-		if strings.HasPrefix(written, "mcp__") && nameMatches(written, name) && (best == name || len(written) > len(best) || len(written) == len(best) && written < best) {
+		if strings.HasPrefix(written, "mcp__") && nameMatches(written, name) &&
+			(best == name || len(written) > len(best) || len(written) == len(best) && written < best) {
 			best = written
 		}
 	}
@@ -273,7 +283,8 @@ func reasonText(key string, v policy.Verdict) string {
 
 // readTools and writeTools are the tool names in rules about files.
 var (
-	readTools  = tool.BuiltinNames(tool.ClassReadFile, tool.ClassListFolder, tool.ClassFindFiles, tool.ClassSearchText, tool.ClassSearchCode)
+	readTools = tool.BuiltinNames(tool.ClassReadFile, tool.ClassListFolder, tool.ClassFindFiles, tool.ClassSearchText,
+		tool.ClassSearchCode)
 	writeTools = tool.BuiltinNames(tool.ClassEditFile, tool.ClassPatchFiles, tool.EditsNotebook)
 )
 
@@ -314,7 +325,8 @@ func (b *Book) judgeByFileRules(p Preset, name, class string, at *rulePath) (f f
 		tools, own = slices.Concat(writeTools, readTools), writeTools
 	}
 	covers := func(s Spec, tools []string) bool {
-		return s.On != "" && b.covers(s.On, place) && (strings.EqualFold(s.Tool, name) || slices.Contains(tools, strings.ToLower(s.Tool)))
+		return s.On != "" && b.covers(s.On, place) && (strings.EqualFold(s.Tool, name) ||
+			slices.Contains(tools, strings.ToLower(s.Tool)))
 	}
 	lets := func(s Spec) bool {
 		return covers(s, own) && (class != ClassWrite || !strings.HasSuffix(strings.TrimSuffix(s.On, "**"), "/"))
@@ -366,7 +378,8 @@ func (b *Book) judgeSecret(at *rulePath) (f finding, ok bool) {
 		case secret.IsSecretFile(place):
 			return finding{verdict: policy.Ask, text: "the file usually holds secrets: " + at.place, rule: "secret files"}, true
 		case b.isDotfile(place):
-			return finding{verdict: policy.Ask, text: "dotfiles in the home folder may hold secrets: " + at.place, rule: "secret files"}, true
+			return finding{verdict: policy.Ask, text: "dotfiles in the home folder may hold secrets: " + at.place,
+				rule: "secret files"}, true
 		}
 	}
 	return finding{}, false
@@ -395,7 +408,8 @@ func (b *Book) judgeByPattern(tools []string, name, place string) (f finding, ok
 	for _, t := range tools {
 		best := longestPattern(b.UserRules[t], func(pattern string) bool { return b.covers(pattern, place) })
 		if v, given := b.UserRules[t][best]; given && (!ok || v < f.verdict) {
-			f, ok = finding{verdict: v, text: patternReason(best, place, v), rule: fmt.Sprintf("permission.%s[%q] = %s", t, best, v)}, true
+			f, ok = finding{verdict: v, text: patternReason(best, place, v),
+				rule: fmt.Sprintf("permission.%s[%q] = %s", t, best, v)}, true
 		}
 	}
 	return f, ok
@@ -426,7 +440,9 @@ func (b *Book) judgeAddress(p Preset, name, target string) finding {
 		return f
 	}
 	host := HostOf(target)
-	if b.isAllowedByRun(name, ClassFetch, about) || host != "" && (b.isGranted(KindFetch, host) || b.IsNamed != nil && b.IsNamed(host) || b.IsTyped != nil && b.IsTyped(host) && !b.ExceedsLimits(target)) {
+	if b.isAllowedByRun(name, ClassFetch, about) || host != "" &&
+		(b.isGranted(KindFetch, host) || b.IsNamed != nil && b.IsNamed(host) || b.IsTyped != nil && b.IsTyped(host) &&
+			!b.ExceedsLimits(target)) {
 		f.verdict = policy.Allow
 	}
 	return f
@@ -456,7 +472,8 @@ type Preset struct {
 }
 
 var presets = map[string]Preset{
-	"strict":   {Verdicts: newVerdicts(policy.Deny, policy.Allow, policy.Deny, policy.Deny, policy.Deny), OnlyStricter: true},
+	"strict": {Verdicts: newVerdicts(policy.Deny, policy.Allow, policy.Deny, policy.Deny, policy.Deny),
+		OnlyStricter: true},
 	"balanced": {Verdicts: newVerdicts(policy.Ask, policy.Allow, policy.Ask, policy.Ask, policy.Ask), AllowReaders: true},
 	"build":    {Verdicts: newVerdicts(policy.Ask, policy.Allow, policy.Ask, policy.Ask, policy.Ask), AllowReaders: true},
 	"plan": {
@@ -469,7 +486,8 @@ var presets = map[string]Preset{
 	},
 	"yolo": {
 		Verdicts: newVerdicts(policy.Allow, policy.Allow, policy.Allow, policy.Allow, policy.Allow),
-		Lifts:    []string{"default", ClassRead, ClassWrite, ClassCommand, ClassFetch, "note"}, AllowReaders: true, Unchecked: true,
+		Lifts:    []string{"default", ClassRead, ClassWrite, ClassCommand, ClassFetch, "note"}, AllowReaders: true,
+		Unchecked: true,
 	},
 }
 

@@ -148,7 +148,8 @@ func denyingSpec(specs []Spec, tool string, r risk.Report) (Spec, bool) {
 		if like, _, isShape := strings.Cut(s.On, risk.Ellipsis); isShape {
 			pattern = like + "*"
 		}
-		if s.On == "" || r.Unknown || s.On == strings.TrimSpace(r.Command) || slices.ContainsFunc(r.Simple, func(c risk.Command) bool { return c.Matches(pattern) }) {
+		if s.On == "" || r.Unknown || s.On == strings.TrimSpace(r.Command) ||
+			slices.ContainsFunc(r.Simple, func(c risk.Command) bool { return c.Matches(pattern) }) {
 			return s, true
 		}
 	}

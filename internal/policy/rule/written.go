@@ -49,7 +49,8 @@ func (b *Book) equivalentSpecs(g Grant) []Spec {
 			return []Spec{{Tool: ClassFetch, On: "domain:" + g.What}}
 		}
 		// A domain alone also covers its subdomains.
-		return []Spec{{Tool: ClassFetch, On: "domain:" + net.JoinHostPort(g.What, "443")}, {Tool: ClassFetch, On: "domain:" + net.JoinHostPort(g.What, "80")}}
+		return []Spec{{Tool: ClassFetch, On: "domain:" + net.JoinHostPort(g.What, "443")},
+			{Tool: ClassFetch, On: "domain:" + net.JoinHostPort(g.What, "80")}}
 	case KindTool:
 		return []Spec{{Tool: g.What}}
 	}

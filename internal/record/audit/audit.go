@@ -86,7 +86,9 @@ type Report struct {
 func (r Report) Describe(id string, t func(format string, args ...any) string) []string {
 	lines := []string{t("session %s: all %d lines are intact", id, r.Lines)}
 	for _, c := range r.OpenCalls {
-		lines = append(lines, t("record %d: %s was requested but never ended, and no process is running it; the session ends it when it continues", c.Seq, c.Requested.Tool))
+		lines = append(lines,
+			t("record %d: %s was requested but never ended, and no process is running it; the session ends it when it continues",
+				c.Seq, c.Requested.Tool))
 	}
 	if r.Unchecked > 0 {
 		lines = append(lines, t("%d lines were written by an earlier version and have no checksum", r.Unchecked))
@@ -200,7 +202,8 @@ func (w *logReader) readAll() error {
 			odd = n
 		}
 		if converted && w.irregular == nil {
-			w.irregular = &BreakError{File: w.Name, Line: n, Record: seq, Why: "line endings were changed to CRLF; the records are intact"}
+			w.irregular = &BreakError{File: w.Name, Line: n, Record: seq,
+				Why: "line endings were changed to CRLF; the records are intact"}
 		}
 		w.seqs = append(w.seqs, seq)
 		if !at.hasChecksum {
@@ -297,9 +300,11 @@ func firstBreak(walks []*logReader, heads []Head) *BreakError {
 			end := h.Ends[slices.Index(event.AllLogs, w.Log)]
 			switch {
 			case end.Seq > w.lastSeq():
-				return &BreakError{File: w.Name, Record: missing, Why: fmt.Sprintf("the log ends before this record, but once reached record %d", end.Seq)}
+				return &BreakError{File: w.Name, Record: missing,
+					Why: fmt.Sprintf("the log ends before this record, but once reached record %d", end.Seq)}
 			case end.Seq > 0 && w.links[end.Seq] != end.Link:
-				return &BreakError{File: w.Name, Record: agreed + 1, Why: fmt.Sprintf("the record, or one of those up to %d, does not match the signature", end.Seq)}
+				return &BreakError{File: w.Name, Record: agreed + 1,
+					Why: fmt.Sprintf("the record, or one of those up to %d, does not match the signature", end.Seq)}
 			}
 		}
 		agreed = h.Seq

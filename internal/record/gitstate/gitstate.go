@@ -76,7 +76,8 @@ const (
 // stateFiles and dirs are the names that belong to a state.
 var (
 	stateFiles = []string{
-		"HEAD", "ORIG_HEAD", "MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "MERGE_RR", "AUTO_MERGE", "SQUASH_MSG", "CHERRY_PICK_HEAD",
+		"HEAD", "ORIG_HEAD", "MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "MERGE_RR", "AUTO_MERGE", "SQUASH_MSG",
+		"CHERRY_PICK_HEAD",
 		"REVERT_HEAD", "REBASE_HEAD", "BISECT_EXPECTED_REV", "BISECT_LOG", "BISECT_NAMES", "BISECT_START", "BISECT_TERMS",
 		"BISECT_ANCESTORS_OK", "COMMIT_EDITMSG", "FETCH_HEAD", "index", "packed-refs", "shallow", "info/exclude",
 	}
@@ -147,7 +148,8 @@ func (p gitFolder) save(w *tar.Writer) error {
 			return outside // another process may have removed it
 		}
 		if d.IsDir() {
-			if rel == "." || rel == "info" || rel == "worktrees" || strings.HasPrefix(rel, "worktrees/") || isStateFile(rel+"/x") {
+			if rel == "." || rel == "info" || rel == "worktrees" || strings.HasPrefix(rel, "worktrees/") ||
+				isStateFile(rel+"/x") {
 				return nil
 			}
 			return fs.SkipDir
@@ -218,7 +220,8 @@ func (l *looseObjects) indexObjects(index []byte, committed func() map[string]bo
 	if len(there) == 0 {
 		return nil
 	}
-	_ = gitindex.Read(index, gitindex.OIDSize(index), "", func(e gitindex.Entry) { // an index that only git understands yields nothing
+	// an index that only git understands yields nothing
+	_ = gitindex.Read(index, gitindex.OIDSize(index), "", func(e gitindex.Entry) {
 		if id := e.OID(); there[id] {
 			ids = append(ids, id)
 		}

@@ -208,7 +208,8 @@ func Read(dir string) (*Golden, error) {
 	}
 	slices.SortFunc(g.Records, func(a, b event.Record) int { return cmp.Compare(a.Seq, b.Seq) })
 	if n := len(g.Records); err == nil && (n == 0 || g.Count > 0 && g.Count != n) {
-		err = fmt.Errorf("%s and %s are not as they were saved: restore them, or save the session again", modelFile, expectedFile)
+		err = fmt.Errorf("%s and %s are not as they were saved: restore them, or save the session again", modelFile,
+			expectedFile)
 	}
 	if err != nil {
 		return nil, err

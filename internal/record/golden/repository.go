@@ -17,12 +17,14 @@ import (
 
 // standaloneState is the state of a repository of its own, without what is this user's alone.
 func standaloneState(state []byte) ([]byte, error) {
-	return gitstate.MakeStandalone(state, jsonx.MustMarshal(past.Notes{Repository: true, Seen: past.ReadNotes(state).Seen}))
+	return gitstate.MakeStandalone(state, jsonx.MustMarshal(past.Notes{Repository: true,
+		Seen: past.ReadNotes(state).Seen}))
 }
 
 // SaveRepository takes along the state of a repository in which the workspace is, and its objects, by way
 // of a temporary folder. What may hold secrets is left out and named.
-func (g *Golden) SaveRepository(ctx context.Context, state []byte, workspace, stage string, door program.Launcher) (left []string, err error) {
+func (g *Golden) SaveRepository(ctx context.Context, state []byte, workspace, stage string,
+	door program.Launcher) (left []string, err error) {
 	from, ok := gitstate.Find(workspace)
 	if !ok {
 		return nil, errors.New("the repository that it began in is no longer here")
@@ -64,7 +66,8 @@ func (g *Golden) UnpackRepository(ctx context.Context, root string, door program
 	if err != nil {
 		return err
 	}
-	if err := past.WriteConfigs(to, map[string][]byte{"config": []byte(gitConfig(g.AuthorName, g.AuthorEmail))}); err != nil {
+	if err := past.WriteConfigs(to, map[string][]byte{"config": []byte(gitConfig(g.AuthorName,
+		g.AuthorEmail))}); err != nil {
 		return err
 	}
 	return past.RestoreRepository(ctx, state, to, g.RepoDir, door, g.Pack)

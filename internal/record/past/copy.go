@@ -97,7 +97,8 @@ type TreeSource interface {
 
 // ExpandChanges lists changes one by one, also those that are on record as one. The error says
 // which were not kept; they stay as they are on record.
-func ExpandChanges(ctx context.Context, kept ContentSource, changes []event.FileChange) (all []event.FileChange, err error) {
+func ExpandChanges(ctx context.Context, kept ContentSource, changes []event.FileChange) (all []event.FileChange,
+	err error) {
 	for _, c := range changes {
 		list := []event.FileChange{c}
 		if kept != nil {

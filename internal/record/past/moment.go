@@ -18,9 +18,11 @@ type Moment struct {
 	Seq        uint64
 	Files      map[string]event.FileState // by path; an empty hash says that there was none
 	IsComplete bool                       // these are all files that git does not ignore
-	Later      []LaterFile                // the files that calls changed after the record, in the order of their first change
-	ActiveTool string                     // the tool of a call that was under way; "" if none was
-	Uncertain  []string                   // files of which nobody knows what a call left that was cut off before the record
+	// the files that calls changed after the record, in the order of their first change
+	Later      []LaterFile
+	ActiveTool string // the tool of a call that was under way; "" if none was
+	// files of which nobody knows what a call left that was cut off before the record
+	Uncertain []string
 }
 
 // LaterFile is a file that calls of the session changed after a record.
@@ -42,7 +44,8 @@ type change struct {
 
 // ReadMoment reads from all records of a session how its files were at the one numbered
 // at, which may be zero for the time before the first.
-func ReadMoment(ctx context.Context, records iter.Seq2[event.Record, error], at uint64, kept TreeSource) (Moment, error) {
+func ReadMoment(ctx context.Context, records iter.Seq2[event.Record, error], at uint64, kept TreeSource) (Moment,
+	error) {
 	t := momentTracer{source: kept, targetSeq: at, pending: make(map[string]pendingCall)}
 	for r, err := range records {
 		if err == nil {

@@ -67,7 +67,8 @@ func CopyRepository(from gitstate.Repository, top string) (to gitstate.Repositor
 	}
 	to = gitstate.Repository{Top: top, Common: filepath.Join(top, within)}
 	to.GitDir = filepath.Join(to.Common, "worktrees", filepath.Base(from.GitDir))
-	return to, errors.Join(writeFile(to.GitDir, "gitdir", git+"\n"), writeFile(to.GitDir, "commondir", filepath.Join("..", "..")+"\n"),
+	return to, errors.Join(writeFile(to.GitDir, "gitdir", git+"\n"),
+		writeFile(to.GitDir, "commondir", filepath.Join("..", "..")+"\n"),
 		writeFile(top, ".git", "gitdir: "+to.GitDir+"\n"))
 }
 
@@ -95,7 +96,8 @@ func (e *CommitError) Error() string {
 // RestoreRepository lays a saved state out in a copy whose workspace is at a place in its work
 // tree. Git overlooks the data folder there, but for what it saw then. Objects are borrowed from
 // folders, or come in a pack.
-func RestoreRepository(ctx context.Context, state []byte, to gitstate.Repository, at string, door program.Launcher, pack []byte, objects ...string) error {
+func RestoreRepository(ctx context.Context, state []byte, to gitstate.Repository, at string, door program.Launcher,
+	pack []byte, objects ...string) error {
 	notes, data := ReadNotes(state), "/"+path.Join(filepath.ToSlash(at), ".coder")+"/"
 	patterns := []string{data + "*"}
 	for _, name := range notes.Seen {
@@ -134,7 +136,8 @@ func checkCommit(ctx context.Context, git *worktree.Tree, at string) error {
 	if at == "." {
 		return nil
 	}
-	outside, err := git.Git(ctx, nil, "ls-files", "-z", "--cached", "--full-name", "--", ":/", ":(exclude,top)"+filepath.ToSlash(at))
+	outside, err := git.Git(ctx, nil, "ls-files", "-z", "--cached", "--full-name", "--", ":/",
+		":(exclude,top)"+filepath.ToSlash(at))
 	if err != nil || outside == "" {
 		return err
 	}
@@ -147,7 +150,8 @@ const maxPack = 16 << 20
 
 // PackObjects packs the objects of a repository, but for those that may hold secrets, which are named.
 func PackObjects(ctx context.Context, git *worktree.Tree) (pack []byte, left []string, err error) {
-	list, err := git.Git(ctx, nil, "rev-list", "--objects", "--all", "--reflog", "--indexed-objects", "--missing=allow-any")
+	list, err := git.Git(ctx, nil, "rev-list", "--objects", "--all", "--reflog", "--indexed-objects",
+		"--missing=allow-any")
 	if err != nil {
 		return nil, nil, err
 	}

@@ -38,7 +38,8 @@ func (n CurrentStore) Content(ctx context.Context, s event.FileState, limit int6
 
 // CurrentFiles yields the files that there are now from a folder on, but for those that are left out, and
 // when they were changed last.
-func (n CurrentStore) CurrentFiles(ctx context.Context, from string, leave func(workspace.Entry) bool) iter.Seq2[event.FileState, time.Time] {
+func (n CurrentStore) CurrentFiles(ctx context.Context, from string,
+	leave func(workspace.Entry) bool) iter.Seq2[event.FileState, time.Time] {
 	return func(yield func(event.FileState, time.Time) bool) {
 		for e := range n.Workspace.Walk(ctx, from, 0) {
 			if e.Err != nil || e.Path == "." || leave(e) {
@@ -66,7 +67,8 @@ type Store struct {
 func (p *Store) Content(ctx context.Context, s event.FileState, limit int64) ([]byte, error) {
 	oid, inGit := strings.CutPrefix(s.Hash, "git:")
 	if inGit && !s.ContentLost { // without asking git, if it is still there
-		if now, _, err := p.Workspace.ReadFile(s.Path, limit); err == nil && int64(len(now)) == s.Size && blobName(now) == oid {
+		if now, _, err := p.Workspace.ReadFile(s.Path, limit); err == nil && int64(len(now)) == s.Size &&
+			blobName(now) == oid {
 			return now, nil
 		}
 	}
@@ -79,7 +81,8 @@ func (p *Store) Content(ctx context.Context, s event.FileState, limit int64) ([]
 	if err == nil || s.ContentLost || inGit || len(s.Hash) != len(ContentHash(nil)) {
 		return text, err
 	}
-	found, _ := git.PastContent(ctx, git.Options{Workspace: p.Workspace, Launcher: p.Launcher}, s.Path, func(text []byte) bool { return ContentHash(text) == s.Hash })
+	found, _ := git.PastContent(ctx, git.Options{Workspace: p.Workspace, Launcher: p.Launcher}, s.Path,
+		func(text []byte) bool { return ContentHash(text) == s.Hash })
 	if found != nil {
 		return found, nil
 	}

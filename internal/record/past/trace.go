@@ -31,7 +31,8 @@ type historyTracer struct {
 
 // TraceHistory finds out from all records of a session how its files were at the beginning, and what
 // others did to them before the record numbered end. Records that are skipped have no place.
-func TraceHistory(ctx context.Context, records []event.Record, end uint64, kept TreeSource, skipped func(event.Event) bool) (*FileHistory, error) {
+func TraceHistory(ctx context.Context, records []event.Record, end uint64, kept TreeSource,
+	skipped func(event.Event) bool) (*FileHistory, error) {
 	w := historyTracer{
 		FileHistory: NewFileHistory(nil, make(map[uint64][]event.FileState)), source: kept,
 		states: make(map[string]event.FileState), listed: make(map[string]bool), names: make(map[event.FileState]string),

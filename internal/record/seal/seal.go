@@ -69,7 +69,8 @@ func (n *Sealer) sealedContent(r event.Record) ([]byte, bool) {
 		e.Output = nil // only for the model
 		return encode(e), true
 	case event.MessageAdded:
-		if calls := e.Message.Calls(); len(calls) > 0 && e.Message.Role == chat.Assistant && r.Actor != event.ActorRecovery { // calls in an imported snapshot come from no model
+		// calls in an imported snapshot come from no model
+		if calls := e.Message.Calls(); len(calls) > 0 && e.Message.Role == chat.Assistant && r.Actor != event.ActorRecovery {
 			var all []chat.Part
 
 			for _, c := range calls {

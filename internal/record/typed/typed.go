@@ -122,7 +122,8 @@ func (b InputStore) Sent(session string, told ...string) (all []string) {
 		last[text] = len(all)
 		all = append(all, text)
 	}
-	for _, file := range slices.Compact([]string{b.path(sentFileName), b.sentFile()}) { // the workspace's folder may have some from before it belonged to the project
+	// the workspace's folder may have some from before it belonged to the project
+	for _, file := range slices.Compact([]string{b.path(sentFileName), b.sentFile()}) {
 		if b.Dir == "" {
 			break
 		}
@@ -161,7 +162,8 @@ func (b InputStore) NewestDraft(may func(session string) bool) (session string, 
 	entries, _ := fs.ReadDir(repofile.OwnDir(b.Dir), ".")
 	for _, e := range entries {
 		id, ok := strings.CutSuffix(e.Name(), draftSuffix)
-		if info, err := e.Info(); ok && err == nil && info.ModTime().After(when) && (may == nil || may(id)) && !b.readDraft(id).isElsewhere() {
+		if info, err := e.Info(); ok && err == nil && info.ModTime().After(when) && (may == nil || may(id)) &&
+			!b.readDraft(id).isElsewhere() {
 			session, when = id, info.ModTime()
 		}
 	}
@@ -185,10 +187,12 @@ func (b InputStore) SaveDraft(session string, d Draft) error {
 	if err := os.MkdirAll(b.Dir, 0o700); err != nil {
 		return fmt.Errorf("save the draft: %w", err)
 	}
-	if keyed := slices.IndexFunc(d.Answers, func(s string) bool { return sanitize.Mask(s) != s }); keyed >= 0 { // its question is asked again
+	// its question is asked again
+	if keyed := slices.IndexFunc(d.Answers, func(s string) bool { return sanitize.Mask(s) != s }); keyed >= 0 {
 		d.Answers, d.Text, d.Answer = d.Answers[:keyed], strings.TrimPrefix(d.Text+"\n"+d.Answer, "\n"), ""
 	}
-	d.Text, d.Answer, d.Queue, d.Pastes = sanitize.Mask(d.Text), sanitize.Mask(d.Answer), slices.Clone(d.Queue), slices.Clone(d.Pastes)
+	d.Text, d.Answer, d.Queue, d.Pastes = sanitize.Mask(d.Text), sanitize.Mask(d.Answer), slices.Clone(d.Queue),
+		slices.Clone(d.Pastes)
 	for _, texts := range [][]string{d.Queue, d.Pastes} {
 		for i, text := range texts {
 			texts[i] = sanitize.Mask(text)
@@ -255,7 +259,8 @@ func (b InputStore) RemoveDrafts(text string, may func(session string) bool) {
 	}
 	drafts, _ := fs.Glob(repofile.OwnDir(b.Dir), "*"+draftSuffix)
 	for _, name := range drafts {
-		if id := strings.TrimSuffix(name, draftSuffix); may(id) && strings.TrimSpace(b.readDraft(id).FullText()) == text && !b.readDraft(id).isElsewhere() {
+		if id := strings.TrimSuffix(name, draftSuffix); may(id) && strings.TrimSpace(b.readDraft(id).FullText()) == text &&
+			!b.readDraft(id).isElsewhere() {
 			_ = os.Remove(b.path(name)) // else it is offered again
 		}
 	}

@@ -73,7 +73,8 @@ func (k *Keeper) treeChanges(ctx context.Context, kept tool.Snapshot) ([]event.F
 }
 
 // markDoubtful marks and returns the changes that may not come from the call.
-func (k *Keeper) markDoubtful(kept tool.Snapshot, after *tree, changes []event.FileChange) (doubted []event.FileChange) {
+func (k *Keeper) markDoubtful(kept tool.Snapshot, after *tree,
+	changes []event.FileChange) (doubted []event.FileChange) {
 	if len(changes) == 0 || !mayTouchAnything(kept.Effects) {
 		return nil
 	}
@@ -94,7 +95,8 @@ func (k *Keeper) markDoubtful(kept tool.Snapshot, after *tree, changes []event.F
 		}
 		own := slices.ContainsFunc(all, func(rel string) bool { return by(rel).Touched })
 		switch {
-		case own && (both(all...) || isForeignMode(*c, all, by) || by(rel).Touched && !by(rel).StillOpen && k.changedSince(n, rel)):
+		case own && (both(all...) || isForeignMode(*c, all, by) || by(rel).Touched && !by(rel).StillOpen &&
+			k.changedSince(n, rel)):
 			c.Doubt = event.DoubtBoth
 		case own:
 			continue

@@ -74,7 +74,8 @@ func (k *Keeper) expandChange(ctx context.Context, l turnChange) (list []turnCha
 		case ok:
 			c.After = found
 		}
-		list = append(list, turnChange{call: l.call, before: c.Before, after: c.After, doubt: l.doubt, isGuessed: !l.isKnown()})
+		list = append(list, turnChange{call: l.call, before: c.Before, after: c.After, doubt: l.doubt,
+			isGuessed: !l.isKnown()})
 	}
 	return list, err
 }

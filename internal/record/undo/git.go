@@ -92,7 +92,10 @@ func findRepo(dir string, door program.Launcher) *repo {
 		return nil
 	}
 	r := &repo{dir: dir, launcher: door, top: top, git: gitDir}
-	r.index = gitindex.Source{MaxBytes: maxIndex, Open: func() (fs.File, error) { return repofile.NewRoot(gitDir).Open("index") }}
+	r.index = gitindex.Source{MaxBytes: maxIndex, Open: func() (fs.File,
+		error) {
+		return repofile.NewRoot(gitDir).Open("index")
+	}}
 	if rel != "." {
 		r.prefix = filepath.ToSlash(rel) + "/"
 	}
@@ -303,7 +306,8 @@ type catFileProcess struct {
 
 func startCatFiles(ctx context.Context, r *repo) (*catFileProcess, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	c := &catFileProcess{cmd: r.command(ctx, "cat-file", "--batch"), cancel: cancel, timeout: time.AfterFunc(gitTimeout, cancel)}
+	c := &catFileProcess{cmd: r.command(ctx, "cat-file", "--batch"), cancel: cancel,
+		timeout: time.AfterFunc(gitTimeout, cancel)}
 	in, err := c.cmd.StdinPipe()
 	if err == nil {
 		var out io.ReadCloser

@@ -258,7 +258,8 @@ func (h *headRoot) setModes(ctx context.Context, r *repo, t *tree) error {
 		count(dirHash, path.Dir(f.path))
 		return true
 	})
-	h.file, h.executable, h.dirs = mostFrequent(counts[gitFile]), mostFrequent(counts[gitProgram]), mostFrequent(counts[dirHash])
+	h.file, h.executable, h.dirs = mostFrequent(counts[gitFile]), mostFrequent(counts[gitProgram]),
+		mostFrequent(counts[dirHash])
 	return err
 }
 

@@ -29,7 +29,8 @@ const maxSettings = 256 << 10
 // folders with an attributes file.
 func (s *scanner) storesUnchanged(r *repo, within map[string]bool) (ends lineEnds, sure bool) {
 	own := s.k.o.GitFiles
-	if own == nil || slices.ContainsFunc(s.k.ignored, func(name string) bool { return path.Base(name) == attributesFile }) {
+	if own == nil || slices.ContainsFunc(s.k.ignored,
+		func(name string) bool { return path.Base(name) == attributesFile }) {
 		return endsUnknown, false
 	}
 	if ends, sure = r.storesUnchanged(*own); !sure {

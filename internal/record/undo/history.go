@@ -96,7 +96,10 @@ func (t *turn) mayHaveChanged() bool { return slices.ContainsFunc(t.calls, (*cal
 
 // isOwnCommand reports whether the turn only ran the user's own commands.
 func (t *turn) isOwnCommand() bool {
-	return !slices.ContainsFunc(t.calls, func(c *call) bool { return c.mayHaveChanged() && (!c.isCommand || c.author != userAuthor) })
+	return !slices.ContainsFunc(t.calls, func(c *call) bool {
+		return c.mayHaveChanged() &&
+			(!c.isCommand || c.author != userAuthor)
+	})
 }
 
 // undoOp is an undo, completed or in progress, or a redo of one.
@@ -254,7 +257,8 @@ func (h *History) addRequest(seq uint64, e event.ToolCallRequested) {
 		return // a turn too old to undo
 	}
 	h.settleCutOff()
-	o := &undoOp{seq: seq, reverts: in.Reverts, turn: h.turns[i], files: in.Files, isPartial: in.Partial, before: make(map[string]event.FileState)}
+	o := &undoOp{seq: seq, reverts: in.Reverts, turn: h.turns[i], files: in.Files, isPartial: in.Partial,
+		before: make(map[string]event.FileState)}
 	for _, s := range e.Before {
 		o.before[s.Path] = s
 	}
@@ -356,7 +360,8 @@ func (h *History) applyRedo(redo *undoOp) {
 
 // hasReached reports whether a file has its intended state.
 func (o *undoOp) hasReached(to event.FileState) bool {
-	return o.before[to.Path] == to || slices.ContainsFunc(o.changes, func(c event.FileChange) bool { return c.After.Path == to.Path })
+	return o.before[to.Path] == to || slices.ContainsFunc(o.changes,
+		func(c event.FileChange) bool { return c.After.Path == to.Path })
 }
 
 // effectiveChanges returns the changes of the op; if it was cut off, the intended ones.

@@ -33,7 +33,8 @@ func (k *Keeper) encodeStart(t *tree, index []byte) []byte {
 	if err := eachIndexed(index, r.prefix, c.compareFile); err != nil {
 		return encodeTree(nil, t)
 	}
-	name := fmt.Sprintf("%s%o,%o,%o,%s", onIndexPrefix, c.modes.file, c.modes.executable, c.modes.dirs, url.PathEscape(r.prefix))
+	name := fmt.Sprintf("%s%o,%o,%o,%s", onIndexPrefix, c.modes.file, c.modes.executable, c.modes.dirs,
+		url.PathEscape(r.prefix))
 	b := encodeHead(name, t)
 	for _, e := range c.edits() {
 		b = appendNode(appendString(b, e.path), e.node)
@@ -66,8 +67,10 @@ func (c *indexDiff) compareFile(dir, base string, e gitindex.Entry) {
 		if e.Executable {
 			mode = &c.modes.executable
 		}
-		return len(hash) == len(packedGit)+len(e.ID) && hash[:len(packedGit)] == packedGit && hash[len(packedGit):] == string(e.ID) &&
-			st == stamp{mode: setFirst(mode, st.mode), size: int64(e.Size), mtime: e.ModTime, ctime: e.ChangeTime, ino: uint64(e.Ino)}
+		return len(hash) == len(packedGit)+len(e.ID) && hash[:len(packedGit)] == packedGit &&
+			hash[len(packedGit):] == string(e.ID) &&
+			st == stamp{mode: setFirst(mode, st.mode), size: int64(e.Size), mtime: e.ModTime, ctime: e.ChangeTime,
+				ino: uint64(e.Ino)}
 	})
 }
 

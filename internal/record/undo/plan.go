@@ -87,7 +87,10 @@ func (h *History) candidates(c Request, id string) (list []turnState, err error)
 	if len(list) == 0 && h.dropped {
 		return nil, fmt.Errorf("%w: only the last %d turns are saved", ErrNothingToUndo, MaxTurns)
 	}
-	if len(list) == 0 && slices.ContainsFunc(h.turns, func(t *turn) bool { return t.undoCount == 0 && t.mayHaveChanged() }) {
+	if len(list) == 0 && slices.ContainsFunc(h.turns, func(t *turn) bool {
+		return t.undoCount == 0 &&
+			t.mayHaveChanged()
+	}) {
 		return nil, fmt.Errorf("%w except changes by your own commands (all includes them)", ErrNothingToUndo)
 	}
 	if top := h.lastOp(); len(list) == 0 && top != nil && top.turn.hasLeftover() {
@@ -143,7 +146,8 @@ func (h *History) allChanges() (list []turnChange) {
 // nothingError returns the error for a selected call or file that cannot be undone.
 func (o Selection) nothingError() error {
 	if o.Record != 0 {
-		return fmt.Errorf("call #%d changed no file, or is not in the last %d turns: %w", o.Record, MaxTurns, ErrNothingToUndo)
+		return fmt.Errorf("call #%d changed no file, or is not in the last %d turns: %w", o.Record, MaxTurns,
+			ErrNothingToUndo)
 	}
 	return fmt.Errorf("no call in the last %d turns changed %s: %w", MaxTurns, event.DisplayName(o.File), ErrNothingToUndo)
 }
@@ -180,7 +184,8 @@ func (o Selection) selectFiles(order []string) ([]string, error) {
 		return file == ""
 	})
 	if len(files) > 1 {
-		return nil, fmt.Errorf("%s matches %d files; use the exact bytes of the name, or undo a call by its number", o.File, len(files))
+		return nil, fmt.Errorf("%s matches %d files; use the exact bytes of the name, or undo a call by its number", o.File,
+			len(files))
 	}
 	return order, nil
 }
@@ -188,7 +193,8 @@ func (o Selection) selectFiles(order []string) ([]string, error) {
 // hasRemaining reports whether the turn has, or may have, changes that were not undone.
 func (t *turn) hasRemaining() bool {
 	return slices.ContainsFunc(t.calls, func(c *call) bool {
-		return !c.isComplete || slices.ContainsFunc(c.changes, func(ch event.FileChange) bool { return !t.undone[changeMark{c.seq, ch.Before.Path}] })
+		return !c.isComplete || slices.ContainsFunc(c.changes,
+			func(ch event.FileChange) bool { return !t.undone[changeMark{c.seq, ch.Before.Path}] })
 	})
 }
 
@@ -254,7 +260,8 @@ type operation struct {
 	plannedStates map[string]event.FileState
 }
 
-func (k *Keeper) planUndo(ctx context.Context, t turnState, c Request, made map[string]event.FileState) (*operation, error) {
+func (k *Keeper) planUndo(ctx context.Context, t turnState, c Request, made map[string]event.FileState) (*operation,
+	error) {
 	p := &operation{keeper: k, force: c.Force, plannedStates: made}
 	p.plan = Plan{Turn: t.Turn, DryRun: c.DryRun, Commands: t.commands}
 	chains, order, err := k.changesByFile(ctx, t, &p.plan)
@@ -409,7 +416,8 @@ func describeOwners(claims []Claim, chain []turnChange) string {
 		session, sure := "", false
 		for _, c := range claims {
 			certain := c.Doubt == "" || c.Doubt == event.DoubtBoth
-			if (c.Path == l.before.Path || c.Path == ".") && c.overlaps(l.call.requestTime, l.call.endTime) && (session == "" || !sure && certain) {
+			if (c.Path == l.before.Path || c.Path == ".") && c.overlaps(l.call.requestTime, l.call.endTime) &&
+				(session == "" || !sure && certain) {
 				session, sure = c.Session, certain
 			}
 		}
@@ -439,7 +447,8 @@ func (c Claim) overlaps(from, to int64) bool {
 }
 
 // changesByFile groups a turn's changes by file, in the order the files were first touched.
-func (k *Keeper) changesByFile(ctx context.Context, t turnState, r *Plan) (chains map[string][]turnChange, order []string, err error) {
+func (k *Keeper) changesByFile(ctx context.Context, t turnState, r *Plan) (chains map[string][]turnChange,
+	order []string, err error) {
 	chains = make(map[string][]turnChange)
 	for _, l := range t.changes {
 		list, err := k.expandChange(ctx, l)
@@ -447,7 +456,8 @@ func (k *Keeper) changesByFile(ctx context.Context, t turnState, r *Plan) (chain
 			if ctx.Err() != nil {
 				return nil, nil, ctx.Err()
 			}
-			r.Lost = append(r.Lost, Note{Path: ".", Why: "the changes of this command are no longer known: " + l.call.commandLine})
+			r.Lost = append(r.Lost, Note{Path: ".", Why: "the changes of this command are no longer known: " +
+				l.call.commandLine})
 			continue
 		}
 		for _, l := range list {
@@ -495,7 +505,8 @@ func (p *operation) addGoal(ctx context.Context, w fileGoal) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	s := step{target: w.target, undoes: w.undoes, isPartial: w.isPartial, cutOff: w.cutOff && w.isPartial, shared: w.shared}
+	s := step{target: w.target, undoes: w.undoes, isPartial: w.isPartial, cutOff: w.cutOff && w.isPartial,
+		shared: w.shared}
 	if rel, err := p.keeper.ws.Resolve(w.target.Path); err != nil || rel != w.target.Path {
 		p.recordLost(w.target, "not in the workspace")
 		return nil
@@ -638,7 +649,8 @@ func (p *operation) keepOccupied() {
 	for _, s := range p.steps {
 		goes[s.target.Path] = kindOf(s.target) == kindAbsent
 	}
-	slices.SortStableFunc(p.steps, func(a, b step) int { return depth(b) - depth(a) }) // a folder's content comes before it
+	// a folder's content comes before it
+	slices.SortStableFunc(p.steps, func(a, b step) int { return depth(b) - depth(a) })
 	p.steps = slices.DeleteFunc(p.steps, func(s step) bool {
 		if !goes[s.target.Path] || kindOf(s.current) != kindDir {
 			return false

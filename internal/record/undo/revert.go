@@ -81,7 +81,8 @@ func Undo(ctx context.Context, k *Keeper, h *History, c Request) (Plan, error) {
 }
 
 // undoOne undoes one turn. A dry run stores the resulting states in made.
-func undoOne(ctx context.Context, k *Keeper, h *History, c Request, turn string, made map[string]event.FileState) (Plan, error) {
+func undoOne(ctx context.Context, k *Keeper, h *History, c Request, turn string, made map[string]event.FileState) (Plan,
+	error) {
 	p, err := undoAs(ctx, k, h, c, turn, made)
 	if errors.Is(err, ErrNothingToUndo) && strings.Contains(c.Selection.File, `\x`) {
 		c.Selection.byShownName = true
@@ -90,7 +91,8 @@ func undoOne(ctx context.Context, k *Keeper, h *History, c Request, turn string,
 	return p, err
 }
 
-func undoAs(ctx context.Context, k *Keeper, h *History, c Request, turn string, made map[string]event.FileState) (Plan, error) {
+func undoAs(ctx context.Context, k *Keeper, h *History, c Request, turn string, made map[string]event.FileState) (Plan,
+	error) {
 	turns, err := h.candidates(c, turn)
 	if err != nil {
 		return Plan{}, err
@@ -108,14 +110,16 @@ func undoAs(ctx context.Context, k *Keeper, h *History, c Request, turn string, 
 			continue // the turn did not change this file
 		}
 		told := (t.all || !c.All) && (t.force || !c.Force) // the user was already told what prevents the rest
-		if t.isPartial && t.cutOffUndo == nil && turn == "" && c.Selection == (Selection{}) && len(p.steps) == 0 && (told || len(p.plan.Unchanged)+len(p.plan.Lost) == 0) {
+		if t.isPartial && t.cutOffUndo == nil && turn == "" && c.Selection == (Selection{}) && len(p.steps) == 0 &&
+			(told || len(p.plan.Unchanged)+len(p.plan.Lost) == 0) {
 			rest = rest || p.hasMore
 			continue // nothing more to do or report
 		}
 		if turn == "" && c.Selection == (Selection{}) && !t.isPartial {
 			p.plan.Skipped, p.plan.OwnCommands = h.idleTurnsAfter(t.ID)
 		}
-		return p.execute(ctx, undoTool, c, request{Turn: t.ID, All: c.All, Force: c.Force, Partial: c.Selection != Selection{}})
+		return p.execute(ctx, undoTool, c, request{Turn: t.ID, All: c.All, Force: c.Force,
+			Partial: c.Selection != Selection{}})
 	}
 	switch {
 	case c.Selection != Selection{}:
@@ -220,7 +224,8 @@ func (p *operation) execute(ctx context.Context, tool string, c Request, in requ
 		p.steps[i].done = p.steps[i].isCurrent
 		s := &p.steps[i]
 		if s.isPending() && kindOf(s.current) == kindDir && s.current.Mode&ownerAll != ownerAll {
-			_ = p.keeper.ws.Chmod(s.current.Path, fs.FileMode(s.current.Mode|ownerAll)) // a failure shows in the step that needs it
+			// a failure shows in the step that needs it
+			_ = p.keeper.ws.Chmod(s.current.Path, fs.FileMode(s.current.Mode|ownerAll))
 		}
 	}
 	for i := range up {
@@ -299,7 +304,8 @@ func (p *operation) result() Plan {
 		} else {
 			r.Restored = append(r.Restored, name)
 		}
-		for list, is := range map[*[]string]bool{&r.PartlyRestored: s.isPartial && !goes, &r.Interrupted: s.cutOff && !goes, &r.Shared: s.shared} {
+		for list, is := range map[*[]string]bool{&r.PartlyRestored: s.isPartial && !goes, &r.Interrupted: s.cutOff && !goes,
+			&r.Shared: s.shared} {
 			if is {
 				*list = append(*list, name)
 			}

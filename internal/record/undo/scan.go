@@ -183,7 +183,8 @@ func (s *scanner) startNext(c workspace.Changes) (dirs []string) {
 	for dir, f := range s.old.folders {
 		switch {
 		case c.NeedsRescan(dir):
-		case c.Rescan[dir], c.Dirs[dir], f.hasHardLinks, s.k.unlistedDirs[dir], s.k.rescanDirs[dir] && !s.k.gatherer.isLooking():
+		case c.Rescan[dir], c.Dirs[dir], f.hasHardLinks, s.k.unlistedDirs[dir],
+			s.k.rescanDirs[dir] && !s.k.gatherer.isLooking():
 			dirs = append(dirs, dir)
 		}
 	}
@@ -203,7 +204,8 @@ func (s *scanner) startNext(c workspace.Changes) (dirs []string) {
 // scanDirs examines directories and everything below, and determines the hashes of their files.
 func (s *scanner) scanDirs(ctx context.Context, dirs []string, known func(string) bool) (err error) {
 	visit := func(f workspace.Folder) { err = errors.Join(err, s.addFolder(f)) }
-	more, ended := s.k.ws.Survey(ctx, workspace.Survey{Dirs: dirs, Skip: known, Limit: s.k.o.MaxEntries, Feed: s.k.feed, Each: visit})
+	more, ended := s.k.ws.Survey(ctx, workspace.Survey{Dirs: dirs, Skip: known, Limit: s.k.o.MaxEntries, Feed: s.k.feed,
+		Each: visit})
 	s.next.isPartial = more
 	s.k.expectFiles(len(s.todo))
 	if err := errors.Join(err, ended); err != nil {
@@ -311,7 +313,8 @@ func (s *scanner) mergeFolder(f workspace.Folder) *folder {
 	if s.old != nil {
 		old = s.old.folders[f.Path]
 	}
-	s.packer.packed, s.packer.ends, s.packer.hashes, s.packer.flags = s.packer.packed[:0], s.packer.ends[:0], s.packer.hashes[:0], s.packer.flags[:0]
+	s.packer.packed, s.packer.ends, s.packer.hashes, s.packer.flags = s.packer.packed[:0], s.packer.ends[:0],
+		s.packer.hashes[:0], s.packer.flags[:0]
 	shared, foreign := false, false
 	for _, t := range f.Entries {
 		st, hash := stamp{mode: t.Mode, size: t.Size, mtime: t.Mtime, ctime: t.Ctime, ino: t.Ino}, pendingHash
@@ -329,7 +332,8 @@ func (s *scanner) mergeFolder(f workspace.Folder) *folder {
 		}
 	}
 	unsettled := func(flag byte) bool { return flag&(nodeFresh|nodeClosed|nodeLight) != 0 } // to be examined again
-	if old != nil && old.packed == string(s.packer.packed) && old.hasHardLinks == shared && !slices.ContainsFunc(old.flags, unsettled) {
+	if old != nil && old.packed == string(s.packer.packed) && old.hasHardLinks == shared &&
+		!slices.ContainsFunc(old.flags, unsettled) {
 		return old
 	}
 	d := &folderDraft{dir: f.Path, folder: s.packer.build(), old: old}
@@ -412,7 +416,8 @@ func (s *scanner) hashFiles(ctx context.Context) error {
 	})
 	switch n := large + many; {
 	case n == 1:
-		s.k.warn(fmt.Sprintf("%s is too large to save, or one file too many: changes by commands to it cannot be undone", cmp.Or(such, also)))
+		s.k.warn(fmt.Sprintf("%s is too large to save, or one file too many: changes by commands to it cannot be undone",
+			cmp.Or(such, also)))
 	case n > 1:
 		s.k.warn(fmt.Sprintf("%d files are too many or too large to save, such as %s: changes by commands to them cannot be undone", n, cmp.Or(such, also)))
 	}
@@ -457,7 +462,8 @@ func (s *scanner) useGitIDs(ctx context.Context, r *repo) error {
 	found, settings := 0, make(map[string]bool)
 	last, in, mine := "", (*folder)(nil), false
 	err := r.index.Each(r.prefix, func(e gitindex.Entry, written int64) {
-		dir, base := string(e.Name[:max(bytes.LastIndexByte(e.Name, '/'), 0)]), string(e.Name[bytes.LastIndexByte(e.Name, '/')+1:])
+		dir, base := string(e.Name[:max(bytes.LastIndexByte(e.Name, '/'), 0)]),
+			string(e.Name[bytes.LastIndexByte(e.Name, '/')+1:])
 		if in == nil || dir != last {
 			last, in = dir, s.next.folders[path.Join(r.root, dir)]
 			mine = s.k.repoFor(path.Join(r.root, dir, base)) == r
@@ -584,7 +590,8 @@ func (s *scanner) readFiles(ctx context.Context) error {
 	}
 	switch {
 	case err != nil:
-		s.k.warn(fmt.Sprintf("changes by commands to some files cannot be undone: %v", clip.Truncate(err.Error(), maxWarning)))
+		s.k.warn(fmt.Sprintf("changes by commands to some files cannot be undone: %v",
+			clip.Truncate(err.Error(), maxWarning)))
 	case lost > 0:
 		s.k.warn("some files cannot be saved: changes by commands to them cannot be undone")
 	}

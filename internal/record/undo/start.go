@@ -51,7 +51,8 @@ func (k *Keeper) newGatherer() *gatherer {
 			size += info.Size()
 		}
 	}
-	return &gatherer{watchesChanges: size > minWatchIndex, stores: k.store.existingParts(), contents: make(map[string][]byte)}
+	return &gatherer{watchesChanges: size > minWatchIndex, stores: k.store.existingParts(),
+		contents: make(map[string][]byte)}
 }
 
 // minWatchIndex is the size of an index with some 1,200 files.
@@ -181,7 +182,8 @@ func (k *Keeper) saveIgnored(ctx context.Context) (list []event.FileState) {
 		}
 		for _, file := range in {
 			info, err := k.ws.Lstat(file)
-			if err != nil || !info.Mode().IsRegular() || info.Size() > maxIgnoredFile || size+info.Size() > maxIgnoredBytes || len(list) == maxIgnored || secret.IsSecretFile(file) {
+			if err != nil || !info.Mode().IsRegular() || info.Size() > maxIgnoredFile || size+info.Size() > maxIgnoredBytes ||
+				len(list) == maxIgnored || secret.IsSecretFile(file) {
 				continue
 			}
 			if s, err := k.saveFile(file); err == nil && s.Hash != "" && !s.ContentLost {

@@ -255,7 +255,8 @@ func (k *Keeper) saveContent(rel string, content io.ReadSeeker) (string, error) 
 }
 
 // saveContentSparing is put with the contents that must not be removed to make room.
-func (k *Keeper) saveContentSparing(rel string, content io.ReadSeeker, pinned func() func(hash string) bool) (string, error) {
+func (k *Keeper) saveContentSparing(rel string, content io.ReadSeeker, pinned func() func(hash string) bool) (string,
+	error) {
 	if k.gatherer != nil {
 		hash, _, err := k.gatherer.addContent(content)
 		return hash, err

@@ -56,7 +56,8 @@ func (n *node) linkTarget() (target string, ok bool) { return strings.CutPrefix(
 // fileState describes the node, which is in dir.
 func (n node) fileState(dir string) event.FileState {
 	s := event.FileState{
-		Path: path.Join(dir, n.name), Hash: n.hash, Mode: uint32(n.stamp.mode.Perm()), Size: n.stamp.size, ContentLost: n.isLost,
+		Path: path.Join(dir, n.name), Hash: n.hash, Mode: uint32(n.stamp.mode.Perm()), Size: n.stamp.size,
+		ContentLost: n.isLost,
 	}
 	if n.hash == dirHash {
 		s.Size = 0
@@ -136,7 +137,9 @@ func compareFolders(dir string, a, b *folder) (list []nodePair) {
 			list = append(list, nodePair{dir, nil, b.node(j)})
 			j++
 		default:
-			if a.packedNode(i) != b.packedNode(j) || a.hashes[i] != b.hashes[j] || (a.flag(i)^b.flag(j))&^(nodeFresh|nodeLight) != 0 { // ignoring freshness
+			// ignoring freshness
+			if a.packedNode(i) != b.packedNode(j) || a.hashes[i] != b.hashes[j] ||
+				(a.flag(i)^b.flag(j))&^(nodeFresh|nodeLight) != 0 {
 				list = append(list, nodePair{dir, a.node(i), b.node(j)})
 			}
 			i, j = i+1, j+1

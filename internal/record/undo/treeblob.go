@@ -287,7 +287,8 @@ func (d *treeDecoder) edits(yield func(edit) bool) {
 		e := edit{path: d.readString()}
 		e.node = d.readNode(path.Base(e.path))
 		within := func(root string) bool { return isBelow(e.path, root) }
-		if d.err == nil && !(isValidName(e.path) && (!path.IsAbs(e.path) || e.node == nil || slices.ContainsFunc(d.roots, within))) {
+		if d.err == nil && !(isValidName(e.path) && (!path.IsAbs(e.path) || e.node == nil ||
+			slices.ContainsFunc(d.roots, within))) {
 			d.err = errTree
 		}
 		if d.err != nil || !yield(e) {

@@ -66,12 +66,14 @@ func MergePlans(plans ...Plan) (all Plan) {
 			switch {
 			case slices.Contains(all.Restored, n.Path) && !slices.Contains(all.PartlyRestored, n.Path):
 				all.PartlyRestored = append(all.PartlyRestored, n.Path)
-			case !slices.Contains(all.Restored, n.Path) && !slices.ContainsFunc(all.Unchanged, func(k Note) bool { return k.Path == n.Path }):
+			case !slices.Contains(all.Restored, n.Path) && !slices.ContainsFunc(all.Unchanged,
+				func(k Note) bool { return k.Path == n.Path }):
 				all.Unchanged = append(all.Unchanged, n)
 			}
 		}
 		all.Restored, all.Removed = append(all.Restored, p.Restored...), append(all.Removed, p.Removed...)
-		all.PartlyRestored, all.Interrupted = append(all.PartlyRestored, p.PartlyRestored...), append(all.Interrupted, p.Interrupted...)
+		all.PartlyRestored, all.Interrupted = append(all.PartlyRestored, p.PartlyRestored...),
+			append(all.Interrupted, p.Interrupted...)
 		all.Shared, all.Forced = append(all.Shared, p.Shared...), appendNew(all.Forced, p.Forced)
 		all.Lost, all.Failed = appendNew(all.Lost, p.Lost), appendNew(all.Failed, p.Failed)
 		all.NotUndone, all.Commands = appendNew(all.NotUndone, p.NotUndone), appendNew(all.Commands, p.Commands)
@@ -110,8 +112,10 @@ func (p Plan) Describe(force string) (lines []string) {
 			lines = append(lines, fmt.Sprintf(format, n.Path, n.Why))
 		}
 	}
-	whole := slices.DeleteFunc(slices.Clone(p.Restored), func(s string) bool { return slices.Contains(p.PartlyRestored, s) })
-	partly := slices.DeleteFunc(slices.Clone(p.PartlyRestored), func(s string) bool { return slices.Contains(p.Interrupted, s) })
+	whole := slices.DeleteFunc(slices.Clone(p.Restored),
+		func(s string) bool { return slices.Contains(p.PartlyRestored, s) })
+	partly := slices.DeleteFunc(slices.Clone(p.PartlyRestored),
+		func(s string) bool { return slices.Contains(p.Interrupted, s) })
 	if p.DryRun {
 		add("to restore: %s", whole)
 		add("to restore to someone else's later version: %s", partly)

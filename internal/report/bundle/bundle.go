@@ -121,7 +121,8 @@ func (a *archive) addFile(name string, data []byte) {
 	if a.err != nil {
 		return
 	}
-	head := tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(data)), Mode: 0o600, ModTime: a.created.UTC().Truncate(time.Second)}
+	head := tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(data)), Mode: 0o600,
+		ModTime: a.created.UTC().Truncate(time.Second)}
 	if a.err = a.tar.WriteHeader(&head); a.err == nil {
 		_, a.err = a.tar.Write(data)
 	}
@@ -225,7 +226,8 @@ func isValidEntry(name string) bool {
 	if file, ok := strings.CutPrefix(name, outputDir); ok {
 		return IsOutputName(file)
 	}
-	return name == manifestName || name == sumsName || slices.ContainsFunc(event.AllLogs, func(l event.Log) bool { return logName(l) == name })
+	return name == manifestName || name == sumsName || slices.ContainsFunc(event.AllLogs,
+		func(l event.Log) bool { return logName(l) == name })
 }
 
 // IsOutputName reports whether a name is valid for saved output: a file's name without a folder.

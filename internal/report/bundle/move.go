@@ -13,7 +13,8 @@ type Location struct{ Session, Root, Home string }
 // Relocate returns the session of the bundle for another place: with another id and rewritten paths.
 func (b Bundle) Relocate(to Location) Bundle {
 	m := make(paths.Map)
-	for _, p := range [][2]string{{".coder/runs/" + b.Session, ".coder/runs/" + to.Session}, {b.Home, to.Home}, {b.Root, to.Root}} {
+	for _, p := range [][2]string{{".coder/runs/" + b.Session, ".coder/runs/" + to.Session}, {b.Home, to.Home},
+		{b.Root, to.Root}} {
 		if from, into := strings.TrimRight(p[0], "/"), strings.TrimRight(p[1], "/"); into != "" {
 			m[from] = into
 		}

@@ -126,7 +126,8 @@ func FromSnapshot(s session.Snapshot) (Transcript, error) {
 		if err := json.Unmarshal(raw, &m); err != nil {
 			return b.transcript, fmt.Errorf("read message %d of session %s: %w", i, s.ID, err)
 		}
-		b.addMessage(event.Record{Time: notes[i].Time}, event.MessageAdded{Message: event.MaskMessage(m, secret.ShapeConcealer()), Interrupted: notes[i].Interrupted})
+		b.addMessage(event.Record{Time: notes[i].Time}, event.MessageAdded{Message: event.MaskMessage(m,
+			secret.ShapeConcealer()), Interrupted: notes[i].Interrupted})
 	}
 	b.addPending()
 	for _, l := range local {
@@ -217,7 +218,8 @@ func (b *builder) addRecord(r event.Record) {
 		b.addMessage(r, e)
 	case event.LocalAdded:
 		said := e.DisplayBlocks()
-		if noted, ok := b.lastEntry().(Note); ok && noted.Detail == "" && strings.TrimSpace(said.PlainText()) == noted.Text { // the command reports that itself
+		// the command reports that itself
+		if noted, ok := b.lastEntry().(Note); ok && noted.Detail == "" && strings.TrimSpace(said.PlainText()) == noted.Text {
 			b.transcript.Entries = b.transcript.Entries[:len(b.transcript.Entries)-1]
 		}
 		b.addEntry(Command{r.Time, e.Input, said})
@@ -273,15 +275,20 @@ func (b *builder) addNote(r event.Record) {
 		for _, m := range e.Messages {
 			detail.WriteString(m.Text() + "\n")
 		}
-		b.addEntry(Note{Time: r.Time, Text: "The model now sees a shorter version of the conversation", Detail: detail.String()})
+		b.addEntry(Note{Time: r.Time, Text: "The model now sees a shorter version of the conversation",
+			Detail: detail.String()})
 	case event.ContextRestored:
 		b.addEntry(Note{Time: r.Time, Text: "The model sees the earlier conversation again"})
 	case event.ContextRewound:
 		if e.IsUndo {
-			b.addEntry(Note{Time: r.Time, Text: fmt.Sprintf(display.Plural(e.Messages, "The rewind was undone: the %d message counts again", "The rewind was undone: the %d messages count again"), e.Messages)})
+			b.addEntry(Note{Time: r.Time, Text: fmt.Sprintf(display.Plural(e.Messages,
+				"The rewind was undone: the %d message counts again", "The rewind was undone: the %d messages count again"),
+				e.Messages)})
 			return
 		}
-		b.addEntry(Note{Time: r.Time, Text: fmt.Sprintf(display.Plural(e.Messages, "Rewound to before an earlier message: the last %d message no longer counts", "Rewound to before an earlier message: the last %d messages no longer count"), e.Messages)})
+		b.addEntry(Note{Time: r.Time, Text: fmt.Sprintf(display.Plural(e.Messages,
+			"Rewound to before an earlier message: the last %d message no longer counts",
+			"Rewound to before an earlier message: the last %d messages no longer count"), e.Messages)})
 	}
 }
 
@@ -290,7 +297,8 @@ func (b *builder) addRequest(r event.Record, e event.ToolCallRequested) {
 	if e.Author != event.ActorVerifier {
 		c := b.calls[e.CallID]
 		if b.startCall(c); c != nil {
-			c.Refused, c.Title, c.TranslateTitle = e.Verdict == event.VerdictDenied, e.Title, event.IsOwnTitle(e.Tool, e.Title, e.Effects)
+			c.Refused, c.Title, c.TranslateTitle = e.Verdict == event.VerdictDenied, e.Title,
+				event.IsOwnTitle(e.Tool, e.Title, e.Effects)
 		}
 		return
 	}

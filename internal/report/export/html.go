@@ -23,7 +23,8 @@ var stylesheet string
 func HTML(w io.Writer, t Transcript, s Locale) error {
 	p := page{Writer: bufio.NewWriter(w), Locale: s}
 	p.writeRaw("<!doctype html>\n<html lang=\"", escape(cmp.Or(s.Lang, "en")), "\">\n", pageStart)
-	p.writeRaw("<title>", escape(p.sessionTitle(t)), "</title>\n<style>\n", stylesheet, "</style>\n</head>\n<body>\n<main>\n")
+	p.writeRaw("<title>", escape(p.sessionTitle(t)), "</title>\n<style>\n", stylesheet,
+		"</style>\n</head>\n<body>\n<main>\n")
 	p.writeRaw("<h1>", escape(p.sessionTitle(t)), "</h1>\n<dl>\n")
 	for _, f := range p.headerRows(t) {
 		p.writeRaw("<dt>", escape(f[0]), "</dt><dd>", escape(f[1]), "</dd>\n")

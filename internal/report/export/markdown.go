@@ -185,7 +185,8 @@ func (m markdown) writeProse(text, quote string) {
 		case isHeading(line):
 			level := len(line) - len(strings.TrimLeft(line, "#"))
 			b.WriteString(strings.Repeat("#", min(level+3, 6)) + " " + escapeTags(strings.Trim(line, "# ")) + "\n")
-		case len(lines) > 1 && !startsBlock(lines) && underlinePattern().MatchString(lines[1]) && endsWithBlankLine(b.String()):
+		case len(lines) > 1 && !startsBlock(lines) && underlinePattern().MatchString(lines[1]) &&
+			endsWithBlankLine(b.String()):
 			b.WriteString("#### " + escapeTags(strings.TrimSpace(line)) + "\n")
 			n = 2
 		default:

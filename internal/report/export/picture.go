@@ -46,8 +46,10 @@ func (p page) writeChart(f WindowUsage) {
 	for _, c := range columns {
 		top = max(top, c.total())
 	}
-	p.writeRaw("<figure class=\"window\">\n<svg role=\"img\" aria-labelledby=\"window-title window-text\" viewBox=\"0 0 ", strconv.Itoa(chartWidth), " ", strconv.Itoa(chartHeight), "\">\n")
-	p.writeRaw("<title id=\"window-title\">", escape(p.t("What filled the context window")), "</title>\n<desc id=\"window-text\">", escape(p.writeChartText(f)), "</desc>\n")
+	p.writeRaw("<figure class=\"window\">\n<svg role=\"img\" aria-labelledby=\"window-title window-text\" viewBox=\"0 0 ",
+		strconv.Itoa(chartWidth), " ", strconv.Itoa(chartHeight), "\">\n")
+	p.writeRaw("<title id=\"window-title\">", escape(p.t("What filled the context window")),
+		"</title>\n<desc id=\"window-text\">", escape(p.writeChartText(f)), "</desc>\n")
 	width := float64(chartWidth) / float64(len(columns))
 	scale := float64(chartHeight) / float64(top)
 	dropped := 0
@@ -62,21 +64,24 @@ func (p page) writeChart(f WindowUsage) {
 		}
 		if c.Cached > 0 {
 			at := float64(chartHeight) - float64(min(c.Cached, top))*scale
-			p.writeRaw(fmt.Sprintf("<line class=\"cached\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n", x, x+width-1, at, at))
+			p.writeRaw(fmt.Sprintf("<line class=\"cached\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>\n", x, x+width-1,
+				at, at))
 		}
 		for dropped < len(f.Drops) && f.Drops[dropped] < c.Seq {
 			p.writeRaw(fmt.Sprintf("<line class=\"drop\" x1=\"%.1f\" x2=\"%.1f\" y1=\"0\" y2=\"%d\"/>\n", x, x, chartHeight))
 			dropped++
 		}
 	}
-	p.writeRaw("</svg>\n<figcaption>", escape(p.t("What filled the context window, one column per request; the highest has %d tokens.", top)))
+	p.writeRaw("</svg>\n<figcaption>",
+		escape(p.t("What filled the context window, one column per request; the highest has %d tokens.", top)))
 	for k, name := range f.Kinds {
 		if f.hasKind(k) {
 			p.writeRaw(fmt.Sprintf(" <span class=\"key\"><i class=\"k%d\"></i>%s</span>", k, escape(p.translateText(name))))
 		}
 	}
 	if slices.ContainsFunc(columns, func(c RequestUsage) bool { return c.Cached > 0 }) {
-		p.writeRaw(" <span class=\"key\"><i class=\"line cached\"></i>", escape(p.t("read from the provider's cache up to here")), "</span>")
+		p.writeRaw(" <span class=\"key\"><i class=\"line cached\"></i>",
+			escape(p.t("read from the provider's cache up to here")), "</span>")
 	}
 	if len(f.Drops) > 0 {
 		p.writeRaw(" <span class=\"key\"><i class=\"line drop\"></i>", escape(p.t("conversation shortened")), "</span>")
@@ -110,9 +115,12 @@ func (p page) writeChartText(f WindowUsage) string {
 			parts = append(parts, fmt.Sprintf("%s %d", p.translateText(name), n))
 		}
 	}
-	text := p.t(display.Plural(len(f.Requests), "%d request. The first had %d tokens, the last %d: %s.", "%d requests. The first had %d tokens, the last %d: %s."), len(f.Requests), first.total(), last.total(), strings.Join(parts, p.t(", ")))
+	text := p.t(display.Plural(len(f.Requests), "%d request. The first had %d tokens, the last %d: %s.",
+		"%d requests. The first had %d tokens, the last %d: %s."), len(f.Requests), first.total(), last.total(),
+		strings.Join(parts, p.t(", ")))
 	if n := len(f.Drops); n > 0 {
-		text += " " + p.t(display.Plural(n, "The conversation was shortened %d time.", "The conversation was shortened %d times."), n)
+		text += " " + p.t(display.Plural(n, "The conversation was shortened %d time.",
+			"The conversation was shortened %d times."), n)
 	}
 	return text
 }

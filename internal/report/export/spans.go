@@ -10,7 +10,8 @@ import (
 
 // emphasisMarks are the marks around text, and their tags; longer marks first.
 var emphasisMarks = []struct{ sign, begins, ends string }{
-	{"***", "<strong><em>", "</em></strong>"}, {"**", "<strong>", "</strong>"}, {"__", "<strong>", "</strong>"}, {"~~", "<del>", "</del>"}, {"*", "<em>", "</em>"}, {"_", "<em>", "</em>"},
+	{"***", "<strong><em>", "</em></strong>"}, {"**", "<strong>", "</strong>"}, {"__", "<strong>", "</strong>"},
+	{"~~", "<del>", "</del>"}, {"*", "<em>", "</em>"}, {"_", "<em>", "</em>"},
 }
 
 // writeInline writes the inline text of a block.

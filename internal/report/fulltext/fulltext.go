@@ -243,7 +243,8 @@ func (d Document) Encode() []byte {
 func Decode(text []byte) (d Document, ok bool) {
 	first, texts, ok := bytes.Cut(text, []byte("\n"))
 	var k diskHeader
-	if !ok || json.Unmarshal(first, &k) != nil || k.Version != formatVersion || k.FoldedSize < 0 || k.FoldedSize+k.LinesSize != len(texts) || crc32.ChecksumIEEE(texts) != k.Checksum {
+	if !ok || json.Unmarshal(first, &k) != nil || k.Version != formatVersion || k.FoldedSize < 0 || k.FoldedSize+
+		k.LinesSize != len(texts) || crc32.ChecksumIEEE(texts) != k.Checksum {
 		return Document{}, false
 	}
 	return Document{Head: k.Head, folded: texts[:k.FoldedSize], lines: texts[k.FoldedSize:]}, true

@@ -118,7 +118,8 @@ type share struct {
 
 // New returns an empty ledger. price adds the cost to a model's usage.
 func New(price func(model string, u chat.Usage) chat.Usage) *Ledger {
-	return &Ledger{price: price, scale: 1, entries: make(map[string]*Entry), partShares: make(map[*chat.Part][]share), calls: make(map[string]chat.ToolCall)}
+	return &Ledger{price: price, scale: 1, entries: make(map[string]*Entry), partShares: make(map[*chat.Part][]share),
+		calls: make(map[string]chat.ToolCall)}
 }
 
 // setTools records which tools are advertised from now on.
@@ -171,7 +172,8 @@ func (b *Ledger) Add(r event.Record) {
 	case event.ModeChanged:
 		b.breakReason = "the mode and the tools changed"
 	case event.ContextReplaced:
-		if last, ok := b.messageLog.LastReplacement(); ok && !slices.EqualFunc(before, after, chat.IsSame) { // else it belongs to a subtask
+		// else it belongs to a subtask
+		if last, ok := b.messageLog.LastReplacement(); ok && !slices.EqualFunc(before, after, chat.IsSame) {
 			b.recordDrop(r.Seq, e, last)
 		}
 	case event.ContextRestored:
@@ -362,7 +364,8 @@ func (b *Ledger) recordRequest(seq uint64, model string, u chat.Usage, view []ch
 	for _, s := range head {
 		sum += s.size
 	}
-	if left := u.In - sum; len(b.tools) == 0 && left > 0 && (b.toolTokens == 0 || b.breakReason != "") { // the tools are the unrecorded part
+	// the tools are the unrecorded part
+	if left := u.In - sum; len(b.tools) == 0 && left > 0 && (b.toolTokens == 0 || b.breakReason != "") {
 		b.toolTokens = left
 	}
 	if b.toolTokens > 0 {

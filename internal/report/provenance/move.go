@@ -50,7 +50,8 @@ func followMoves(earlier, now []string, gone []bool, match []int) {
 		if most == 0 || !slices.ContainsFunc(later[i:i+most], func(s string) bool { return countLetters(s) > 0 }) {
 			continue
 		}
-		if most == 1 && (countLetters(later[i]) < minLetters || countLine(old, later[i]) > 1 || countLine(later, later[i]) > 1) {
+		if most == 1 && (countLetters(later[i]) < minLetters || countLine(old, later[i]) > 1 ||
+			countLine(later, later[i]) > 1) {
 			continue
 		}
 		for n := range most {
@@ -113,7 +114,8 @@ func (t *tracer) followMovedLines(c *Change, later *laterVersion) {
 		match := slices.Clone(later.match)
 		followMoves(old, later.text, findUnmatched(len(old), matchLines(old, splitLines(after))), match)
 		source := *t
-		source.name, source.hash, source.text, source.unattributed, source.foundAt = f.Before.Path, f.Before.Hash, old, nil, c.Time
+		source.name, source.hash, source.text, source.unattributed, source.foundAt = f.Before.Path, f.Before.Hash, old,
+			nil, c.Time
 		later.newLines = slices.DeleteFunc(later.newLines, func(p linePosition) bool {
 			at := match[p.earlierLine]
 			if at >= 0 {

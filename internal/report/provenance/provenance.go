@@ -119,11 +119,13 @@ func SortByTime(all []*Change) {
 // accounted for. gone, which may be nil, reports whether a file no longer exists, so that it may be
 // this file under an earlier name. others reads the changes of another file from which a call moved
 // lines into this one. names are the file's earlier names, the latest first. A binary file is one line.
-func Trace(ctx context.Context, name string, now []byte, line int, all []*Change, kept ContentReader, gone func(name string) bool, others func(name string) []*Change) (lines []Line, names []string, err error) {
+func Trace(ctx context.Context, name string, now []byte, line int, all []*Change, kept ContentReader,
+	gone func(name string) bool, others func(name string) []*Change) (lines []Line, names []string, err error) {
 	texts := splitLines(now)
 	t := tracer{
 		ctx: ctx, saved: kept, current: now, name: name, hash: hashText(now), currentHash: hashText(now), text: texts,
-		lines: make([]Line, len(texts)), isGone: gone, findChanges: others, changesByName: make(map[string][]*Change), changeByCall: make(map[callKey]*Change),
+		lines: make([]Line, len(texts)), isGone: gone, findChanges: others, changesByName: make(map[string][]*Change),
+		changeByCall: make(map[callKey]*Change),
 	}
 	for i, text := range texts {
 		t.lines[i].Text = text
@@ -151,7 +153,8 @@ func (t *tracer) follow(all []*Change) error {
 		if t.isGone != nil && !slices.ContainsFunc(all[:at+1], func(c *Change) bool { return c.changesFile(t.name) }) {
 			t.followRename(all[:at+1])
 		}
-		if i := slices.IndexFunc(c.Files, func(f event.FileChange) bool { return f.After.Path == t.name }); i >= 0 && !producedContent(all[:at], c.Files[i]) {
+		if i := slices.IndexFunc(c.Files, func(f event.FileChange) bool { return f.After.Path == t.name }); i >= 0 &&
+			!producedContent(all[:at], c.Files[i]) {
 			t.goToAfter(c, c.Files[i])
 			if next, ok := t.skipRestore(all[:at], c); ok {
 				at = next
@@ -175,13 +178,19 @@ func (t *tracer) follow(all []*Change) error {
 // producedContent reports whether a call left the content that a command attributed to another program.
 func producedContent(before []*Change, f event.FileChange) bool {
 	return f.Doubt == event.DoubtOther && slices.ContainsFunc(before, func(c *Change) bool {
-		return slices.ContainsFunc(c.Files, func(g event.FileChange) bool { return g.Doubt != event.DoubtOther && g.After == f.After })
+		return slices.ContainsFunc(c.Files, func(g event.FileChange) bool {
+			return g.Doubt != event.DoubtOther &&
+				g.After == f.After
+		})
 	})
 }
 
 // changesFile reports whether a call changed the file with that name.
 func (c *Change) changesFile(name string) bool {
-	return slices.ContainsFunc(c.Files, func(f event.FileChange) bool { return f.After.Path == name || f.Before.Path == name })
+	return slices.ContainsFunc(c.Files, func(f event.FileChange) bool {
+		return f.After.Path == name ||
+			f.Before.Path == name
+	})
 }
 
 // FileFilter returns a function that reports whether a record's
@@ -211,7 +220,8 @@ func (c *Change) sourceFiles(f event.FileChange) (list []event.FileChange) {
 		return nil
 	}
 	for _, g := range c.Files {
-		if g.After.Hash != "" || g.After.ContentLost || !hasContent(g.Before) || path.Ext(g.Before.Path) != path.Ext(f.After.Path) {
+		if g.After.Hash != "" || g.After.ContentLost || !hasContent(g.Before) ||
+			path.Ext(g.Before.Path) != path.Ext(f.After.Path) {
 			continue
 		}
 		if g.Before.Hash == f.After.Hash {
@@ -355,7 +365,8 @@ func matchLines(earlier, now []string) []int {
 		taken[at] = true
 	}
 	for i, at := range patch.MatchLines(trimLines(earlier), trimLines(now)) {
-		if match[i] < 0 && at >= 0 && !taken[at] && strings.ContainsFunc(now[i], func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+		if match[i] < 0 && at >= 0 && !taken[at] && strings.ContainsFunc(now[i],
+			func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
 			match[i] = at
 		}
 	}

@@ -84,7 +84,8 @@ func ExplanationFilter(changes []*Change) func(line []byte) bool {
 		case bytes.HasPrefix(kind, []byte("MessageAdded")):
 			head := line[:min(len(line), 512)]
 			role := head[max(0, bytes.Index(head, []byte(`message":{"role":"`))):]
-			isTold := bytes.HasPrefix(role, []byte(`message":{"role":"tool"`)) || bytes.HasPrefix(role, []byte(`message":{"role":"system"`))
+			isTold := bytes.HasPrefix(role, []byte(`message":{"role":"tool"`)) ||
+				bytes.HasPrefix(role, []byte(`message":{"role":"system"`))
 			return bytes.Contains(head, []byte(`"actor":"user"`)) || !isTold && names(line, `id":"`)
 		case bytes.HasPrefix(kind, []byte("TaskCreated")), bytes.HasPrefix(kind, []byte("Interaction")):
 			return true
@@ -99,10 +100,12 @@ func ContainsCall(changes []*Change, callID string) bool {
 }
 
 // Explain returns how changes came about, from all records of their session, or those that Tells selects.
-func Explain(records iter.Seq2[event.Record, error], changes []*Change, isCheck func(command string) bool) (map[*Change]*Explanation, error) {
+func Explain(records iter.Seq2[event.Record, error], changes []*Change,
+	isCheck func(command string) bool) (map[*Change]*Explanation, error) {
 	t := explainer{
-		isCheck: isCheck, changes: make(map[uint64]*Change), requests: make(map[string]event.Record), explanations: make(map[*Change]*Explanation),
-		prompts: make(map[string]Message), parents: make(map[string]string), messages: make(map[string]Message),
+		isCheck: isCheck, changes: make(map[uint64]*Change), requests: make(map[string]event.Record),
+		explanations: make(map[*Change]*Explanation),
+		prompts:      make(map[string]Message), parents: make(map[string]string), messages: make(map[string]Message),
 		questions: make(map[string]uip.Request), answers: make(map[string]Answer), runningChecks: make(map[string]Check),
 	}
 	for _, c := range changes {
@@ -153,7 +156,8 @@ func (t *explainer) addRecord(r event.Record) {
 	case event.ToolCallRequested:
 		t.requests[e.CallID] = r
 		var in struct{ Command string }
-		if e.Verdict == event.VerdictAllowed && json.Unmarshal(e.Input, &in) == nil && in.Command != "" && len(t.awaitingCheck) > 0 && t.isCheck(in.Command) {
+		if e.Verdict == event.VerdictAllowed && json.Unmarshal(e.Input, &in) == nil && in.Command != "" &&
+			len(t.awaitingCheck) > 0 && t.isCheck(in.Command) {
 			t.runningChecks[e.CallID] = Check{Seq: r.Seq, Command: in.Command}
 		}
 	case event.ToolCallCompleted:
@@ -183,7 +187,8 @@ func (t *explainer) addExplanation(c *Change, r event.Record) {
 		Change: c, Agent: e.Author, Message: t.messages[e.CallID], Input: e.Input, Signed: r.Vouched,
 		Verdict: e.Verdict, Reasons: e.Reasons, DecidedBy: e.DecidedBy,
 	}
-	for task, hops := e.TaskID, 0; s.Prompt.Seq == 0 && task != "" && hops < maxDepth; task, hops = t.parents[task], hops+1 {
+	for task, hops := e.TaskID, 0; s.Prompt.Seq == 0 && task != "" && hops < maxDepth; task, hops = t.parents[task],
+		hops+1 {
 		s.Prompt = t.prompts[task]
 	}
 	if a, ok := t.answers[e.CallID]; ok {

@@ -61,7 +61,8 @@ func (r Report) sarif(version string) object {
 			uri = "./" + uri
 		}
 		results = append(results, object{
-			"ruleId": "review", "ruleIndex": 0, "level": f.Severity, "message": object{"text": strings.TrimSpace(f.Title + "\n\n" + f.Detail)},
+			"ruleId": "review", "ruleIndex": 0, "level": f.Severity,
+			"message": object{"text": strings.TrimSpace(f.Title + "\n\n" + f.Detail)},
 			"locations": []object{{"physicalLocation": object{
 				"artifactLocation": object{"uri": uri},
 				"region":           object{"startLine": f.Line, "snippet": object{"text": f.Quote}},
@@ -81,7 +82,8 @@ func (r Report) sarif(version string) object {
 
 // fingerprint identifies a finding wherever its line moves.
 func (f Finding) fingerprint() string {
-	sum := sha256.Sum256(json.RawMessage(strings.Join([]string{path.Clean(f.File), normalizeLine(f.Quote), f.Severity}, "\x00")))
+	sum := sha256.Sum256(json.RawMessage(strings.Join([]string{path.Clean(f.File), normalizeLine(f.Quote), f.Severity},
+		"\x00")))
 	return hex.EncodeToString(sum[:16])
 }
 

@@ -209,7 +209,8 @@ func (s *shipment) session(ctx context.Context, p Project, id string) error {
 			return &unreadError{id, err}
 		}
 		s.batch = append(s.batch, shipped{
-			ID: fmt.Sprintf("%s/%x/%d", key, began, r.Seq), Project: p.Root, Session: id, Time: r.Time, Record: bytes.TrimSpace(text),
+			ID: fmt.Sprintf("%s/%x/%d", key, began, r.Seq), Project: p.Root, Session: id, Time: r.Time,
+			Record: bytes.TrimSpace(text),
 		})
 		s.bytes += len(text)
 		sent.Seq = r.Seq
@@ -346,7 +347,8 @@ func (c toCollector) take(ctx context.Context, batch []shipped) error {
 	logs := slices.Collect(func(yield func(telemetry.Log) bool) {
 		for _, one := range batch {
 			id := telemetry.Attribute{Key: "coder.record.id", Value: one.ID}
-			if !yield(telemetry.Log{Time: one.Time, Body: string(jsonx.MustMarshal(one)), Attributes: []telemetry.Attribute{id}}) {
+			if !yield(telemetry.Log{Time: one.Time, Body: string(jsonx.MustMarshal(one)),
+				Attributes: []telemetry.Attribute{id}}) {
 				return
 			}
 		}

@@ -135,7 +135,8 @@ func (e *Exporter) send(ctx context.Context, t *Target, body []byte) (again bool
 // maxResponse bounds what is read of a reply. The rest is read so that the connection can be used again.
 const maxResponse = 64 << 10
 
-func (t *Target) post(ctx context.Context, by http.RoundTripper, version string, body []byte) (reply []byte, again bool, err error) {
+func (t *Target) post(ctx context.Context, by http.RoundTripper, version string, body []byte) (reply []byte, again bool,
+	err error) {
 	ctx, cancel := context.WithTimeout(ctx, t.Timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.URL, bytes.NewReader(body))
@@ -175,7 +176,8 @@ type Log struct {
 }
 
 // SendLogs posts records, which a collector accepts as a whole or not at all.
-func SendLogs(ctx context.Context, by http.RoundTripper, t Target, resource []Attribute, version string, logs []Log) error {
+func SendLogs(ctx context.Context, by http.RoundTripper, t Target, resource []Attribute, version string,
+	logs []Log) error {
 	const info = 9 // a number of the protocol
 	var records []object
 	for _, l := range logs {

@@ -79,11 +79,14 @@ func New(o Options) *Exporter {
 	if !o.Enabled() {
 		return nil
 	}
-	e := &Exporter{options: o, startTime: o.Now(), tasks: make(map[string]*openTask), calls: make(map[string]*span), stop: make(chan struct{})}
+	e := &Exporter{options: o, startTime: o.Now(), tasks: make(map[string]*openTask), calls: make(map[string]*span),
+		stop: make(chan struct{})}
 	e.options.Resource = append(slices.Clip(o.Resource), Attribute{"service.instance.id", e.randomID(16)})
 	e.instruments = []*instrument{
-		{name: "gen_ai.client.token.usage", unit: "{token}", description: "Tokens of requests and replies.", bounds: []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304}},
-		{name: "gen_ai.client.operation.duration", unit: "s", description: "Duration of steps.", bounds: []float64{0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8}},
+		{name: "gen_ai.client.token.usage", unit: "{token}", description: "Tokens of requests and replies.",
+			bounds: []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304}},
+		{name: "gen_ai.client.operation.duration", unit: "s", description: "Duration of steps.",
+			bounds: []float64{0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8}},
 		{name: "coder.cost", unit: "USD", description: "Cost of replies, as far as prices are known."},
 		{name: "coder.turns", unit: "{turn}", description: "Turns and subtasks, by outcome."},
 		{name: "coder.tool.calls", unit: "{call}", description: "Tool calls, by outcome."},
@@ -182,14 +185,16 @@ func (e *Exporter) startTask(r event.Record, ev event.TaskCreated) {
 		e.dropped++
 		return
 	}
-	s := span{TraceID: e.randomID(16), ID: e.randomID(8), Name: "invoke_agent " + ev.AgentID, Kind: internalKind, Start: nanos(r.Time)}
+	s := span{TraceID: e.randomID(16), ID: e.randomID(8), Name: "invoke_agent " + ev.AgentID, Kind: internalKind,
+		Start: nanos(r.Time)}
 	if parent := e.tasks[ev.ParentID]; parent != nil {
 		s.TraceID, s.Parent = parent.TraceID, parent.ID
 		if call := e.calls[ev.ParentID+"/"+ev.CallID]; call != nil {
 			s.Parent = call.ID
 		}
 	}
-	s.Attributes = []Attribute{{operationKey, "invoke_agent"}, {"gen_ai.agent.name", ev.AgentID}, {conversationKey, r.Session}}
+	s.Attributes = []Attribute{{operationKey, "invoke_agent"}, {"gen_ai.agent.name", ev.AgentID},
+		{conversationKey, r.Session}}
 	e.tasks[ev.TaskID] = &openTask{span: s, lastRecord: r.Time}
 }
 
@@ -236,7 +241,8 @@ func (e *Exporter) recordReply(r event.Record, ev event.MessageAdded, why string
 	if u := ev.Usage; u != nil {
 		s.Attributes = append(s.Attributes,
 			Attribute{"gen_ai.usage.input_tokens", u.In}, Attribute{"gen_ai.usage.output_tokens", u.Out},
-			Attribute{"gen_ai.usage.cache_read.input_tokens", u.Cached}, Attribute{"gen_ai.usage.cache_creation.input_tokens", u.CacheWritten})
+			Attribute{"gen_ai.usage.cache_read.input_tokens", u.Cached},
+			Attribute{"gen_ai.usage.cache_creation.input_tokens", u.CacheWritten})
 		if u.Cost > 0 {
 			s.Attributes = append(s.Attributes, Attribute{"coder.cost_usd", u.Cost})
 		}
@@ -275,12 +281,14 @@ func (e *Exporter) startCall(r event.Record, ev event.ToolCallRequested) {
 	if ev.Verdict == event.VerdictInvalid || ev.Verdict == event.VerdictUnsure {
 		name = invalidTool
 	}
-	s := &span{TraceID: e.randomID(16), ID: e.randomID(8), Name: "execute_tool " + name, Kind: internalKind, Start: nanos(r.Time)}
+	s := &span{TraceID: e.randomID(16), ID: e.randomID(8), Name: "execute_tool " + name, Kind: internalKind,
+		Start: nanos(r.Time)}
 	if t := e.tasks[ev.TaskID]; t != nil {
 		s.TraceID, s.Parent = t.TraceID, t.ID
 	}
 	s.Attributes = []Attribute{
-		{operationKey, "execute_tool"}, {"gen_ai.tool.name", name}, {conversationKey, r.Session}, {"coder.tool.verdict", cmp.Or(string(ev.Verdict), string(event.VerdictAllowed))},
+		{operationKey, "execute_tool"}, {"gen_ai.tool.name", name}, {conversationKey, r.Session},
+		{"coder.tool.verdict", cmp.Or(string(ev.Verdict), string(event.VerdictAllowed))},
 	}
 	e.calls[ev.TaskID+"/"+ev.CallID] = s
 }

@@ -108,9 +108,12 @@ func (f File) Records(as string, newID func(prefix string) string) iter.Seq2[eve
 				at = f.Session.Started
 			}
 			for _, r := range []event.Record{
-				{Actor: event.ActorUser, Event: event.TaskCreated{TaskID: task, Title: title, Intent: title, Priority: event.PriorityForeground, AgentID: orchestrator.ActorAgent, Author: event.ActorUser}},
-				{Actor: event.ActorUser, Event: event.MessageAdded{Message: chat.TextMessage(chat.User, secret.ShapeConcealer().Text(t.Prompt))}},
-				{Actor: orchestrator.ActorAgent, Event: event.MessageAdded{Message: chat.TextMessage(chat.Assistant, secret.ShapeConcealer().Text(t.Answer))}},
+				{Actor: event.ActorUser, Event: event.TaskCreated{TaskID: task, Title: title, Intent: title,
+					Priority: event.PriorityForeground, AgentID: orchestrator.ActorAgent, Author: event.ActorUser}},
+				{Actor: event.ActorUser, Event: event.MessageAdded{Message: chat.TextMessage(chat.User,
+					secret.ShapeConcealer().Text(t.Prompt))}},
+				{Actor: orchestrator.ActorAgent, Event: event.MessageAdded{Message: chat.TextMessage(chat.Assistant,
+					secret.ShapeConcealer().Text(t.Answer))}},
 				{Actor: orchestrator.ActorAgent, Event: event.TaskCompleted{TaskID: task, Author: orchestrator.ActorAgent}},
 			} {
 				if m, ok := r.Event.(event.MessageAdded); ok && m.Message.Text() == "" {

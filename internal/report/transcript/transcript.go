@@ -223,7 +223,8 @@ func (s *Session) addCodex(kind string, it item, at time.Time) {
 			Content string `json:"content"`
 			Output  string `json:"output"`
 		}
-		if json.Unmarshal(it.Output, &text) == nil && json.Unmarshal([]byte(text), &object) == nil || json.Unmarshal(it.Output, &object) == nil {
+		if json.Unmarshal(it.Output, &text) == nil && json.Unmarshal([]byte(text), &object) == nil ||
+			json.Unmarshal(it.Output, &object) == nil {
 			if object.Content+object.Output != "" {
 				text = object.Content + object.Output
 			}
@@ -233,7 +234,8 @@ func (s *Session) addCodex(kind string, it item, at time.Time) {
 }
 
 // injectedPrefixes begins texts that the agent put before what the person said.
-var injectedPrefixes = []string{"<environment_context>", "<user_instructions>", "# AGENTS.md instructions", "<command-name>", "<local-command", "<system-reminder>", "Caveat: "}
+var injectedPrefixes = []string{"<environment_context>", "<user_instructions>", "# AGENTS.md instructions",
+	"<command-name>", "<local-command", "<system-reminder>", "Caveat: "}
 
 func (s *Session) addPrompt(text string, at time.Time) {
 	for _, head := range injectedPrefixes {

@@ -155,9 +155,11 @@ func Asks(args json.RawMessage) (background, unconfined bool) {
 func All(o Options) ([]tool.Tool, *Jobs) {
 	o = o.withDefaults()
 	jobs := &Jobs{options: o}
-	return []tool.Tool{bashTool(&bash{Options: o, jobs: jobs}), tool.Group{Name: "jobs", Doc: jobsDoc, Members: []tool.Member{
-		{Action: "list", Tool: jobs.listTool()}, {Action: "read", Tool: jobs.readTool()}, {Action: "stop", Tool: jobs.stopTool()},
-	}}}, jobs
+	return []tool.Tool{bashTool(&bash{Options: o, jobs: jobs}),
+		tool.Group{Name: "jobs", Doc: jobsDoc, Members: []tool.Member{
+			{Action: "list", Tool: jobs.listTool()}, {Action: "read", Tool: jobs.readTool()},
+			{Action: "stop", Tool: jobs.stopTool()},
+		}}}, jobs
 }
 
 // withDefaults returns o with every limit set.
@@ -200,7 +202,8 @@ type bash struct {
 }
 
 func (b *bash) doc() string {
-	words := fmt.Sprintf("%s, a plain POSIX shell: there is no bash here, so no [[ ]], arrays, {a,b}, &>, <<< or <(...)", cmp.Or(b.Shell, "/bin/sh"))
+	words := fmt.Sprintf("%s, a plain POSIX shell: there is no bash here, so no [[ ]], arrays, {a,b}, &>, <<< or <(...)",
+		cmp.Or(b.Shell, "/bin/sh"))
 	if b.Shell.IsBash() {
 		words = fmt.Sprintf("bash (%s, no profile or aliases)", b.Shell)
 	}
@@ -328,7 +331,8 @@ func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinemen
 	r.Note = tool.JoinNotes(r.Note, refused)
 	if c.ExplainFailure != nil && !o.TimedOut {
 		if why := c.ExplainFailure(o.ExitCode, o.Stderr.Text()); why != "" {
-			r.Sandbox = why + ": the sandbox may be the reason (" + c.Summary + "). If the command has to do that, call bash again with unconfined: true; the user is asked, once."
+			r.Sandbox = why + ": the sandbox may be the reason (" + c.Summary +
+				"). If the command has to do that, call bash again with unconfined: true; the user is asked, once."
 		}
 	}
 	if !r.OK && strings.Contains(a.Command, ".coder/runs/") {
@@ -353,7 +357,8 @@ func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinemen
 // makeResult returns the result of a command; late is set if it timed out.
 func makeResult(command string, o shell.Outcome, late string) tool.ShellResult {
 	r := tool.ShellResult{
-		OK: o.ExitCode == 0, Command: command, ExitCode: o.ExitCode, Signal: o.Signal, DurationMS: o.Duration.Milliseconds(), TimedOut: o.TimedOut,
+		OK: o.ExitCode == 0, Command: command, ExitCode: o.ExitCode, Signal: o.Signal, DurationMS: o.Duration.Milliseconds(),
+		TimedOut: o.TimedOut,
 	}
 	switch {
 	case o.TimedOut:
@@ -369,8 +374,10 @@ func makeResult(command string, o shell.Outcome, late string) tool.ShellResult {
 // spec returns the shell spec for a command.
 func (o Options) spec(line tool.Line, c Confinement, live *liveOutput) shell.Spec {
 	return shell.Spec{
-		Shell: o.Shell, Command: line.ShellLine(), Dir: o.Workspace.Root(), Env: line.Environ(slices.Concat(o.Env, c.Env, quietEnv)),
-		Prefix: c.Wrapper, Attr: c.Attr, Init: c.Init, Journal: c.Journal, Stdout: &live.stdout.clean, Stderr: &live.stderr.clean, Now: o.Now,
+		Shell: o.Shell, Command: line.ShellLine(), Dir: o.Workspace.Root(),
+		Env:    line.Environ(slices.Concat(o.Env, c.Env, quietEnv)),
+		Prefix: c.Wrapper, Attr: c.Attr, Init: c.Init, Journal: c.Journal, Stdout: &live.stdout.clean,
+		Stderr: &live.stderr.clean, Now: o.Now,
 	}
 }
 
@@ -383,7 +390,8 @@ func truncateOutput(text string, dropped bool) (string, bool) {
 	}
 	left := len(runes) - maxChars
 	if left > 0 {
-		text = fmt.Sprintf("%s\n[%d characters left out]\n%s", string(runes[:maxChars-maxChars/2]), left, string(runes[len(runes)-maxChars/2:]))
+		text = fmt.Sprintf("%s\n[%d characters left out]\n%s", string(runes[:maxChars-maxChars/2]), left,
+			string(runes[len(runes)-maxChars/2:]))
 	}
 	if left <= 0 && !dropped {
 		return text, false

@@ -142,7 +142,8 @@ func (c hookCall) runCommand(ctx context.Context, i int) tool.ShellResult {
 		return failed(err)
 	}
 	o, refused, err := bounds.run(ctx, shell.Spec{
-		Shell: h.Shell, Command: line.ShellLine(), Dir: h.Workspace.Root(), Env: line.Environ(slices.Concat(h.Env, quietEnv, cmd.Env)),
+		Shell: h.Shell, Command: line.ShellLine(), Dir: h.Workspace.Root(),
+		Env:     line.Environ(slices.Concat(h.Env, quietEnv, cmd.Env)),
 		Timeout: time.Duration(cmd.TimeoutSeconds * float64(time.Second)), OutputLimit: maxHookOutput, Stdin: c.run.Input,
 		Prefix: bounds.Wrapper, Attr: bounds.Attr, Init: bounds.Init, Journal: bounds.Journal, Now: h.Now,
 	})
@@ -151,7 +152,8 @@ func (c hookCall) runCommand(ctx context.Context, i int) tool.ShellResult {
 	}
 	r := makeResult(cmd.Command, o, fmt.Sprintf("timed out after %g s", cmd.TimeoutSeconds))
 	r.OK = r.OK && err == nil
-	r.Stdout, r.Stderr, r.Truncated = h.Concealer.Value(o.Stdout.Text()), h.Concealer.Text(o.Stderr.Text()), o.Stdout.Dropped > 0
+	r.Stdout, r.Stderr, r.Truncated = h.Concealer.Value(o.Stdout.Text()), h.Concealer.Text(o.Stderr.Text()),
+		o.Stdout.Dropped > 0
 	if bounds.ExplainFailure != nil && !r.OK && !o.TimedOut {
 		if why := bounds.ExplainFailure(o.ExitCode, o.Stderr.Text()); why != "" {
 			r.Sandbox = clip.Truncate(why, 200) + ": the sandbox may be the reason (" + bounds.Summary + ")"

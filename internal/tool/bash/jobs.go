@@ -333,7 +333,8 @@ func (j *Jobs) report(b *job) tool.Result {
 	if r.ExitCode != nil {
 		summary += fmt.Sprintf(", exit %d", *r.ExitCode)
 	}
-	return tool.Result{Value: r, Failed: !r.OK, Summary: summary, Show: outputBlock(tool.ShellResult{Stdout: r.Output, Stderr: r.Error})}
+	return tool.Result{Value: r, Failed: !r.OK, Summary: summary,
+		Show: outputBlock(tool.ShellResult{Stdout: r.Output, Stderr: r.Error})}
 }
 
 // runState is the state of a job in a word or two.
@@ -374,7 +375,8 @@ var stopDoc string
 
 // statePlan returns the plan of a call that affects only coder's own state.
 func statePlan(what, target string) tool.Plan {
-	return tool.Plan{Title: target, Effects: []tool.Effect{{Kind: tool.Note, Target: target}}, Preview: display.Text(what + " " + target)}
+	return tool.Plan{Title: target, Effects: []tool.Effect{{Kind: tool.Note, Target: target}},
+		Preview: display.Text(what + " " + target)}
 }
 
 //go:embed jobs.md
@@ -438,7 +440,8 @@ type readArgs struct {
 
 func (j *Jobs) readTool() tool.Tool {
 	return tool.Func[readArgs]{
-		Name: "job_read", Doc: readDoc, Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "BashOutput"}, {Name: "read_job"}, {Name: "job_output"}, {Name: "get_output"}},
+		Name: "job_read", Doc: readDoc, Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "BashOutput"}, {Name: "read_job"},
+			{Name: "job_output"}, {Name: "get_output"}},
 		PlanRun: func(_ context.Context, a readArgs) (tool.Plan, tool.Run, error) {
 			if a.WaitMS < 0 {
 				return tool.Plan{}, nil, errors.New("wait_ms must not be negative")
@@ -466,22 +469,24 @@ type stopArgs struct {
 
 func (j *Jobs) stopTool() tool.Tool {
 	return tool.Func[stopArgs]{
-		Name: "job_stop", Doc: stopDoc, Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "KillShell"}, {Name: "KillBash"}, {Name: "stop_job"}, {Name: "kill_job"}},
+		Name: "job_stop", Doc: stopDoc, Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "KillShell"}, {Name: "KillBash"},
+			{Name: "stop_job"}, {Name: "kill_job"}},
 		PlanRun: func(_ context.Context, a stopArgs) (tool.Plan, tool.Run, error) {
 			b, err := j.find(a.ID)
 			if err != nil {
 				return tool.Plan{}, nil, err
 			}
-			return statePlan("stop "+commandTitle(b.command)+",", b.id), func(ctx context.Context, _ io.Writer) (tool.Result, error) {
-				if err := ctx.Err(); err != nil {
-					return tool.Result{}, err
-				}
-				b.addWaiter()
-				defer b.removeWaiter()
-				b.stop()
-				<-b.done
-				return j.report(b), nil
-			}, nil
+			return statePlan("stop "+commandTitle(b.command)+",", b.id),
+				func(ctx context.Context, _ io.Writer) (tool.Result, error) {
+					if err := ctx.Err(); err != nil {
+						return tool.Result{}, err
+					}
+					b.addWaiter()
+					defer b.removeWaiter()
+					b.stop()
+					<-b.done
+					return j.report(b), nil
+				}, nil
 		},
 	}
 }

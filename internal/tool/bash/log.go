@@ -65,7 +65,8 @@ func (l *outputLog) reserve(n int) int {
 }
 
 func (o Options) newLog(command string) *outputLog {
-	return &outputLog{Options: o, pending: fmt.Appendf(nil, "$ %s\n\n", o.Concealer.Text(command)), remaining: maxLog, failed: o.RunsDir == ""}
+	return &outputLog{Options: o, pending: fmt.Appendf(nil, "$ %s\n\n", o.Concealer.Text(command)), remaining: maxLog,
+		failed: o.RunsDir == ""}
 }
 
 func (l *outputLog) Write(b []byte) (int, error) {

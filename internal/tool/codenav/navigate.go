@@ -92,7 +92,8 @@ func Hover(ws *workspace.Workspace, pool *lsp.Pool) tool.Tool {
 	return placeTool(ws, "lsp_hover", hoverDoc, nil,
 		func(ctx context.Context, a placeArgs) (tool.Result, error) {
 			var text string
-			at, err := tryCandidates(ctx, ws, a, func(ctx context.Context, name string, content []byte, at lsp.Position) (bool, error) {
+			at, err := tryCandidates(ctx, ws, a, func(ctx context.Context, name string, content []byte, at lsp.Position) (bool,
+				error) {
 				var err error
 				text, err = pool.Hover(ctx, name, content, at)
 				return text != "", err

@@ -60,13 +60,15 @@ type codeMatch struct {
 func SearchCode(ws *workspace.Workspace, index *codeindex.Index, hide func(path string) bool) tool.Tool {
 	return tool.Func[searchArgs]{
 		Name: "search_code", Doc: searchDoc,
-		Aliases: []tool.Alias{{Dialect: tool.CoAuthor, Name: "searchCode"}, {Name: "codebase_search"}, {Name: "code_search"}, {Name: "semantic_search"}},
+		Aliases: []tool.Alias{{Dialect: tool.CoAuthor, Name: "searchCode"}, {Name: "codebase_search"}, {Name: "code_search"},
+			{Name: "semantic_search"}},
 		Plan: func(_ context.Context, a searchArgs) (tool.Plan, error) {
 			switch {
 			case strings.TrimSpace(a.Query) == "":
 				return tool.Plan{}, errors.New("query is empty")
 			case len(a.Query) > maxQuery:
-				return tool.Plan{}, fmt.Errorf("query has %d bytes, the limit is %d: a few words are enough", len(a.Query), maxQuery)
+				return tool.Plan{}, fmt.Errorf("query has %d bytes, the limit is %d: a few words are enough", len(a.Query),
+					maxQuery)
 			case a.Limit < 0:
 				return tool.Plan{}, errors.New("limit must not be negative")
 			}
@@ -88,14 +90,16 @@ func SearchCode(ws *workspace.Workspace, index *codeindex.Index, hide func(path 
 			if _, err := ws.Stat(at); err != nil {
 				return tool.Result{}, err
 			}
-			answer, err := index.Search(ctx, codeindex.Query{Text: a.Query, PathPrefix: at, Limit: min(cmp.Or(a.Limit, defaultResults), maxResults)})
+			answer, err := index.Search(ctx, codeindex.Query{Text: a.Query, PathPrefix: at,
+				Limit: min(cmp.Or(a.Limit, defaultResults), maxResults)})
 			if err != nil {
 				return tool.Result{}, err
 			}
 			if hide != nil {
 				answer.Hits = slices.DeleteFunc(answer.Hits, func(h codeindex.Hit) bool { return hide(h.Path) })
 			}
-			r := searchResult{OK: true, Results: []codeMatch{}, Count: len(answer.Hits), Files: answer.Files, Partial: answer.Truncated}
+			r := searchResult{OK: true, Results: []codeMatch{}, Count: len(answer.Hits), Files: answer.Files,
+				Partial: answer.Truncated}
 			t := display.Table{Header: display.TextCells("place", "symbol")}
 			room, in := maxText, make(map[string]bool)
 			for _, h := range answer.Hits {
@@ -112,7 +116,8 @@ func SearchCode(ws *workspace.Workspace, index *codeindex.Index, hide func(path 
 				show = nil
 				r.Hint = "nothing is about these words; try others, or grep for an exact text"
 			}
-			return tool.Result{Value: r, Summary: tool.FormatCount(r.Count, "result", "results") + " in " + tool.FormatCount(len(in), "file", "files"), Show: show}, nil
+			return tool.Result{Value: r, Summary: tool.FormatCount(r.Count, "result", "results") + " in " +
+				tool.FormatCount(len(in), "file", "files"), Show: show}, nil
 		},
 	}
 }

@@ -77,7 +77,8 @@ func Task(o Options) tool.Tool {
 	}
 	return tool.Func[taskArgs]{
 		Name: "task", Doc: b.String(),
-		Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "Task"}, {Name: "agent"}, {Name: "subagent"}, {Name: "dispatch_agent"}},
+		Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "Task"}, {Name: "agent"}, {Name: "subagent"},
+			{Name: "dispatch_agent"}},
 		Plan: func(_ context.Context, a taskArgs) (tool.Plan, error) { // each of the agent's own calls is judged
 			switch {
 			case strings.TrimSpace(a.Objective) == "":
@@ -85,7 +86,8 @@ func Task(o Options) tool.Tool {
 			case len(a.Objective) > maxObjective:
 				return tool.Plan{}, fmt.Errorf("the objective is longer than %d bytes; put the material in a file and name the file", maxObjective)
 			}
-			p := tool.Plan{Title: a.title(), Effects: []tool.Effect{{Kind: tool.Note, Target: "subtask"}}, Preview: display.Text(a.Objective)}
+			p := tool.Plan{Title: a.title(), Effects: []tool.Effect{{Kind: tool.Note, Target: "subtask"}},
+				Preview: display.Text(a.Objective)}
 			if strings.TrimSpace(a.Agent) == "" {
 				return p, nil
 			}
@@ -108,7 +110,8 @@ func Task(o Options) tool.Tool {
 			if err != nil && r.TaskID == "" {
 				return tool.Result{}, err
 			}
-			v := result{OK: r.Err == nil, Agent: c.Name, Summary: clip.Truncate(r.Summary, maxSummary), Task: r.TaskID, Tokens: tokens{r.InputTokens, r.OutputTokens}}
+			v := result{OK: r.Err == nil, Agent: c.Name, Summary: clip.Truncate(r.Summary, maxSummary), Task: r.TaskID,
+				Tokens: tokens{r.InputTokens, r.OutputTokens}}
 			res := tool.Result{Failed: r.Err != nil}
 			if n := r.InputTokens + r.OutputTokens; n > 0 {
 				res.Summary = fmt.Sprintf("%d tokens", n)
@@ -163,7 +166,8 @@ func (o Options) chooseAgent(ctx context.Context, a taskArgs) (Agent, error) {
 	own := 0 // agents written by users: several may fit
 	q := uip.Request{
 		Kind: uip.KindSelect, Purpose: uip.PurposeAssignSubtask,
-		Display: uip.Display{Title: "Which agent should do this?", Description: a.title(), Content: display.Text(a.Objective)},
+		Display: uip.Display{Title: "Which agent should do this?", Description: a.title(),
+			Content: display.Text(a.Objective)},
 	}
 	for _, c := range o.Agents {
 		if c.UserDefined {

@@ -53,7 +53,8 @@ func (w *callBuilder) stringArg(ours string) (s string) {
 
 // convertTyped returns a conversion for values of one type. If a value has another
 // type, or put returns false, the error says what it must be.
-func convertTyped[T any](must string, put func(w *callBuilder, ours string, v T) bool) func(*callBuilder, string, json.RawMessage) error {
+func convertTyped[T any](must string, put func(w *callBuilder, ours string, v T) bool) func(*callBuilder, string,
+	json.RawMessage) error {
 	return func(w *callBuilder, ours string, raw json.RawMessage) error {
 		var v T
 		if json.Unmarshal(raw, &v) != nil || !put(w, ours, v) {
@@ -266,7 +267,8 @@ var conversions = sync.OnceValue(func() map[string]func(w *callBuilder, ours str
 			return nil
 		},
 		"multiline": func(w *callBuilder, _ string, raw json.RawMessage) error {
-			if strings.Trim(string(raw), `"`) == "true" && multilinePattern().MatchString(strings.ReplaceAll(string(w.foreignArgs["pattern"]), `\\`, `\`)) {
+			if strings.Trim(string(raw), `"`) == "true" &&
+				multilinePattern().MatchString(strings.ReplaceAll(string(w.foreignArgs["pattern"]), `\\`, `\`)) {
 				return errors.New("search works line by line here; search for one of the lines, with context for the others")
 			}
 			return nil
@@ -327,7 +329,8 @@ var conversions = sync.OnceValue(func() map[string]func(w *callBuilder, ours str
 		}),
 		"move": func(w *callBuilder, ours string, raw json.RawMessage) error {
 			var from, to string
-			if json.Unmarshal(raw, &from) != nil || json.Unmarshal(w.foreignArgs["destination"], &to) != nil || from == "" || to == "" || strings.ContainsAny(from+to, "\r\n") {
+			if json.Unmarshal(raw, &from) != nil || json.Unmarshal(w.foreignArgs["destination"], &to) != nil || from == "" ||
+				to == "" || strings.ContainsAny(from+to, "\r\n") {
 				return errors.New("source and destination must be paths")
 			}
 			w.args[ours] = "*** Begin Patch\n*** Update File: " + from + "\n*** Move to: " + to + "\n*** End Patch"

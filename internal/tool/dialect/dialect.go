@@ -74,7 +74,8 @@ func Convert(tool string, args json.RawMessage) (Call, bool, error) {
 	if when == "" || slices.Contains(may, stringValue(given[when])) {
 		return Call{}, false, nil
 	}
-	return Call{}, true, &UnsupportedError{tool, fmt.Sprintf("argument %q must be one of %s", when, strings.Join(may, ", "))}
+	return Call{}, true, &UnsupportedError{tool, fmt.Sprintf("argument %q must be one of %s", when,
+		strings.Join(may, ", "))}
 }
 
 // BareName returns the name of a tool without the additions of some models, such as functions.read,
@@ -149,7 +150,8 @@ func (k conversionTable) addRow(name string, r row) {
 }
 
 // sharedConversions are the conversions with the same meaning in any call; the others are specific to a call.
-var sharedConversions = []string{"", "cd", "except", "globs", "literal", "literally", "mode", "most", "multiline", "names", "none", "not", "regexp", "seconds"}
+var sharedConversions = []string{"", "cd", "except", "globs", "literal", "literally", "mode", "most", "multiline",
+	"names", "none", "not", "regexp", "seconds"}
 
 // arg is the conversion of an argument.
 type arg struct {

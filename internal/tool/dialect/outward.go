@@ -19,11 +19,12 @@ var pathArgs = map[string]bool{"file_path": true, "path": true, "notebook_path":
 
 var externalTools = sync.OnceValue(func() map[string]externalTool {
 	return map[string]externalTool{
-		"bash":              {"Bash", map[string]string{"background": "run_in_background"}},
-		"read":              {"Read", map[string]string{"path": "file_path"}},
-		"write":             {"Write", map[string]string{"path": "file_path"}},
-		"edit":              {"Edit", map[string]string{"path": "file_path"}},
-		"notebook_edit":     {"NotebookEdit", map[string]string{"path": "notebook_path", "cell": "cell_id", "source": "new_source", "type": "cell_type", "mode": "edit_mode"}},
+		"bash":  {"Bash", map[string]string{"background": "run_in_background"}},
+		"read":  {"Read", map[string]string{"path": "file_path"}},
+		"write": {"Write", map[string]string{"path": "file_path"}},
+		"edit":  {"Edit", map[string]string{"path": "file_path"}},
+		"notebook_edit": {"NotebookEdit", map[string]string{"path": "notebook_path", "cell": "cell_id",
+			"source": "new_source", "type": "cell_type", "mode": "edit_mode"}},
 		"glob":              {"Glob", nil},
 		"grep":              {"Grep", map[string]string{"include": "glob"}},
 		"list":              {"LS", nil},

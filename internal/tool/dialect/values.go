@@ -68,8 +68,10 @@ func convertEdits(w *callBuilder, _ string, raw json.RawMessage) error {
 // editNames are the names of the members of an edit in a list.
 var editNames = sync.OnceValue(func() map[string]string {
 	return map[string]string{
-		"oldstring": "old_string", "oldstr": "old_string", "oldtext": "old_string", "search": "old_string", "targetcontent": "old_string", "before": "old_string",
-		"newstring": "new_string", "newstr": "new_string", "newtext": "new_string", "replace": "new_string", "replacementcontent": "new_string", "after": "new_string",
+		"oldstring": "old_string", "oldstr": "old_string", "oldtext": "old_string", "search": "old_string",
+		"targetcontent": "old_string", "before": "old_string",
+		"newstring": "new_string", "newstr": "new_string", "newtext": "new_string", "replace": "new_string",
+		"replacementcontent": "new_string", "after": "new_string",
 		"replaceall": "replace_all", "allowmultiple": "replace_all", "filepath": "path", "path": "path", "targetfile": "path",
 		"explanation": "", "description": "", "instruction": "",
 	}

@@ -31,7 +31,8 @@ func (s *changeSet) apply(ctx context.Context, _ io.Writer) (tool.Result, error)
 		}
 	}
 	diff, cut := patch.Truncate(s.diff.String(), patch.MaxLines, patch.MaxChars)
-	r := patchResult{OK: true, Applied: !s.dryRun, Files: s.files, Additions: s.added, Deletions: s.deleted, Diff: diff, DiffTruncated: cut}
+	r := patchResult{OK: true, Applied: !s.dryRun, Files: s.files, Additions: s.added, Deletions: s.deleted, Diff: diff,
+		DiffTruncated: cut}
 	if r.Files == nil {
 		r.Files = []patchedFile{}
 	}
@@ -43,7 +44,8 @@ func (s *changeSet) apply(ctx context.Context, _ io.Writer) (tool.Result, error)
 	if s.hunkText != "" {
 		summary += ", " + s.hunkText
 	}
-	return tool.Result{Value: r, Summary: summary, Show: diffPreview(s.diff.String(), s.added, s.deleted), SeenFiles: s.writtenHashes}, nil
+	return tool.Result{Value: r, Summary: summary, Show: diffPreview(s.diff.String(), s.added, s.deleted),
+		SeenFiles: s.writtenHashes}, nil
 }
 
 // checkUnchanged checks that every file is unchanged since the plan. A name
@@ -138,7 +140,8 @@ func (s *changeSet) setMode(c patch.Change) error {
 
 // createFile creates a file under a new name, from another file if it moves.
 func (s *changeSet) createFile(c patch.Change) (undo []func() error, err error) {
-	for dir := path.Dir(c.Path); dir != "." && dir != "/"; dir = path.Dir(dir) { // create missing folders, which undo removes again
+	// create missing folders, which undo removes again
+	for dir := path.Dir(c.Path); dir != "." && dir != "/"; dir = path.Dir(dir) {
 		if _, err := s.ws.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}

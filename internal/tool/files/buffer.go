@@ -16,7 +16,8 @@ import (
 type Buffer func(ctx context.Context, path string) (text string, ok bool)
 
 // unsavedText returns the text of a file in the editor, if it differs from the disk.
-func (b Buffer) unsavedText(ctx context.Context, ws *workspace.Workspace, name string, disk []byte) (text string, unsaved bool) {
+func (b Buffer) unsavedText(ctx context.Context, ws *workspace.Workspace, name string, disk []byte) (text string,
+	unsaved bool) {
 	if b == nil || disk == nil {
 		return "", false
 	}
@@ -73,7 +74,8 @@ func (c guardedCall) Run(ctx context.Context, out io.Writer) (tool.Result, error
 		disk, err := io.ReadAll(io.LimitReader(f, maxContent))
 		_ = f.Close() // opened only for reading
 		if _, unsaved := c.guard.buffer.unsavedText(ctx, c.guard.ws, name, disk); err == nil && unsaved {
-			return tool.Result{}, fmt.Errorf("%s has unsaved changes in the user's editor; ask the user to save it, then re-read it", name)
+			return tool.Result{},
+				fmt.Errorf("%s has unsaved changes in the user's editor; ask the user to save it, then re-read it", name)
 		}
 	}
 	return c.Call.Run(ctx, out)

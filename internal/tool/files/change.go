@@ -32,7 +32,8 @@ type part struct {
 
 // changeTool turns f into a tool that gives one file new content, or applies some hunks of that change.
 // next computes the new content from the old, which is nil if the file does not exist.
-func changeTool[In any](f tool.Func[In], ws *workspace.Workspace, seen *SeenFiles, which func(In) (path string, only hunkSelection), next func(in In, old []byte) (newContent, error)) tool.Tool {
+func changeTool[In any](f tool.Func[In], ws *workspace.Workspace, seen *SeenFiles,
+	which func(In) (path string, only hunkSelection), next func(in In, old []byte) (newContent, error)) tool.Tool {
 	f.PlanRun = func(ctx context.Context, in In) (tool.Plan, tool.Run, error) {
 		path, only := which(in)
 		ch := &change{ws: ws, seen: seen}
@@ -201,7 +202,8 @@ func (c *change) apply(ctx context.Context, _ io.Writer) (tool.Result, error) {
 }
 
 func staleError(path string, then, now []byte) error {
-	return fmt.Errorf("%s changed on disk since the change was planned; re-read it%s", path, describeChange(path, then, now))
+	return fmt.Errorf("%s changed on disk since the change was planned; re-read it%s", path,
+		describeChange(path, then, now))
 }
 
 //go:embed write.md
@@ -215,11 +217,13 @@ type writeArgs struct {
 
 // Write returns the tool that creates a file or replaces its content.
 func Write(ws *workspace.Workspace, seen *SeenFiles) tool.Tool {
-	f := tool.Func[writeArgs]{Name: "write", Doc: writeDoc, Aliases: toolAliases("Write", "writeFile", "create_file", "create")}
-	return changeTool(f, ws, seen, func(a writeArgs) (string, hunkSelection) { return a.Path, a.Only }, func(a writeArgs, old []byte) (o newContent, err error) {
-		o.content, err = rewrite(a.Path, old, a.Content)
-		return o, err
-	})
+	f := tool.Func[writeArgs]{Name: "write", Doc: writeDoc,
+		Aliases: toolAliases("Write", "writeFile", "create_file", "create")}
+	return changeTool(f, ws, seen, func(a writeArgs) (string, hunkSelection) { return a.Path, a.Only },
+		func(a writeArgs, old []byte) (o newContent, err error) {
+			o.content, err = rewrite(a.Path, old, a.Content)
+			return o, err
+		})
 }
 
 // rewrite returns content in the style of old: with its byte order mark, and with its line ends if they

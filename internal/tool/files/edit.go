@@ -39,7 +39,8 @@ type nextEdit struct {
 
 // Edit returns the tool that replaces text in a file.
 func Edit(ws *workspace.Workspace, seen *SeenFiles) tool.Tool {
-	f := tool.Func[editArgs]{Name: "edit", Doc: editDoc, Aliases: toolAliases("Edit", "editFile", "str_replace", "edit_file", "replace")}
+	f := tool.Func[editArgs]{Name: "edit", Doc: editDoc, Aliases: toolAliases("Edit", "editFile", "str_replace",
+		"edit_file", "replace")}
 	return changeTool(f, ws, seen, func(a editArgs) (string, hunkSelection) { return a.Path, a.Only }, applyEdits)
 }
 
@@ -47,11 +48,13 @@ func Edit(ws *workspace.Workspace, seen *SeenFiles) tool.Tool {
 func applyEdits(a editArgs, old []byte) (newContent, error) {
 	o, err := applyEdit(a, old)
 	for i := 0; err == nil && i < len(a.Then); i++ {
-		next, failed := applyEdit(editArgs{Path: a.Path, Old: a.Then[i].Old, New: a.Then[i].New, ReplaceAll: a.Then[i].ReplaceAll}, o.content)
+		next, failed := applyEdit(editArgs{Path: a.Path, Old: a.Then[i].Old, New: a.Then[i].New,
+			ReplaceAll: a.Then[i].ReplaceAll}, o.content)
 		if failed != nil {
 			err = fmt.Errorf("edit %d of %d, after the earlier edits: %w; no edit was made", i+2, len(a.Then)+1, failed)
 		}
-		o = newContent{content: next.content, replacements: o.replacements + next.replacements, note: tool.JoinNotes(o.note, next.note)}
+		o = newContent{content: next.content, replacements: o.replacements + next.replacements,
+			note: tool.JoinNotes(o.note, next.note)}
 	}
 	return o, err
 }
@@ -86,7 +89,8 @@ func applyEdit(a editArgs, old []byte) (o newContent, err error) {
 		return o, fmt.Errorf("%s: %w", a.Path, err)
 	}
 	if a.Expected > 0 && l.count != a.Expected {
-		return o, fmt.Errorf("%s: old_string is in the file %s, not %d; nothing was replaced", a.Path, tool.FormatCount(l.count, "time", "times"), a.Expected)
+		return o, fmt.Errorf("%s: old_string is in the file %s, not %d; nothing was replaced", a.Path,
+			tool.FormatCount(l.count, "time", "times"), a.Expected)
 	}
 	o = newContent{content: []byte(ends.convert(l.text)), replacements: l.count}
 	if l.difference != "" {
@@ -105,7 +109,8 @@ func replaceText(text string, a editArgs, ends lineEnding) (looseMatch, error) {
 	if ends != mixedEnds {
 		old, new = ends.normalize(a.Old), ends.normalize(a.New)
 		if old == new && a.Old != a.New {
-			return looseMatch{}, errors.New("old_string and new_string differ only in line endings; this tool keeps the file's line endings: use a command to convert them")
+			return looseMatch{},
+				errors.New("old_string and new_string differ only in line endings; this tool keeps the file's line endings: use a command to convert them")
 		}
 	}
 	got, n, err := substitute(text, old, new, a.ReplaceAll)
@@ -196,7 +201,8 @@ func findReplacements(text, old string, all bool) (spots []int, err error) {
 			line += strings.Count(text[done:at], "\n")
 			lines, done = append(lines, line), at
 		}
-		return nil, fmt.Errorf("old_string is in %s; add lines around it to pick one, or set replace_all", describePlaces(lines))
+		return nil, fmt.Errorf("old_string is in %s; add lines around it to pick one, or set replace_all",
+			describePlaces(lines))
 	}
 	return spots, nil
 }

@@ -19,8 +19,9 @@ import (
 
 // Options configures the tools.
 type Options struct {
-	Vision     bool                                                  // the model supports images
-	CheckMedia func(mediaType string) error                          // why the model cannot see an image or a PDF; nil: by Vision
+	Vision bool // the model supports images
+	// why the model cannot see an image or a PDF; nil: by Vision
+	CheckMedia func(mediaType string) error
 	PDF        func(ctx context.Context, pdf []byte) (string, error) // PDF extracts the text of a PDF; nil refuses PDFs
 	Buffer     Buffer                                                // the user's unsaved changes; may be nil
 }

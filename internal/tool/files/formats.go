@@ -40,7 +40,8 @@ func checkText(path string, b []byte) error {
 func isUTF16(b []byte) bool {
 	const least = 4 // bytes needed without a mark
 	b = b[:min(len(b), sniffLen)]
-	if bytes.HasPrefix(b, []byte("\xff\xfe")) && !bytes.HasPrefix(b, []byte("\xff\xfe\x00\x00")) || bytes.HasPrefix(b, []byte("\xfe\xff")) {
+	if bytes.HasPrefix(b, []byte("\xff\xfe")) && !bytes.HasPrefix(b, []byte("\xff\xfe\x00\x00")) ||
+		bytes.HasPrefix(b, []byte("\xfe\xff")) {
 		return true
 	}
 	var zero [2]int

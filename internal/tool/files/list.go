@@ -79,7 +79,8 @@ func List(ws *workspace.Workspace) tool.Tool {
 				}
 			}
 			slices.Sort(r.Entries)
-			return tool.Result{Value: r, Summary: tool.MarkPartial(tool.FormatCount(len(r.Entries), "entry", "entries"), r.Truncated)}, ctx.Err()
+			return tool.Result{Value: r, Summary: tool.MarkPartial(tool.FormatCount(len(r.Entries), "entry", "entries"),
+				r.Truncated)}, ctx.Err()
 		},
 	}
 }

@@ -34,7 +34,8 @@ func substituteLoosely(text, old, new string, all bool) (looseMatch, error) {
 	if l, err := substituteFolded(text, old, new, all); l.count > 0 || err != nil {
 		return l, err
 	}
-	b := &lineBlock{lines: strings.SplitAfter(text, "\n"), want: strings.Split(strings.TrimSuffix(old, "\n"), "\n"), hasEnd: strings.HasSuffix(old, "\n")}
+	b := &lineBlock{lines: strings.SplitAfter(text, "\n"), want: strings.Split(strings.TrimSuffix(old, "\n"), "\n"),
+		hasEnd: strings.HasSuffix(old, "\n")}
 	if at := b.find(func(have, want string) bool { return trimEnd(have) == trimEnd(want) }, all); len(at) > 0 {
 		if len(at) > 1 && !all {
 			return looseMatch{}, b.ambiguousError(at)

@@ -31,7 +31,8 @@ type notebookArgs struct {
 
 // Notebook returns the tool that changes one cell of a notebook. The rest of the file stays byte for byte the same.
 func Notebook(ws *workspace.Workspace, seen *SeenFiles) tool.Tool {
-	f := tool.Func[notebookArgs]{Name: "notebook_edit", Doc: notebookDoc, Aliases: toolAliases("NotebookEdit", "", "notebookEdit", "edit_notebook")}
+	f := tool.Func[notebookArgs]{Name: "notebook_edit", Doc: notebookDoc,
+		Aliases: toolAliases("NotebookEdit", "", "notebookEdit", "edit_notebook")}
 	return changeTool(f, ws, seen, func(a notebookArgs) (string, hunkSelection) { return a.Path, nil }, editNotebook)
 }
 

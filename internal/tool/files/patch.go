@@ -65,7 +65,8 @@ func (s *changeSet) compute(a patchArgs) error {
 	for i, c := range changes {
 		if old, new := string(c.Old), string(c.New); c.Old != nil && c.New != nil {
 			// The file keeps its line ends, unless nothing else changes.
-			if e := detectEnding(old); e != mixedEnds && strings.ContainsAny(old, "\r\n") && e.normalize(old) != e.normalize(new) {
+			if e := detectEnding(old); e != mixedEnds && strings.ContainsAny(old, "\r\n") &&
+				e.normalize(old) != e.normalize(new) {
 				changes[i].New = []byte(e.convert(e.normalize(new)))
 			}
 		}
@@ -320,7 +321,8 @@ func (s *changeSet) plan() tool.Plan {
 	for _, f := range s.files {
 		names = append(names, f.Path)
 	}
-	plan := tool.Plan{Title: cmp.Or(namesTitle(names), "nothing"), Preview: display.Diff{Unified: s.diff.String(), Added: s.added, Deleted: s.deleted}, Hunks: s.hunks}
+	plan := tool.Plan{Title: cmp.Or(namesTitle(names), "nothing"),
+		Preview: display.Diff{Unified: s.diff.String(), Added: s.added, Deleted: s.deleted}, Hunks: s.hunks}
 	for _, c := range s.changes {
 		if c.From != "" {
 			plan.Effects = append(plan.Effects, tool.Effect{Kind: kind, Target: c.From})

@@ -62,7 +62,8 @@ func Read(ws *workspace.Workspace, seen *SeenFiles, o Options) tool.Tool {
 	}
 }
 
-func readFile(ctx context.Context, ws *workspace.Workspace, seen *SeenFiles, o Options, a readArgs) (tool.Result, error) {
+func readFile(ctx context.Context, ws *workspace.Workspace, seen *SeenFiles, o Options, a readArgs) (tool.Result,
+	error) {
 	name, at, err := locate(ws, a.Path)
 	if err != nil {
 		return tool.Result{}, err
@@ -84,7 +85,8 @@ func readFile(ctx context.Context, ws *workspace.Workspace, seen *SeenFiles, o O
 		return tool.Result{}, err
 	}
 	if b, unsaved := o.Buffer.unsavedText(ctx, ws, name, s.content); unsaved {
-		text, s.size, s.note = strings.NewReader(b), int64(len(b)), "the text in the user's editor, with unsaved changes; it can be edited here once they are saved"
+		text, s.size, s.note = strings.NewReader(b), int64(len(b)),
+			"the text in the user's editor, with unsaved changes; it can be edited here once they are saved"
 	}
 	var saw map[string]string // recorded before it is shown: later changes count
 	switch {
@@ -97,7 +99,8 @@ func readFile(ctx context.Context, ws *workspace.Workspace, seen *SeenFiles, o O
 }
 
 // readPage returns the requested lines of text.
-func (s *source) readPage(ctx context.Context, text io.ReaderAt, a readArgs, saw map[string]string) (tool.Result, error) {
+func (s *source) readPage(ctx context.Context, text io.ReaderAt, a readArgs, saw map[string]string) (tool.Result,
+	error) {
 	p, err := readPage(ctx, text, s.size, a.Offset, cmp.Or(a.Limit, defaultLines))
 	if err != nil {
 		return tool.Result{}, err
@@ -114,7 +117,8 @@ func (s *source) readPage(ctx context.Context, text io.ReaderAt, a readArgs, saw
 		OK: true, Path: s.name, Content: p.text.String(), StartLine: p.start, EndLine: p.end,
 		HasMore: p.hasMore, TotalLines: p.total, Note: s.note,
 	}
-	summary := tool.MarkPartial(tool.FormatCount(p.end-p.start+1, "line", "lines"), p.hasMore && a.Limit == 0) // else this is the requested number
+	// else this is the requested number
+	summary := tool.MarkPartial(tool.FormatCount(p.end-p.start+1, "line", "lines"), p.hasMore && a.Limit == 0)
 	return tool.Result{Value: r, Summary: summary, SeenFiles: saw}, nil
 }
 
@@ -166,7 +170,8 @@ func (s *source) openText(ctx context.Context, pdf func(context.Context, []byte)
 	case bytes.IndexByte(s.head, 0) >= 0: // not text in an ASCII-compatible encoding
 		return nil, fmt.Errorf("%s is a binary file of %d bytes", s.name, s.size)
 	case strings.EqualFold(path.Ext(s.name), ".ipynb"):
-		if text, err := s.extractText(ctx, "notebook", notebookText, "cells of a notebook; outputs are shortened. The file itself is JSON: change cells with notebook_edit"); err == nil {
+		if text, err := s.extractText(ctx, "notebook", notebookText,
+			"cells of a notebook; outputs are shortened. The file itself is JSON: change cells with notebook_edit"); err == nil {
 			return text, nil
 		}
 	}
@@ -184,7 +189,8 @@ func refusePDF(context.Context, []byte) (string, error) {
 }
 
 // extractText returns text extracted from the whole file.
-func (s *source) extractText(ctx context.Context, kind string, make func(context.Context, []byte) (string, error), note string) (io.ReaderAt, error) {
+func (s *source) extractText(ctx context.Context, kind string, make func(context.Context, []byte) (string, error),
+	note string) (io.ReaderAt, error) {
 	if s.size > maxFile {
 		return nil, fmt.Errorf("%s is a %s of %d bytes, too large to read", s.name, kind, s.size)
 	}

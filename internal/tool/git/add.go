@@ -38,19 +38,21 @@ type addResult struct {
 
 // Add returns the tool that stages files. It stages exactly the files in its plan.
 func Add(o Options) tool.Tool {
-	return tool.Func[addArgs]{Name: "git_add", Doc: addDoc, PlanRun: func(ctx context.Context, a addArgs) (tool.Plan, tool.Run, error) {
-		s, err := planStaging(ctx, o, a)
-		if err != nil {
-			return tool.Plan{}, nil, err
-		}
-		// git's own changes are named as such, not as files: git writes by
-		// its own rules, unlike a tool that writes into its folder.
-		effects := []tool.Effect{{Kind: tool.Write, Target: "index of " + s.dir}}
-		for _, p := range s.paths {
-			effects = append(effects, tool.Effect{Kind: tool.Read, Target: p})
-		}
-		return tool.Plan{Title: shortTitle(strings.Join(s.paths, " ")), Effects: effects, Preview: display.Text(s.preview(len(s.names)))}, s.add, nil
-	}}
+	return tool.Func[addArgs]{Name: "git_add", Doc: addDoc,
+		PlanRun: func(ctx context.Context, a addArgs) (tool.Plan, tool.Run, error) {
+			s, err := planStaging(ctx, o, a)
+			if err != nil {
+				return tool.Plan{}, nil, err
+			}
+			// git's own changes are named as such, not as files: git writes by
+			// its own rules, unlike a tool that writes into its folder.
+			effects := []tool.Effect{{Kind: tool.Write, Target: "index of " + s.dir}}
+			for _, p := range s.paths {
+				effects = append(effects, tool.Effect{Kind: tool.Read, Target: p})
+			}
+			return tool.Plan{Title: shortTitle(strings.Join(s.paths, " ")), Effects: effects,
+				Preview: display.Text(s.preview(len(s.names)))}, s.add, nil
+		}}
 }
 
 // stagingPlan is a set of files to stage.
@@ -103,7 +105,8 @@ var statusLetters = map[string]string{"new": "A", "modified": "M", "deleted": "D
 // findFiles finds the files that differ. It does not leave this to git, because git, asked to add a
 // directory, would run git in each submodule there; it leaves out submodules and other repositories.
 func (s *stagingPlan) findFiles(ctx context.Context) error {
-	args := append([]string{"ls-files", "-z", "-t", "--modified", "--deleted", "--others", "--exclude-standard", "--"}, s.paths...)
+	args := append([]string{"ls-files", "-z", "-t", "--modified", "--deleted", "--others", "--exclude-standard", "--"},
+		s.paths...)
 	out, err := s.run(ctx, s.Git, command{args: args, limit: maxNames})
 	switch {
 	case err != nil:
@@ -153,7 +156,10 @@ func (s *stagingPlan) checkPaths(ctx context.Context) error {
 		return err
 	}
 	for _, ignored := range splitFields(out.stdout) {
-		if slices.ContainsFunc(idle, func(p string) bool { return strings.HasPrefix(p+"/", strings.TrimSuffix(ignored, "/")+"/") }) {
+		if slices.ContainsFunc(idle, func(p string) bool {
+			return strings.HasPrefix(p+"/",
+				strings.TrimSuffix(ignored, "/")+"/")
+		}) {
 			return fmt.Errorf("%s is ignored by .gitignore", shortTitle(ignored))
 		}
 	}
@@ -197,7 +203,8 @@ func (s *stagingPlan) add(ctx context.Context, _ io.Writer) (tool.Result, error)
 		return tool.Result{}, err
 	}
 	names := strings.NewReader(strings.Join(s.names, "\x00") + "\x00")
-	out, err := r.run(ctx, r.Strict(), command{args: []string{"add", "--pathspec-from-file=-", "--pathspec-file-nul"}, stdin: names, write: r.gitDirs})
+	out, err := r.run(ctx, r.Strict(), command{args: []string{"add", "--pathspec-from-file=-", "--pathspec-file-nul"},
+		stdin: names, write: r.gitDirs})
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -211,5 +218,6 @@ func (s *stagingPlan) add(ctx context.Context, _ io.Writer) (tool.Result, error)
 	for _, name := range s.names[:min(len(s.names), maxListed)] {
 		v.Files = append(v.Files, sanitize.Line(name, 0))
 	}
-	return tool.Result{Value: v, Summary: tool.FormatCount(v.Staged, "file", "files") + " staged", Show: display.Text(s.preview(maxListed))}, nil
+	return tool.Result{Value: v, Summary: tool.FormatCount(v.Staged, "file", "files") + " staged",
+		Show: display.Text(s.preview(maxListed))}, nil
 }

@@ -87,7 +87,8 @@ func (o Options) start(ctx context.Context, git program.Commander, c command) (o
 	killGroup(cmd)
 	out := output{stdout: stdout.content, truncated: stdout.truncated, exitCode: cmd.ProcessState.ExitCode()}
 	out.stderr = strings.TrimSpace(sanitize.Text(string(stderr.content)))
-	if exit := (*program.ExitError)(nil); stdout.truncated || errors.As(err, &exit) || errors.Is(err, program.ErrWaitDelay) {
+	if exit := (*program.ExitError)(nil); stdout.truncated || errors.As(err, &exit) ||
+		errors.Is(err, program.ErrWaitDelay) {
 		err = nil
 	}
 	return out, err

@@ -32,17 +32,19 @@ type commitResult struct {
 
 // Commit returns the tool that commits what is staged, if that is unchanged since the plan.
 func Commit(o Options) tool.Tool {
-	return tool.Func[commitArgs]{Name: "git_commit", Doc: commitDoc, PlanRun: func(ctx context.Context, a commitArgs) (tool.Plan, tool.Run, error) {
-		p, err := planCommit(ctx, o, a)
-		if err != nil {
-			return tool.Plan{}, nil, err
-		}
-		effects := []tool.Effect{{Kind: tool.Write, Target: "history of " + p.dir}}
-		if p.Hooks {
-			effects = append(effects, tool.Effect{Kind: tool.Exec, Target: "git commit"})
-		}
-		return tool.Plan{Title: shortTitle(p.message), Effects: effects, Preview: display.Text(p.preview(len(p.staged)))}, p.commit, nil
-	}}
+	return tool.Func[commitArgs]{Name: "git_commit", Doc: commitDoc,
+		PlanRun: func(ctx context.Context, a commitArgs) (tool.Plan, tool.Run, error) {
+			p, err := planCommit(ctx, o, a)
+			if err != nil {
+				return tool.Plan{}, nil, err
+			}
+			effects := []tool.Effect{{Kind: tool.Write, Target: "history of " + p.dir}}
+			if p.Hooks {
+				effects = append(effects, tool.Effect{Kind: tool.Exec, Target: "git commit"})
+			}
+			return tool.Plan{Title: shortTitle(p.message), Effects: effects, Preview: display.Text(p.preview(len(p.staged)))},
+				p.commit, nil
+		}}
 }
 
 // commitPlan is a planned commit.
@@ -89,7 +91,8 @@ func withTrailer(message, trailer string) string {
 	}
 	message = strings.TrimSpace(message)
 	last := message[strings.LastIndexByte(message, '\n')+1:]
-	if key, _, found := strings.Cut(last, ": "); found && last != message && strings.HasSuffix(strings.ToLower(key), "-by") {
+	if key, _, found := strings.Cut(last, ": "); found && last != message &&
+		strings.HasSuffix(strings.ToLower(key), "-by") {
 		return message + "\n" + trailer + "\n"
 	}
 	return message + "\n\n" + trailer + "\n"
@@ -97,7 +100,8 @@ func withTrailer(message, trailer string) string {
 
 // listStaged lists what is staged.
 func (r *repository) listStaged(ctx context.Context) ([]string, error) {
-	args := []string{"diff", "--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--no-relative"}
+	args := []string{"diff", "--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "--no-ext-diff", "--no-textconv",
+		"--ignore-submodules=dirty", "--no-relative"}
 	out, err := r.run(ctx, r.Git, command{args: args, limit: maxNames})
 	switch {
 	case err != nil:
@@ -151,7 +155,8 @@ func (p *commitPlan) commit(ctx context.Context, _ io.Writer) (tool.Result, erro
 	if out.exitCode != 0 {
 		return tool.Result{}, runError("commit", out)
 	}
-	out, err = p.mustGit(ctx, "log", "--max-count=1", "--format=%h %s", "--no-show-signature", "--no-notes", "--no-color", "--no-patch")
+	out, err = p.mustGit(ctx, "log", "--max-count=1", "--format=%h %s", "--no-show-signature", "--no-notes", "--no-color",
+		"--no-patch")
 	if err != nil {
 		return tool.Result{}, err
 	}

@@ -56,7 +56,8 @@ func (r *repository) diff(ctx context.Context, a diffArgs) (tool.Result, error) 
 	shown, hidden := r.hideFiles(outputText(out), name)
 	v := diffResult{OK: true, Diff: shown, Truncated: out.truncated, Note: r.disabledNote()}
 	if len(hidden) > 0 {
-		v.Note = strings.TrimPrefix(v.Note+"; the changes of "+strings.Join(hidden, ", ")+" are left out, which usually holds secrets: name the file to see them", "; ")
+		v.Note = strings.TrimPrefix(v.Note+"; the changes of "+strings.Join(hidden, ", ")+
+			" are left out, which usually holds secrets: name the file to see them", "; ")
 	}
 	v.Files, v.Additions, v.Deletions = countDiff(v.Diff)
 	if v.Note == "" && strings.Contains(string(out.stdout), "\r\n") {
@@ -165,11 +166,13 @@ func ListChanges(ctx context.Context, o Options, path string) (Changes, error) {
 	if err != nil {
 		return Changes{}, err
 	}
-	others, err := r.mustGit(ctx, "ls-files", "--others", "--exclude-standard", "--directory", "--no-empty-directory", "-z", "--", name)
+	others, err := r.mustGit(ctx, "ls-files", "--others", "--exclude-standard", "--directory", "--no-empty-directory",
+		"-z", "--", name)
 	if err != nil {
 		return Changes{}, err
 	}
-	c := Changes{Files: parseNumstat(splitFields(out.stdout)), NoCommits: first, Truncated: out.truncated || others.truncated, Note: r.disabledNote()}
+	c := Changes{Files: parseNumstat(splitFields(out.stdout)), NoCommits: first,
+		Truncated: out.truncated || others.truncated, Note: r.disabledNote()}
 	for _, f := range splitFields(others.stdout) {
 		c.Untracked = append(c.Untracked, shortTitle(f))
 	}
@@ -230,7 +233,8 @@ func (r *repository) runDiff(ctx context.Context, limit int, args ...string) (ou
 }
 
 // diffLastCommit compares the files with the last commit, or with nothing if there is no commit yet.
-func (r *repository) diffLastCommit(ctx context.Context, name string, limit int, form ...string) (out output, first bool, err error) {
+func (r *repository) diffLastCommit(ctx context.Context, name string, limit int, form ...string) (out output,
+	first bool, err error) {
 	base := "HEAD"
 	head, err := r.git(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
 	if err != nil {
@@ -267,7 +271,8 @@ func parseNumstat(list []string) (files []FileChange) {
 		deleted, errDeleted := strconv.Atoi(parts[1])
 		binary := errAdded != nil || errDeleted != nil
 		if added+deleted > 0 || binary || altered[parts[2]] {
-			files = append(files, FileChange{Path: sanitize.Line(parts[2], maxTitle), Added: added, Deleted: deleted, Binary: binary})
+			files = append(files, FileChange{Path: sanitize.Line(parts[2], maxTitle), Added: added, Deleted: deleted,
+				Binary: binary})
 		}
 	}
 	return files

@@ -22,7 +22,8 @@ func PastContent(ctx context.Context, o Options, path string, wanted func([]byte
 	if err != nil {
 		return nil, err
 	}
-	out, err := r.run(ctx, r.Git, command{args: []string{"log", "--all", "--format=%H", "-n", strconv.Itoa(maxPastCommits), "--", name}, limit: maxBlame})
+	out, err := r.run(ctx, r.Git, command{args: []string{"log", "--all", "--format=%H", "-n", strconv.Itoa(maxPastCommits),
+		"--", name}, limit: maxBlame})
 	if err != nil || out.exitCode != 0 {
 		return nil, err
 	}

@@ -61,7 +61,8 @@ func openRepository(ctx context.Context, o Options) (*repository, error) {
 }
 
 // inRepository returns a tool function that opens the repository each time it runs.
-func inRepository[In any](o Options, do func(*repository, context.Context, In) (tool.Result, error)) func(context.Context, In, io.Writer) (tool.Result, error) {
+func inRepository[In any](o Options, do func(*repository, context.Context, In) (tool.Result,
+	error)) func(context.Context, In, io.Writer) (tool.Result, error) {
 	return func(ctx context.Context, in In, _ io.Writer) (tool.Result, error) {
 		r, err := openRepository(ctx, o)
 		if err != nil {
@@ -75,7 +76,8 @@ func inRepository[In any](o Options, do func(*repository, context.Context, In) (
 func (r *repository) checkWorktree() error {
 	found, err := r.Repository()
 	if none := (*program.NoRepositoryError)(nil); errors.As(err, &none) {
-		if strings.Contains(none.Message, "not a git repository") || strings.Contains(none.Message, "must be run in a work tree") {
+		if strings.Contains(none.Message, "not a git repository") ||
+			strings.Contains(none.Message, "must be run in a work tree") {
 			return ErrNoRepository
 		}
 		return runError("rev-parse", output{stderr: none.Message})
@@ -141,7 +143,8 @@ func (r *repository) disabledNote() string {
 	if len(r.DisabledFilters) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the filters this repository configures (%s) are off; files they apply to may look changed", r.filterNames())
+	return fmt.Sprintf("the filters this repository configures (%s) are off; files they apply to may look changed",
+		r.filterNames())
 }
 
 func (r *repository) filterNames() string {

@@ -94,7 +94,8 @@ func (r *repository) log(ctx context.Context, a logArgs) (tool.Result, error) {
 	}
 	a.Limit = cmp.Or(a.Limit, defaultCommits)
 	out, err := r.git(ctx, "log", "--max-count="+strconv.Itoa(min(a.Limit, maxCommits)), "--format=%h %ad %an: %s%d",
-		"--date=short", "--no-show-signature", "--no-notes", "--no-color", "--no-ext-diff", "--no-textconv", "--no-patch", "--", name)
+		"--date=short", "--no-show-signature", "--no-notes", "--no-color", "--no-ext-diff", "--no-textconv", "--no-patch",
+		"--", name)
 	switch {
 	case err != nil:
 		return tool.Result{}, err

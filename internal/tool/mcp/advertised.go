@@ -203,7 +203,8 @@ func (h *Host) searchTools(query string) tool.Result {
 	if len(names) == 0 {
 		v.Note = "nothing was found; try other words, or one word"
 	}
-	return tool.Result{Value: v, Summary: tool.FormatCount(len(names), "tool", "tools"), Show: display.Text(strings.Join(names, "\n"))}
+	return tool.Result{Value: v, Summary: tool.FormatCount(len(names), "tool", "tools"),
+		Show: display.Text(strings.Join(names, "\n"))}
 }
 
 // findByName returns the tools that a query names, in full or by the server's own name.
@@ -227,7 +228,10 @@ func findByWords(all []*remoteTool, query string) []*remoteTool {
 		score int
 	}
 	var hits []hit
-	words := strings.FieldsFunc(strings.ToLower(query), func(r rune) bool { return r == ' ' || r == '+' || r == '_' || r == '"' })
+	words := strings.FieldsFunc(strings.ToLower(query), func(r rune) bool {
+		return r == ' ' || r == '+' || r == '_' ||
+			r == '"'
+	})
 	for _, t := range all {
 		score := 0
 		name, doc := strings.ToLower(t.spec.Name), strings.ToLower(t.spec.Doc)

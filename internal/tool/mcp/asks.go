@@ -58,7 +58,8 @@ func (p *peer) ask(ctx context.Context, q uip.Request) (uip.Response, *openCall,
 
 // warnUnasked warns that nobody was there to answer the server.
 func (p *peer) warnUnasked() {
-	p.warnOnce("unasked", fmt.Sprintf("MCP server %s asked a question, and nobody could answer: coder declined", oneLine(p.Name)))
+	p.warnOnce("unasked", fmt.Sprintf("MCP server %s asked a question, and nobody could answer: coder declined",
+		oneLine(p.Name)))
 }
 
 // The answers to a server's requests.
@@ -89,7 +90,8 @@ func (p *peer) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitRes
 	a, _, err := p.ask(ctx, q)
 	switch {
 	case err != nil:
-		p.warnOnce("asked", fmt.Sprintf("MCP server %s asked a question and got no answer: %s", oneLine(p.Name), oneLine(err.Error())))
+		p.warnOnce("asked", fmt.Sprintf("MCP server %s asked a question and got no answer: %s", oneLine(p.Name),
+			oneLine(err.Error())))
 		return &sdk.ElicitResult{Action: cancelAction}, nil
 	case a.IsUnanswered():
 		p.warnUnasked()
@@ -120,14 +122,17 @@ func (p *peer) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitRes
 func (p *peer) formRequest(params *sdk.ElicitParams) (uip.Request, []field, error) {
 	says := fmt.Sprintf("The MCP server %s asks: %s", oneLine(p.Name), sanitize.Line(params.Message, maxQuestion))
 	end := uip.Request{
-		Kind: uip.KindSelect, Purpose: uip.PurposeRequestInfo, Display: uip.Display{Title: says, Metadata: map[string]string{uip.MetaOnYes: acceptAction, uip.MetaOnNo: declineAction}},
+		Kind: uip.KindSelect, Purpose: uip.PurposeRequestInfo,
+		Display: uip.Display{Title: says, Metadata: map[string]string{uip.MetaOnYes: acceptAction,
+			uip.MetaOnNo: declineAction}},
 		Options: []uip.Option{{ID: acceptAction, Label: "agree"}, {ID: declineAction, Label: "decline"}},
 	}
 	if params.URL != "" {
 		if !strings.HasPrefix(params.URL, "https://") && !strings.HasPrefix(params.URL, "http://") {
 			return uip.Request{}, nil, errors.New("the address is not a web address")
 		}
-		end.Display.Title += fmt.Sprintf("\nopen %s in a browser, if you trust it, then agree", sanitize.Line(params.URL, 2*maxQuestion))
+		end.Display.Title += fmt.Sprintf("\nopen %s in a browser, if you trust it, then agree",
+			sanitize.Line(params.URL, 2*maxQuestion))
 		return end, nil, nil
 	}
 	fields, err := parseFields(params.RequestedSchema)
@@ -205,8 +210,9 @@ func parseFields(schema any) ([]field, error) {
 	for _, name := range names {
 		p := given.Properties[name]
 		f := field{
-			name: name, kind: p.Type, title: cmp.Or(sanitize.Line(p.Title, 100), sanitize.Line(name, 100)), description: sanitize.Line(p.Description, maxQuestion),
-			required: slices.Contains(given.Required, name), defaultValue: p.Default, pattern: p.Pattern,
+			name: name, kind: p.Type, title: cmp.Or(sanitize.Line(p.Title, 100), sanitize.Line(name, 100)),
+			description: sanitize.Line(p.Description, maxQuestion),
+			required:    slices.Contains(given.Required, name), defaultValue: p.Default, pattern: p.Pattern,
 		}
 		for i, v := range slices.Concat(p.Enum, p.Items.Enum) {
 			c := choice{value: fmt.Sprint(v)}
@@ -232,7 +238,8 @@ func (f field) question() uip.Request {
 	if f.description != "" {
 		title += ": " + sanitize.ForeignText(f.description)
 	}
-	q := uip.Request{Kind: uip.KindInput, Purpose: uip.PurposeRequestInfo, Validation: &uip.Validation{Required: true, Regex: f.answerPattern()}}
+	q := uip.Request{Kind: uip.KindInput, Purpose: uip.PurposeRequestInfo,
+		Validation: &uip.Validation{Required: true, Regex: f.answerPattern()}}
 	hint := ""
 	var labels []string
 	for i, c := range f.choices {
@@ -376,7 +383,8 @@ func (p *peer) sample(ctx context.Context, r *sdk.CreateMessageRequest) (*sdk.Cr
 	case len(want.Messages) == 0:
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the request has no messages"}
 	case len(text) > maxSamplePrompt:
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("the message is longer than %d bytes", maxSamplePrompt)}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
+			Message: fmt.Sprintf("the message is longer than %d bytes", maxSamplePrompt)}
 	}
 	a, open, err := p.ask(ctx, uip.Request{
 		Kind: uip.KindConfirm, Purpose: uip.PurposeConfirmRiskyAction,
@@ -386,7 +394,8 @@ func (p *peer) sample(ctx context.Context, r *sdk.CreateMessageRequest) (*sdk.Cr
 			Description: fmt.Sprintf("at your cost, at most %d tokens; the server gets the answer", want.MaxTokens),
 			Content:     display.Text(text),
 		},
-		Options: []uip.Option{{ID: uip.OptionApprove, Label: "approve", Style: uip.StylePrimary}, {ID: uip.OptionReject, Label: "reject", Style: uip.StyleDanger}},
+		Options: []uip.Option{{ID: uip.OptionApprove, Label: "approve", Style: uip.StylePrimary},
+			{ID: uip.OptionReject, Label: "reject", Style: uip.StyleDanger}},
 	})
 	if err == nil && a.IsUnanswered() {
 		p.warnUnasked()
@@ -407,5 +416,6 @@ func (p *peer) sample(ctx context.Context, r *sdk.CreateMessageRequest) (*sdk.Cr
 	if said.Truncated {
 		stop = "maxTokens"
 	}
-	return &sdk.CreateMessageResult{Content: &sdk.TextContent{Text: said.Text}, Model: said.Model, Role: "assistant", StopReason: stop}, nil
+	return &sdk.CreateMessageResult{Content: &sdk.TextContent{Text: said.Text}, Model: said.Model, Role: "assistant",
+		StopReason: stop}, nil
 }

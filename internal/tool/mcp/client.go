@@ -25,14 +25,27 @@ import (
 func (p *peer) newClient() *sdk.Client {
 	o := &sdk.ClientOptions{
 		Capabilities: &sdk.ClientCapabilities{
-			RootsV2:     &sdk.RootCapabilities{},
-			Elicitation: &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{}},
+			RootsV2: &sdk.RootCapabilities{},
+			Elicitation: &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{},
+				URL: &sdk.URLElicitationCapabilities{}},
 		},
-		ToolListChangedHandler:      func(_ context.Context, r *sdk.ToolListChangedRequest) { p.reloadLists(r.Session, toolList) },
-		ResourceListChangedHandler:  func(_ context.Context, r *sdk.ResourceListChangedRequest) { p.reloadLists(r.Session, resourceList) },
-		PromptListChangedHandler:    func(_ context.Context, r *sdk.PromptListChangedRequest) { p.reloadLists(r.Session, promptList) },
-		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { p.calls.showProgress(r.Params) },
-		ElicitationHandler:          p.elicit,
+		ToolListChangedHandler: func(_ context.Context,
+			r *sdk.ToolListChangedRequest) {
+			p.reloadLists(r.Session, toolList)
+		},
+		ResourceListChangedHandler: func(_ context.Context,
+			r *sdk.ResourceListChangedRequest) {
+			p.reloadLists(r.Session, resourceList)
+		},
+		PromptListChangedHandler: func(_ context.Context,
+			r *sdk.PromptListChangedRequest) {
+			p.reloadLists(r.Session, promptList)
+		},
+		ProgressNotificationHandler: func(_ context.Context,
+			r *sdk.ProgressNotificationClientRequest) {
+			p.calls.showProgress(r.Params)
+		},
+		ElicitationHandler: p.elicit,
 	}
 	if p.host.options.Sample != nil {
 		o.CreateMessageHandler = p.sample
@@ -147,7 +160,8 @@ func (c *callTracker) begin(ctx context.Context, out io.Writer, limit time.Durat
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.next++
-	o = &openCall{token: "call-" + strconv.Itoa(c.next), ctx: ctx, out: out, limit: limit, timer: time.AfterFunc(limit, func() { cancel(errCallTimeout) })}
+	o = &openCall{token: "call-" + strconv.Itoa(c.next), ctx: ctx, out: out, limit: limit,
+		timer: time.AfterFunc(limit, func() { cancel(errCallTimeout) })}
 	c.running = append(c.running, o)
 	return o, func() {
 		c.mu.Lock()

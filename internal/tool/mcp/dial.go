@@ -67,7 +67,8 @@ func (e noAnswerError) Error() string { return fmt.Sprintf("no answer within %s"
 // tries the newest protocol, which has no greeting.
 func (p *peer) connect(ctx context.Context) (*connection, error) {
 	line, err := p.dial(ctx, greetingVersion)
-	hopeless := errors.Is(err, program.ErrNotFound) || errors.Is(err, errUnauthorised) || errors.As(err, new(noAnswerError))
+	hopeless := errors.Is(err, program.ErrNotFound) || errors.Is(err, errUnauthorised) ||
+		errors.As(err, new(noAnswerError))
 	if err == nil || ctx.Err() != nil || p.Type == Relay || hopeless {
 		return line, err
 	}
@@ -101,7 +102,8 @@ func (p *peer) dial(ctx context.Context, version string) (*connection, error) {
 func (p *peer) transport(l *connection) (sdk.Transport, error) {
 	switch p.Type {
 	case HTTP:
-		return &sdk.StreamableClientTransport{Endpoint: p.URL, HTTPClient: p.webClient(), MaxRetries: 2, MaxEventSize: maxMessage}, nil
+		return &sdk.StreamableClientTransport{Endpoint: p.URL, HTTPClient: p.webClient(), MaxRetries: 2,
+			MaxEventSize: maxMessage}, nil
 	case SSE:
 		return &sdk.SSEClientTransport{Endpoint: p.URL, HTTPClient: p.webClient(), MaxEventSize: maxMessage}, nil
 	case Relay:
@@ -116,12 +118,13 @@ func (p *peer) transport(l *connection) (sdk.Transport, error) {
 	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
 		env = append(env, name+"="+p.Env[name])
 	}
-	process, err := child.Start(append([]string{p.Command}, p.Args...), p.host.options.Root, env, func(cmd *program.Cmd) error {
-		if p.host.options.Confine == nil {
-			return nil
-		}
-		return p.host.options.Confine(cmd, p.Server)
-	})
+	process, err := child.Start(append([]string{p.Command}, p.Args...), p.host.options.Root, env,
+		func(cmd *program.Cmd) error {
+			if p.host.options.Confine == nil {
+				return nil
+			}
+			return p.host.options.Confine(cmd, p.Server)
+		})
 	if err != nil {
 		return nil, err
 	}

@@ -95,7 +95,8 @@ func New(o Options) *Host {
 			continue
 		}
 		taken[name] = s.Name
-		p := &peer{Server: s, host: h, restart: make(chan struct{}, 1), attempted: make(chan struct{}), listsLoaded: make(chan struct{})}
+		p := &peer{Server: s, host: h, restart: make(chan struct{}, 1), attempted: make(chan struct{}),
+			listsLoaded: make(chan struct{})}
 		if s.Disabled {
 			p.state = Disabled
 			p.switchedOff.Store(true)
@@ -221,7 +222,8 @@ type ToolStatus struct {
 func (h *Host) Status() (all []Status) {
 	for _, p := range h.peers {
 		p.mu.Lock()
-		s := Status{Server: p.Server, State: cmp.Or(p.state, Waiting), Skipped: slices.Clone(p.skipped), ServerName: p.serverName}
+		s := Status{Server: p.Server, State: cmp.Or(p.state, Waiting), Skipped: slices.Clone(p.skipped),
+			ServerName: p.serverName}
 		if p.lastErr != nil {
 			s.Reason = oneLine(p.lastErr.Error())
 		}
@@ -229,7 +231,8 @@ func (h *Host) Status() (all []Status) {
 		p.mu.Unlock()
 		for _, t := range tools {
 			about, _, _ := strings.Cut(t.spec.Doc, "\n")
-			s.Tools = append(s.Tools, ToolStatus{t.spec.Name, oneLine(about), h.advertised.isLoaded(t.spec.Name), t.isReadOnly()})
+			s.Tools = append(s.Tools, ToolStatus{t.spec.Name, oneLine(about), h.advertised.isLoaded(t.spec.Name),
+				t.isReadOnly()})
 		}
 		all = append(all, s)
 	}

@@ -94,10 +94,12 @@ func (t *tokenSource) get(ctx context.Context, stale string) string {
 	case t.login.Token.RefreshToken == "":
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, t.peer.host.plainClient()), refreshTimeout)
+	ctx, cancel := context.WithTimeout(context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient,
+		t.peer.host.plainClient()), refreshTimeout)
 	defer cancel()
 	old := t.login
-	cfg := oauth2.Config{ClientID: old.ClientID, ClientSecret: old.ClientSecret, Endpoint: oauth2.Endpoint{TokenURL: old.TokenURL, AuthStyle: old.Style}}
+	cfg := oauth2.Config{ClientID: old.ClientID, ClientSecret: old.ClientSecret,
+		Endpoint: oauth2.Endpoint{TokenURL: old.TokenURL, AuthStyle: old.Style}}
 	fresh, err := cfg.TokenSource(ctx, &oauth2.Token{RefreshToken: old.Token.RefreshToken}).Token()
 	if err != nil {
 		return ""
@@ -106,7 +108,8 @@ func (t *tokenSource) get(ctx context.Context, stale string) string {
 	next.Token = fresh
 	t.login = &next
 	if err := t.peer.saveLogin(&next); err != nil {
-		t.peer.host.options.Warn(fmt.Sprintf("the login with the MCP server %s could not be saved: %v", oneLine(t.peer.Name), err))
+		t.peer.host.options.Warn(fmt.Sprintf("the login with the MCP server %s could not be saved: %v",
+			oneLine(t.peer.Name), err))
 	}
 	return fresh.AccessToken
 }
@@ -150,7 +153,8 @@ func (h *Host) Authorise(ctx context.Context, name string, show func(address str
 	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
 		PreregisteredClient: p.OAuth.credentials(),
 		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
-			ClientName: "coder", RedirectURIs: []string{back.address}, GrantTypes: []string{"authorization_code", "refresh_token"},
+			ClientName: "coder", RedirectURIs: []string{back.address},
+			GrantTypes:    []string{"authorization_code", "refresh_token"},
 			ResponseTypes: []string{"code"}, TokenEndpointAuthMethod: "none",
 		}},
 		RedirectURL: back.address, RequestRefreshToken: true, AcceptUnadvertisedIss: true, Client: h.plainClient(),
@@ -159,7 +163,8 @@ func (h *Host) Authorise(ctx context.Context, name string, show func(address str
 			return back.wait(ctx, a.URL, pasted)
 		},
 		NewTokenSource: func(_ context.Context, c *oauth2.Config, t *oauth2.Token) (oauth2.TokenSource, error) {
-			return oauth2.StaticTokenSource(t), p.saveLogin(&login{c.ClientID, c.ClientSecret, c.Endpoint.TokenURL, c.Endpoint.AuthStyle, c.Scopes, t})
+			return oauth2.StaticTokenSource(t), p.saveLogin(&login{c.ClientID, c.ClientSecret, c.Endpoint.TokenURL,
+				c.Endpoint.AuthStyle, c.Scopes, t})
 		},
 	})
 	if err == nil {
@@ -198,7 +203,8 @@ func (h *Host) findPeer(name string) *peer {
 // a request for its tools, because some servers greet everyone.
 func (p *peer) probe(ctx context.Context) (req *http.Request, res *http.Response, err error) {
 	for _, want := range []string{
-		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + greetingVersion + `","capabilities":{},"clientInfo":{"name":"coder","version":"0"}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + greetingVersion +
+			`","capabilities":{},"clientInfo":{"name":"coder","version":"0"}}}`,
 		`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`,
 	} {
 		method := http.MethodPost
@@ -276,7 +282,8 @@ func (r *redirectServer) close() {
 
 // wait waits for the browser to return from address, or for a
 // pasted address. It ignores anything from another login.
-func (r *redirectServer) wait(ctx context.Context, address string, pasted <-chan string) (*auth.AuthorizationResult, error) {
+func (r *redirectServer) wait(ctx context.Context, address string, pasted <-chan string) (*auth.AuthorizationResult,
+	error) {
 	sent, err := url.Parse(address)
 	if err != nil {
 		return nil, err

@@ -80,7 +80,8 @@ func collect[T any](h *Host, of func(*peer) []T) (all []T) {
 
 // listResources reloads the server's list of resources. The user can also name unlisted resources.
 func (p *peer) listResources(ctx context.Context, session *sdk.ClientSession) {
-	if about := session.InitializeResult(); about == nil || about.Capabilities == nil || about.Capabilities.Resources == nil {
+	if about := session.InitializeResult(); about == nil || about.Capabilities == nil ||
+		about.Capabilities.Resources == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
@@ -101,7 +102,8 @@ func (p *peer) listResources(ctx context.Context, session *sdk.ClientSession) {
 
 // listPrompts reloads the server's list of prompts.
 func (p *peer) listPrompts(ctx context.Context, session *sdk.ClientSession) {
-	if about := session.InitializeResult(); about == nil || about.Capabilities == nil || about.Capabilities.Prompts == nil {
+	if about := session.InitializeResult(); about == nil || about.Capabilities == nil ||
+		about.Capabilities.Prompts == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
@@ -374,7 +376,8 @@ func (p *peer) readResource(ctx context.Context, uri string, out io.Writer) (too
 			images = append(images, chat.Image{MediaType: kind, Data: c.Blob})
 			v.Note = tool.JoinNotes(v.Note, "the picture is shown with this message")
 		default:
-			v.Note = tool.JoinNotes(v.Note, fmt.Sprintf("there is something that cannot be shown: %s, %d bytes", oneLine(c.MIMEType), len(c.Blob)))
+			v.Note = tool.JoinNotes(v.Note, fmt.Sprintf("there is something that cannot be shown: %s, %d bytes",
+				oneLine(c.MIMEType), len(c.Blob)))
 		}
 	}
 	v.Content = sanitize.Text(strings.Join(texts, "\n"))

@@ -76,7 +76,8 @@ func (p *peer) run(ctx context.Context) {
 			failures = 0
 		}
 		failures++
-		hopeless := errors.Is(err, program.ErrNotFound) || errors.Is(err, errUnauthorised) || errors.Is(err, errNoRelay) || p.host.options.TestOnly || failures > maxRestarts
+		hopeless := errors.Is(err, program.ErrNotFound) || errors.Is(err, errUnauthorised) || errors.Is(err, errNoRelay) ||
+			p.host.options.TestOnly || failures > maxRestarts
 		p.recordFailure(err, hopeless)
 		if !hopeless {
 			_ = p.waitRetry(ctx, time.Second<<(failures-1))
@@ -147,9 +148,11 @@ func (p *peer) recordFailure(err error, hopeless bool) {
 		case hopeless && p.host.options.TestOnly:
 			text = fmt.Sprintf("MCP server %s failed: %s", oneLine(p.Name), oneLine(why.Error()))
 		case hopeless && p.host.options.Interactive:
-			text = fmt.Sprintf("MCP server %s failed: %s; not restarted (/mcp reconnect restarts it)", oneLine(p.Name), oneLine(why.Error()))
+			text = fmt.Sprintf("MCP server %s failed: %s; not restarted (/mcp reconnect restarts it)", oneLine(p.Name),
+				oneLine(why.Error()))
 		case hopeless:
-			text = fmt.Sprintf("MCP server %s failed: %s; not restarted (coder mcp test %s tries it)", oneLine(p.Name), oneLine(why.Error()), oneLine(p.Name))
+			text = fmt.Sprintf("MCP server %s failed: %s; not restarted (coder mcp test %s tries it)", oneLine(p.Name),
+				oneLine(why.Error()), oneLine(p.Name))
 		}
 		p.host.options.Warn(text)
 	}

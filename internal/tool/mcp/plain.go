@@ -41,7 +41,8 @@ func (p *peer) plainError(err error) error {
 	var shape *json.UnmarshalTypeError
 	var syntax *json.SyntaxError
 	status, page := int(p.httpStatus.Load()), p.badContentType.Load()
-	ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, sdk.ErrConnectionClosed) || strings.HasSuffix(text, "EOF")
+	ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, sdk.ErrConnectionClosed) ||
+		strings.HasSuffix(text, "EOF")
 	if unreached := unreachableError(err); unreached != nil {
 		return unreached
 	}
@@ -53,12 +54,14 @@ func (p *peer) plainError(err error) error {
 	case contentPattern().MatchString(text):
 		return fmt.Errorf("not an MCP server: the address sent %s", oneLine(contentPattern().FindStringSubmatch(text)[1]))
 	case status >= http.StatusBadRequest && (ended || strings.Contains(text, http.StatusText(status))):
-		return fmt.Errorf("the address answered %d %s; coder mcp get %s shows the settings", status, http.StatusText(status), oneLine(p.Name))
+		return fmt.Errorf("the address answered %d %s; coder mcp get %s shows the settings", status, http.StatusText(status),
+			oneLine(p.Name))
 	case errors.As(err, &wire) && wire.Message != "" && (wire.Code < codeClosing || wire.Code > codeRejected):
 		text = sanitize.ForeignText(wire.Message)
 	case ended:
 		return errors.New("the server closed the connection before answering")
-	case errors.As(err, &shape), errors.As(err, &syntax), strings.Contains(text, "json: "), strings.Contains(text, "unmarshal"):
+	case errors.As(err, &shape), errors.As(err, &syntax), strings.Contains(text, "json: "),
+		strings.Contains(text, "unmarshal"):
 		return errors.New("the server's answer violates the protocol; its maker must fix that")
 	}
 	return errors.New(clip.Truncate(sanitize.Text(maskAddresses(methodPattern().ReplaceAllString(text, ""))), 2000))

@@ -58,7 +58,8 @@ func (r *relayTransport) Write(ctx context.Context, m jsonrpc.Message) error {
 		}
 		back, decodeErr := jsonrpc.DecodeMessage(answer)
 		if err != nil || decodeErr != nil {
-			back = &jsonrpc.Response{ID: request.ID, Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: errors.Join(err, decodeErr).Error()}}
+			back = &jsonrpc.Response{ID: request.ID, Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError,
+				Message: errors.Join(err, decodeErr).Error()}}
 		}
 		select {
 		case r.messages <- back:

@@ -59,13 +59,15 @@ func newRemote(p *peer, t *sdk.Tool) (*remoteTool, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &remoteTool{peer: p, remoteName: t.Name, schema: schema, readOnlyHint: t.Annotations != nil && t.Annotations.ReadOnlyHint}
+	r := &remoteTool{peer: p, remoteName: t.Name, schema: schema,
+		readOnlyHint: t.Annotations != nil && t.Annotations.ReadOnlyHint}
 	doc := sanitize.Text(strings.TrimSpace(t.Description))
 	if doc == "" {
 		doc = sanitize.Line(t.Title, maxDoc)
 	}
 	r.spec = tool.Spec{Name: name, Doc: clip.Truncate(doc, maxDoc), Schema: shown}
-	sum := sha256.Sum256(jsonx.MustMarshal([]any{p.identity(), t.Name, t.Title, t.Description, json.RawMessage(given), t.Annotations}))
+	sum := sha256.Sum256(jsonx.MustMarshal([]any{p.identity(), t.Name, t.Title, t.Description, json.RawMessage(given),
+		t.Annotations}))
 	r.version = hex.EncodeToString(sum[:8])
 	return r, nil
 }
@@ -132,7 +134,8 @@ func (r *remoteTool) Prepare(_ context.Context, args json.RawMessage) (tool.Call
 	}
 	if r.schema != nil {
 		if err := r.schema.Validate(object); err != nil {
-			return nil, fmt.Errorf("%s: the arguments do not match the schema: %s", r.spec.Name, clip.Truncate(err.Error(), 1000))
+			return nil, fmt.Errorf("%s: the arguments do not match the schema: %s", r.spec.Name,
+				clip.Truncate(err.Error(), 1000))
 		}
 	}
 	return &remoteCall{r, args}, nil
@@ -161,7 +164,8 @@ func (c *remoteCall) Plan() tool.Plan {
 	if json.Indent(&pretty, c.args, "", "  ") != nil {
 		pretty.Reset()
 	}
-	about := fmt.Sprintf("%s: %s (%s)\n%s\n\n%s", oneLine(c.peer.Name), oneLine(c.remoteName), oneLine(c.peer.DisplayAddress()), clip.Truncate(c.spec.Doc, 600), pretty.String())
+	about := fmt.Sprintf("%s: %s (%s)\n%s\n\n%s", oneLine(c.peer.Name), oneLine(c.remoteName),
+		oneLine(c.peer.DisplayAddress()), clip.Truncate(c.spec.Doc, 600), pretty.String())
 	return tool.Plan{Title: title, Effects: []tool.Effect{e}, Preview: display.Text(about), Version: c.version}
 }
 
@@ -215,7 +219,8 @@ func (p *peer) sessionFor(r *remoteTool) (*sdk.ClientSession, error) {
 		switch {
 		case t.spec.Name != r.spec.Name:
 		case t.version != r.version:
-			return nil, fmt.Errorf("the MCP server %s has changed its description of %s; call it again if you still want that", oneLine(p.Name), r.spec.Name)
+			return nil, fmt.Errorf("the MCP server %s has changed its description of %s; call it again if you still want that",
+				oneLine(p.Name), r.spec.Name)
 		default:
 			return p.session, nil
 		}

@@ -79,7 +79,8 @@ func (c *remoteCall) result(given *sdk.CallToolResult, left string) tool.Result 
 	if a.Structured == nil {
 		a.Text = text
 	}
-	res := tool.Result{Images: images, Summary: resultSummary(text, len(images)), Show: display.Text(clip.Truncate(text, 8<<10))}
+	res := tool.Result{Images: images, Summary: resultSummary(text, len(images)),
+		Show: display.Text(clip.Truncate(text, 8<<10))}
 	if left != "" {
 		note("%s", left)
 	}

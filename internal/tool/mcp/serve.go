@@ -55,7 +55,9 @@ func (o OfferedTool) handleCall(ctx context.Context, r *sdk.CallToolRequest) (*s
 	given, err := o.Run(context.WithValue(ctx, clientKey{}, r.Session), r.Params.Arguments, func(text string) {
 		if token := r.Params.GetProgressToken(); token != nil && told < maxProgress {
 			told++
-			_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: float64(told), Message: oneLine(text)}) // only for viewers
+			// only for viewers
+			_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: float64(told),
+				Message: oneLine(text)})
 		}
 	})
 	if ctx.Err() != nil {
@@ -74,7 +76,8 @@ func (o OfferedTool) handleCall(ctx context.Context, r *sdk.CallToolRequest) (*s
 type clientKey struct{}
 
 // ClientInteractor is the interactor for the agent whose call runs. If that agent cannot ask its user, nobody answers.
-var ClientInteractor uip.Interactor = uip.InteractorFunc(func(ctx context.Context, q uip.Request) (uip.Response, error) {
+var ClientInteractor uip.Interactor = uip.InteractorFunc(func(ctx context.Context, q uip.Request) (uip.Response,
+	error) {
 	session, ok := ctx.Value(clientKey{}).(*sdk.ServerSession)
 	if !ok {
 		return uip.NoAnswer(q), nil
@@ -153,7 +156,9 @@ func questionSchema(parts []uip.Request) map[string]any {
 // parseAnswer returns the answer that a word stands for.
 func parseAnswer(q uip.Request, word string) uip.Response {
 	for _, o := range q.Options {
-		if q.Purpose == uip.PurposeConfirmRiskyAction && word == o.ID && (o.ID == uip.OptionApprove || o.ID == uip.OptionReject) || q.Purpose != uip.PurposeConfirmRiskyAction && word == o.Label {
+		if q.Purpose == uip.PurposeConfirmRiskyAction && word == o.ID &&
+			(o.ID == uip.OptionApprove || o.ID == uip.OptionReject) || q.Purpose != uip.PurposeConfirmRiskyAction &&
+			word == o.Label {
 			return uip.Response{ID: q.ID, Option: o.ID}
 		}
 	}

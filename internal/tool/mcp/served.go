@@ -33,7 +33,8 @@ type agentConn struct {
 }
 
 func newAgentConn(in io.Reader, out io.Writer) *agentConn {
-	s := &agentConn{out: out, messages: make(chan jsonrpc.Message), closed: make(chan struct{}), allAnswered: make(chan struct{}), requests: make(map[jsonrpc.ID]bool), sentRequests: make(map[jsonrpc.ID]bool)}
+	s := &agentConn{out: out, messages: make(chan jsonrpc.Message), closed: make(chan struct{}),
+		allAnswered: make(chan struct{}), requests: make(map[jsonrpc.ID]bool), sentRequests: make(map[jsonrpc.ID]bool)}
 	go s.receive(bufio.NewReaderSize(in, 64<<10)) // ends with in, or with its next line
 	return s
 }
@@ -126,13 +127,15 @@ func (s *agentConn) rejectLine(id json.RawMessage, code int, why string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, _ = fmt.Fprintf(s.out, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`+"\n", id, code, why) // a write error does not matter
+	// a write error does not matter
+	_, _ = fmt.Fprintf(s.out, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`+"\n", id, code, why)
 }
 
 // answerForAgent answers for an agent whose input has ended.
 func (s *agentConn) answerForAgent(id jsonrpc.ID) {
 	select {
-	case s.messages <- &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the connection is closed"}}:
+	case s.messages <- &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError,
+		Message: "the connection is closed"}}:
 	case <-s.closed:
 	}
 }

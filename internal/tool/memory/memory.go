@@ -72,10 +72,12 @@ func (o Options) planRead(name string) (tool.Plan, tool.Run, error) {
 	if i < 0 {
 		return tool.Plan{Title: name}, nil, fmt.Errorf("no entry %q", name)
 	}
-	plan := tool.Plan{Title: name, Effects: []tool.Effect{{Kind: tool.Note, Target: "memory"}}, Preview: display.Text("read the entry " + name)}
+	plan := tool.Plan{Title: name, Effects: []tool.Effect{{Kind: tool.Note, Target: "memory"}},
+		Preview: display.Text("read the entry " + name)}
 	return plan, func(ctx context.Context, _ io.Writer) (tool.Result, error) {
 		text := all[i].Text
-		return tool.Result{Value: readResult{true, name, text}, Summary: tool.FormatCount(strings.Count(text, "\n")+1, "line", "lines")}, ctx.Err()
+		return tool.Result{Value: readResult{true, name, text},
+			Summary: tool.FormatCount(strings.Count(text, "\n")+1, "line", "lines")}, ctx.Err()
 	}, nil
 }
 
@@ -167,7 +169,10 @@ func (o Options) Check(name, text string) (string, error) {
 	}
 	if name = strings.TrimSuffix(strings.TrimSpace(name), ".md"); name == "" {
 		all := o.Entries()
-		name = notes.NewName(text, func(n string) bool { return slices.ContainsFunc(all, func(e notes.Entry) bool { return e.Name == n }) })
+		name = notes.NewName(text, func(n string) bool {
+			return slices.ContainsFunc(all,
+				func(e notes.Entry) bool { return e.Name == n })
+		})
 	}
 	if !notes.IsValidName(name) {
 		return "", fmt.Errorf("%q is not a valid entry name: use letters, digits and -", name)

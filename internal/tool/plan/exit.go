@@ -85,7 +85,8 @@ func ExitPlan(o ExitOptions) tool.Tool {
 				return tool.Plan{}, fmt.Errorf("the plan is longer than %d bytes", maxPlan)
 			}
 			title, _, _ := strings.Cut(strings.TrimSpace(a.Plan), "\n")
-			return tool.Plan{Title: strings.TrimLeft(title, "# "), Effects: []tool.Effect{{Kind: tool.Note, Target: "plan"}}, Preview: display.Text(a.Plan)}, nil
+			return tool.Plan{Title: strings.TrimLeft(title, "# "), Effects: []tool.Effect{{Kind: tool.Note, Target: "plan"}},
+				Preview: display.Text(a.Plan)}, nil
 		},
 		Do: func(ctx context.Context, a exitArgs, _ io.Writer) (tool.Result, error) {
 			return o.submitPlan(ctx, a.Plan)
@@ -100,9 +101,11 @@ func (o ExitOptions) submitPlan(ctx context.Context, plan string) (tool.Result, 
 	}
 	modes := o.Modes()
 	meta := map[string]string{
-		"planFilePath": path, uip.MetaOnYes: StartEditing, uip.MetaOnNo: KeepPlanning, uip.MetaOnText: KeepPlanning, uip.MetaAliasPrefix + StartEditing: modes[0].Name,
+		"planFilePath": path, uip.MetaOnYes: StartEditing, uip.MetaOnNo: KeepPlanning, uip.MetaOnText: KeepPlanning,
+		uip.MetaAliasPrefix + StartEditing: modes[0].Name,
 	}
-	options := []uip.Option{{ID: StartEditing, Label: fmt.Sprintf("Start editing, in %s mode", modes[0].Name), Style: uip.StylePrimary, Default: true}}
+	options := []uip.Option{{ID: StartEditing, Label: fmt.Sprintf("Start editing, in %s mode", modes[0].Name),
+		Style: uip.StylePrimary, Default: true}}
 	for _, m := range modes[1:] {
 		options = append(options, uip.Option{ID: modeOption(m.Name), Label: fmt.Sprintf("Start editing, in %s mode", m.Name)})
 		meta[uip.MetaAliasPrefix+modeOption(m.Name)] = m.Name
@@ -113,8 +116,11 @@ func (o ExitOptions) submitPlan(ctx context.Context, plan string) (tool.Result, 
 	}
 	a, err := uip.InteractorFrom(ctx).Ask(ctx, uip.Request{
 		Kind: uip.KindSelect, Purpose: uip.PurposeChooseStrategy,
-		Display: uip.Display{Title: "How should the plan be carried out?", Description: about, Content: display.Text(plan), Metadata: meta},
-		Options: append(options, uip.Option{ID: ClearContext, Label: fmt.Sprintf("Clear the context and start, in %s mode", modes[0].Name)}, uip.Option{ID: KeepPlanning, Label: "Keep planning"}),
+		Display: uip.Display{Title: "How should the plan be carried out?", Description: about, Content: display.Text(plan),
+			Metadata: meta},
+		Options: append(options, uip.Option{ID: ClearContext,
+			Label: fmt.Sprintf("Clear the context and start, in %s mode", modes[0].Name)},
+			uip.Option{ID: KeepPlanning, Label: "Keep planning"}),
 	})
 	goOn := modes[0]
 	for _, m := range modes {
@@ -131,7 +137,9 @@ func (o ExitOptions) submitPlan(ctx context.Context, plan string) (tool.Result, 
 		return tool.Result{}, err
 	case a.IsUnanswered():
 		return tool.Result{
-			Value: exitResult{Path: path, Text: "No user is available to accept the plan. It is kept; end your turn with a short summary of it."}, Failed: true, Summary: "nobody to ask",
+			Value: exitResult{Path: path,
+				Text: "No user is available to accept the plan. It is kept; end your turn with a short summary of it."},
+			Failed: true, Summary: "nobody to ask",
 		}, nil
 	case a.Option == StartEditing || a.Option == ClearContext:
 		signal := &controlSignal{rebuildContext{Reason: "mode_changed", NewMode: "Agent", Mode: goOn.Name}}
@@ -141,9 +149,12 @@ func (o ExitOptions) submitPlan(ctx context.Context, plan string) (tool.Result, 
 			signal.Rebuild.Message = []rebuildText{{"text", next.Message}}
 		}
 		return tool.Result{
-			Value:   exitResult{OK: true, Choice: a.Option, Path: path, Text: strings.TrimSpace("The user accepted the plan. Plan mode is over: carry it out. " + goOn.Text + said), Control: signal},
+			Value: exitResult{OK: true, Choice: a.Option, Path: path,
+				Text:    strings.TrimSpace("The user accepted the plan. Plan mode is over: carry it out. " + goOn.Text + said),
+				Control: signal},
 			Summary: "plan accepted", Rebuild: next,
 		}, nil
 	}
-	return tool.Result{Value: exitResult{Path: path, Choice: KeepPlanning, Text: "The user wants to keep planning." + said}, Summary: "keep planning"}, nil
+	return tool.Result{Value: exitResult{Path: path, Choice: KeepPlanning,
+		Text: "The user wants to keep planning." + said}, Summary: "keep planning"}, nil
 }

@@ -62,13 +62,15 @@ type writeArgs struct {
 func TodoWrite(todos Todos) tool.Tool {
 	return tool.Func[writeArgs]{
 		Name: "todowrite", Doc: writeDoc,
-		Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "TodoWrite"}, {Dialect: tool.CoAuthor, Name: "todoUpdate"}, {Name: "write_todos"}, {Name: "update_todos"}},
+		Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "TodoWrite"}, {Dialect: tool.CoAuthor, Name: "todoUpdate"},
+			{Name: "write_todos"}, {Name: "update_todos"}},
 		Plan: func(_ context.Context, a writeArgs) (tool.Plan, error) {
 			list, err := checkTodos(a.Todos, todos.List())
 			if err != nil {
 				return tool.Plan{}, &tool.ArgumentError{Tool: "todowrite", Err: err}
 			}
-			return tool.Plan{Title: Summary(list), Effects: []tool.Effect{{Kind: tool.Note, Target: effectTarget}}, Preview: todoTable(list)}, nil
+			return tool.Plan{Title: Summary(list), Effects: []tool.Effect{{Kind: tool.Note, Target: effectTarget}},
+				Preview: todoTable(list)}, nil
 		},
 		Do: func(ctx context.Context, a writeArgs, _ io.Writer) (tool.Result, error) {
 			list, err := checkTodos(a.Todos, todos.List())

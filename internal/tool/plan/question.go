@@ -70,7 +70,8 @@ func Question() tool.Tool {
 	return tool.Func[questionArgs]{
 		Name: "question", Doc: questionDoc,
 		Aliases: []tool.Alias{
-			{Dialect: tool.Sema, Name: "AskUserQuestion"}, {Dialect: tool.CoAuthor, Name: "askUser"}, {Name: "ask_user"}, {Name: "ask"},
+			{Dialect: tool.Sema, Name: "AskUserQuestion"}, {Dialect: tool.CoAuthor, Name: "askUser"}, {Name: "ask_user"},
+			{Name: "ask"},
 		},
 		Plan: func(_ context.Context, a questionArgs) (tool.Plan, error) {
 			qs, err := a.list()
@@ -78,7 +79,8 @@ func Question() tool.Tool {
 				return tool.Plan{}, err
 			}
 			return tool.Plan{
-				Title: qs[0].Question, Effects: []tool.Effect{{Kind: tool.Note, Target: "question"}}, Preview: display.Text(qs[0].Question),
+				Title: qs[0].Question, Effects: []tool.Effect{{Kind: tool.Note, Target: "question"}},
+				Preview: display.Text(qs[0].Question),
 			}, nil
 		},
 		Do: func(ctx context.Context, a questionArgs, _ io.Writer) (tool.Result, error) {
@@ -149,7 +151,8 @@ type questionResult struct {
 
 // ask asks the questions and returns the answers to the model.
 func ask(ctx context.Context, qs []question) (tool.Result, error) {
-	req := uip.Request{Kind: uip.KindComposite, Purpose: uip.PurposeRequestInfo, Display: uip.Display{Title: fmt.Sprintf("%d questions", len(qs))}}
+	req := uip.Request{Kind: uip.KindComposite, Purpose: uip.PurposeRequestInfo,
+		Display: uip.Display{Title: fmt.Sprintf("%d questions", len(qs))}}
 	parts := make([]uip.Request, 0, len(qs))
 	for _, q := range qs {
 		parts = append(parts, q.uiRequest())
@@ -215,7 +218,9 @@ func optionLegend(q uip.Request, words string) string {
 
 func (q question) uiRequest() uip.Request {
 	req := uip.Request{
-		Kind: uip.KindInput, Purpose: uip.PurposeRequestInfo, Display: uip.Display{Title: q.Question, Metadata: map[string]string{uip.MetaQuotedTitle: "true"}}, Validation: &uip.Validation{Regex: q.Validation.Regex, Required: !q.Validation.Optional},
+		Kind: uip.KindInput, Purpose: uip.PurposeRequestInfo,
+		Display:    uip.Display{Title: q.Question, Metadata: map[string]string{uip.MetaQuotedTitle: "true"}},
+		Validation: &uip.Validation{Regex: q.Validation.Regex, Required: !q.Validation.Optional},
 	}
 	if len(q.Options) > 0 {
 		req.Kind, req.Purpose = uip.KindSelect, uip.PurposeChooseStrategy

@@ -217,7 +217,8 @@ func (a *automaton) stateNumber(s state) uint32 {
 // pendingInsts returns the instructions that wait for a character between
 // the previous one and r, unless the expression matches there.
 func (a *automaton) pendingInsts(from state, r rune) (pcs []uint32, match bool) {
-	holds := syntax.EmptyNoWordBoundary // between the previous character and r; the end of a line counts as the end of the text
+	// between the previous character and r; the end of a line counts as the end of the text
+	holds := syntax.EmptyNoWordBoundary
 	if (from.prev == prevWord) != isWordRune(r) {
 		holds = syntax.EmptyWordBoundary
 	}

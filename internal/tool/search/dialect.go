@@ -126,7 +126,8 @@ func expandClasses(pattern string) (string, error) {
 			set, ok := perlClass(n)
 			switch {
 			case !ok && class == 0 && (n == '<' || n == '>'):
-				return "", fmt.Errorf(`\%c means a word boundary in some dialects and a plain %c in others: write \b or %c`, n, n, n)
+				return "", fmt.Errorf(`\%c means a word boundary in some dialects and a plain %c in others: write \b or %c`,
+					n, n, n)
 			case !ok:
 				b.WriteString(pattern[i-1 : i+1])
 			case class > 0:
@@ -195,7 +196,8 @@ func explainSyntax(err error) error {
 	}
 	what := ""
 	switch {
-	case slices.Contains([]string{"(?=", "(?!", "(?<=", "(?<!", "(?<"}, s.Expr) || strings.HasPrefix(s.Expr, "(?<=") || strings.HasPrefix(s.Expr, "(?<!"):
+	case slices.Contains([]string{"(?=", "(?!", "(?<=", "(?<!", "(?<"}, s.Expr) || strings.HasPrefix(s.Expr, "(?<=") ||
+		strings.HasPrefix(s.Expr, "(?<!"):
 		what = "lookaround"
 	case s.Code == syntax.ErrInvalidEscape && len(s.Expr) == 2 && isDigit(s.Expr[1]):
 		what = "a backreference"
@@ -222,9 +224,13 @@ func explainSyntax(err error) error {
 // dialectHints has replacements for the escapes of other dialects.
 var dialectHints = sync.OnceValue(func() map[string]string {
 	return map[string]string{
-		`\u`: `\x{1F600} with the number of the character, or the character itself`, `\U`: `\x{1F600} with the number of the character, or the character itself`,
-		`\h`: `[ \t]`, `\R`: "one of the lines; a search goes line by line", `\Z`: "$", `\e`: `\x1b`, `\K`: "the whole pattern without it", `\G`: "^",
-		`\X`: ".", `\N`: ".", `\y`: `\b`, `\m`: `\b`, `\M`: `\b`, `\l`: "[a-z]", `\i`: `\w`, `\k`: "the text of the group again; there are no backreferences", `\g`: "the text of the group again; there are no backreferences",
+		`\u`: `\x{1F600} with the number of the character, or the character itself`,
+		`\U`: `\x{1F600} with the number of the character, or the character itself`,
+		`\h`: `[ \t]`, `\R`: "one of the lines; a search goes line by line", `\Z`: "$", `\e`: `\x1b`,
+		`\K`: "the whole pattern without it", `\G`: "^",
+		`\X`: ".", `\N`: ".", `\y`: `\b`, `\m`: `\b`, `\M`: `\b`, `\l`: "[a-z]", `\i`: `\w`,
+		`\k`: "the text of the group again; there are no backreferences",
+		`\g`: "the text of the group again; there are no backreferences",
 	}
 })
 
@@ -237,7 +243,8 @@ func hasMatchAll(re *syntax.Regexp) bool {
 
 // namesNonASCII reports whether a pattern names individual non-ASCII characters.
 func namesNonASCII(re *syntax.Regexp) bool {
-	return re.Op == syntax.OpLiteral && slices.ContainsFunc(re.Rune, func(r rune) bool { return r >= 0x80 }) || slices.ContainsFunc(re.Sub, namesNonASCII)
+	return re.Op == syntax.OpLiteral && slices.ContainsFunc(re.Rune, func(r rune) bool { return r >= 0x80 }) ||
+		slices.ContainsFunc(re.Sub, namesNonASCII)
 }
 
 // namesLineBreak reports whether a pattern explicitly names a line break.

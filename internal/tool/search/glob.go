@@ -49,7 +49,8 @@ type globResult struct {
 func Glob(ws *workspace.Workspace) tool.Tool {
 	return tool.Func[globArgs]{
 		Name: "glob", Doc: globDoc,
-		Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "Glob"}, {Dialect: tool.CoAuthor, Name: "globTool"}, {Name: "find_files"}, {Name: "search_files"}},
+		Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "Glob"}, {Dialect: tool.CoAuthor, Name: "globTool"},
+			{Name: "find_files"}, {Name: "search_files"}},
 		Plan: func(_ context.Context, a globArgs) (tool.Plan, error) {
 			base, _, err := a.split(ws)
 			if err != nil {
@@ -89,7 +90,8 @@ func (a globArgs) split(ws *workspace.Workspace) (base string, g fileFilter, err
 			case !negated:
 				g.includes = append(g.includes, globMask{p, searchSubject})
 			case strings.Contains(p, "/"):
-				g.excludes = append(g.excludes, globMask{p, searchSubject}, globMask{strings.TrimSuffix(p, "/") + "/**", searchSubject})
+				g.excludes = append(g.excludes, globMask{p, searchSubject},
+					globMask{strings.TrimSuffix(p, "/") + "/**", searchSubject})
 			default:
 				g.excludes = append(g.excludes, globMask{p, baseSubject}, globMask{"**/" + p + "/**", searchSubject})
 			}
@@ -355,7 +357,8 @@ func splitGlobs(text string) (list []string) {
 	}
 	cut(len(text))
 	for _, sep := range []string{"|", ";"} {
-		if parts := strings.Split(text, sep); len(list) == 1 && len(parts) > 1 && !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(p, "*") }) {
+		if parts := strings.Split(text, sep); len(list) == 1 && len(parts) > 1 &&
+			!slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(p, "*") }) {
 			return splitGlobs(strings.Join(parts, ","))
 		}
 	}

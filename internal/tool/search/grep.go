@@ -56,7 +56,8 @@ type grepResult struct {
 func Grep(ws *workspace.Workspace, o Options) tool.Tool {
 	return tool.Func[grepArgs]{
 		Name: "grep", Doc: grepDoc,
-		Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "Grep"}, {Dialect: tool.CoAuthor, Name: "grepTool"}, {Name: "search"}, {Name: "search_content"}, {Name: "rg"}},
+		Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "Grep"}, {Dialect: tool.CoAuthor, Name: "grepTool"},
+			{Name: "search"}, {Name: "search_content"}, {Name: "rg"}},
 		Plan: func(_ context.Context, a grepArgs) (tool.Plan, error) {
 			if _, err := a.matcher(); err != nil {
 				return tool.Plan{}, err
@@ -92,7 +93,8 @@ func Grep(ws *workspace.Workspace, o Options) tool.Tool {
 			}
 			s := &searcher{
 				ws: ws, matcher: m, include: wanted, fileType: kind, base: at, mode: a.OutputMode,
-				context: a.Context, limit: min(cmp.Or(a.MaxMatches, defaultMatches), maxMatches), maxSize: maxFile, isHidden: o.Hide,
+				context: a.Context, limit: min(cmp.Or(a.MaxMatches, defaultMatches), maxMatches), maxSize: maxFile,
+				isHidden: o.Hide,
 			}
 			if !info.IsDir() {
 				s.maxSize = maxNamedFile
@@ -164,7 +166,8 @@ func (a grepArgs) plainTextNote(ctx context.Context, s *searcher) string {
 	if err != nil {
 		return ""
 	}
-	as := &searcher{ws: s.ws, matcher: m, include: s.include, fileType: s.fileType, base: s.base, limit: 1, maxSize: s.maxSize, isHidden: s.isHidden}
+	as := &searcher{ws: s.ws, matcher: m, include: s.include, fileType: s.fileType, base: s.base, limit: 1,
+		maxSize: s.maxSize, isHidden: s.isHidden}
 	as.run(ctx)
 	if r := as.result(); len(r.Matches) > 0 {
 		place := strings.SplitN(r.Matches[0], ":", 3) // its file and line

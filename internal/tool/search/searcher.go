@@ -231,7 +231,8 @@ const maxCounted = 1_000_000
 
 // result returns the first matches, as many as requested and as fit.
 func (s *searcher) result() grepResult {
-	r := grepResult{OK: true, Matches: []string{}, Truncated: s.truncated, TooLarge: s.tooLarge, Binary: s.binary, Unreadable: s.unreadable}
+	r := grepResult{OK: true, Matches: []string{}, Truncated: s.truncated, TooLarge: s.tooLarge, Binary: s.binary,
+		Unreadable: s.unreadable}
 	room, shown := maxText, 0
 	for _, h := range s.results {
 		for i, group := range h {

@@ -57,8 +57,10 @@ var fileTypes = sync.OnceValue(func() map[string][]string {
 var typeAliases = sync.OnceValue(func() map[string]string {
 	return map[string]string{
 		"sh": "bash", "shell": "bash", "c++": "cpp", "cxx": "cpp", "csharp": "cs", "golang": "go", "javascript": "js",
-		"md": "markdown", "py": "python", "rb": "ruby", "rs": "rust", "ts": "typescript", "yml": "yaml", "dockerfile": "docker",
-		"makefile": "make", "tsx": "typescript", "jsx": "js", "vue": "js", "hpp": "cpp", "cc": "cpp", "bzl": "bazel", "cjs": "js", "mjs": "js", "kt": "kotlin", "tf": "terraform", "htm": "html", "text": "txt",
+		"md": "markdown", "py": "python", "rb": "ruby", "rs": "rust", "ts": "typescript", "yml": "yaml",
+		"dockerfile": "docker",
+		"makefile":   "make", "tsx": "typescript", "jsx": "js", "vue": "js", "hpp": "cpp", "cc": "cpp", "bzl": "bazel",
+		"cjs": "js", "mjs": "js", "kt": "kotlin", "tf": "terraform", "htm": "html", "text": "txt",
 	}
 })
 

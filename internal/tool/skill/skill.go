@@ -43,7 +43,8 @@ func (a args) skillName() string { return strings.TrimPrefix(strings.TrimSpace(a
 func Skill(c *skills.Catalogue) tool.Tool {
 	return tool.Func[args]{
 		Name: "skill", Doc: doc,
-		Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "Skill"}, {Dialect: tool.CoAuthor, Name: "activateSkill"}, {Name: "load_skill"}, {Name: "use_skill"}},
+		Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "Skill"}, {Dialect: tool.CoAuthor, Name: "activateSkill"},
+			{Name: "load_skill"}, {Name: "use_skill"}},
 		Plan: func(_ context.Context, a args) (tool.Plan, error) {
 			target, title, preview := "list", "list of skills", "list the skills"
 			if a.isLoad() {
@@ -58,7 +59,8 @@ func Skill(c *skills.Catalogue) tool.Tool {
 				return loadSkill(c, a), nil
 			}
 			all, _ := c.List()
-			return tool.Result{Value: listResult{true, skills.FormatList(all, maxListBytes)}, Summary: fmt.Sprintf("%d skills", len(all))}, nil
+			return tool.Result{Value: listResult{true, skills.FormatList(all, maxListBytes)},
+				Summary: fmt.Sprintf("%d skills", len(all))}, nil
 		},
 	}
 }
@@ -89,7 +91,8 @@ func loadSkill(c *skills.Catalogue, a args) tool.Result {
 			Value:   errorResult{Error: why + "; continue without it", Skills: skills.FormatList(all, maxListBytes)},
 			Failed:  true,
 			Summary: why,
-			Events:  []event.Event{event.Notice{Level: event.LevelWarn, Text: fmt.Sprintf("skill %s could not be used (%s); continuing without it", shortenName(a.skillName()), why)}},
+			Events: []event.Event{event.Notice{Level: event.LevelWarn,
+				Text: fmt.Sprintf("skill %s could not be used (%s); continuing without it", shortenName(a.skillName()), why)}},
 		}
 	}
 	r := loadResult{OK: true, Name: l.Name, Skill: l.Body, Files: l.Files, Truncated: l.Truncated}

@@ -70,7 +70,8 @@ func New(text []byte) (*Answer, error) {
 
 // Spec describes the tool to the model.
 func (a *Answer) Spec() tool.Spec {
-	return tool.Spec{Name: Name, Doc: doc, Class: tool.ClassFinalAnswer, Schema: a.schema, Aliases: []tool.Alias{{Name: "StructuredOutput"}}}
+	return tool.Spec{Name: Name, Doc: doc, Class: tool.ClassFinalAnswer, Schema: a.schema,
+		Aliases: []tool.Alias{{Name: "StructuredOutput"}}}
 }
 
 // Prepare checks an answer.
@@ -103,7 +104,8 @@ type answerCall struct {
 
 // Plan returns a plan that touches nothing of the user's.
 func (g answerCall) Plan() tool.Plan {
-	return tool.Plan{Title: "the answer", Effects: []tool.Effect{{Kind: tool.Note, Target: Name}}, Preview: display.Code{Lang: "json", Source: string(g.value)}}
+	return tool.Plan{Title: "the answer", Effects: []tool.Effect{{Kind: tool.Note, Target: Name}},
+		Preview: display.Code{Lang: "json", Source: string(g.value)}}
 }
 
 // Run accepts the answer.
@@ -111,7 +113,8 @@ func (g answerCall) Run(context.Context, io.Writer) (tool.Result, error) {
 	g.answer.mu.Lock()
 	defer g.answer.mu.Unlock()
 	g.answer.value = g.value
-	return tool.Result{Value: map[string]any{"ok": true, "text": "taken; nothing more is needed"}, Summary: "given", Show: display.Code{Lang: "json", Source: string(g.value)}}, nil
+	return tool.Result{Value: map[string]any{"ok": true, "text": "taken; nothing more is needed"}, Summary: "given",
+		Show: display.Code{Lang: "json", Source: string(g.value)}}, nil
 }
 
 // CheckAnswer checks the answer that a turn would end with. If the model has not given a valid one, Final

@@ -98,7 +98,8 @@ func (o Options) readImage(v fetchResult, resp *http.Response, head []byte) (fet
 var imageTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
 // readText reads the rest of the body and decodes all of it.
-func (v fetchResult) readText(resp *http.Response, head []byte, limit int, charset string, r request) (fetchResult, error) {
+func (v fetchResult) readText(resp *http.Response, head []byte, limit int, charset string, r request) (fetchResult,
+	error) {
 	body, err := io.ReadAll(io.LimitReader(io.MultiReader(bytes.NewReader(head), resp.Body), int64(limit)+1))
 	if err != nil {
 		return v, fmt.Errorf("while reading: %w", err)
@@ -189,8 +190,10 @@ func decode(body []byte, charset string, markup bool) (text, remark string) {
 	case "utf-16be":
 		return decodeUTF16(body, binary.BigEndian), ""
 	}
-	shifts := strings.HasPrefix(charset, "iso-2022-") || charset == "csiso2022jp" || strings.HasPrefix(charset, "hz") // but is ASCII
-	if utf8.Valid(body) && !shifts {                                                                                  // which is common
+	// but is ASCII
+	shifts := strings.HasPrefix(charset, "iso-2022-") || charset == "csiso2022jp" || strings.HasPrefix(charset, "hz")
+	// which is common
+	if utf8.Valid(body) && !shifts {
 		return string(body), ""
 	}
 	if known := findEncoding(charset); known != nil {

@@ -60,14 +60,16 @@ func (e *redirectError) Error() string {
 
 func withoutWWW(host string) string {
 	const www = "www."
-	if rest := host[min(len(host), len(www)):]; strings.EqualFold(host[:len(host)-len(rest)], www) && strings.Contains(rest, ".") {
+	if rest := host[min(len(host), len(www)):]; strings.EqualFold(host[:len(host)-len(rest)], www) &&
+		strings.Contains(rest, ".") {
 		return rest
 	}
 	return host
 }
 
 var redirectStatuses = []int{
-	http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect,
+	http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect,
+	http.StatusPermanentRedirect,
 }
 
 // redirectRequest returns the request for a redirect. Another host gets nothing that the caller added.
@@ -187,7 +189,8 @@ func (o Options) isListed(host, port string) bool {
 func (o Options) checkAddress(u *url.URL) error {
 	host := u.Hostname()
 	a, err := netip.ParseAddr(host)
-	if name := strings.ToLower(strings.TrimSuffix(host, ".")); err != nil && (name == "localhost" || strings.HasSuffix(name, ".localhost")) {
+	if name := strings.ToLower(strings.TrimSuffix(host, ".")); err != nil &&
+		(name == "localhost" || strings.HasSuffix(name, ".localhost")) {
 		a, err = netip.IPv6Loopback(), nil
 	}
 	if err != nil || o.IsAllowed(host, effectivePort(u)) {

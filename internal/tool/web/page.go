@@ -51,7 +51,8 @@ const hiddenReason = "(hidden)"
 
 // droppedElements are the elements without readable content.
 var droppedElements = []string{
-	hiddenReason, "nav", "svg", "template", "canvas", "object", "video", "audio", "select", "datalist", "button", "dialog", "annotation",
+	hiddenReason, "nav", "svg", "template", "canvas", "object", "video", "audio", "select", "datalist", "button", "dialog",
+	"annotation",
 }
 
 // page reads a page's source and lays it out.
@@ -115,14 +116,16 @@ func (p *page) convert() {
 }
 
 // voidElements are the elements that have no content.
-var voidElements = stringSet("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr")
+var voidElements = stringSet("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source",
+	"track", "wbr")
 
 // skipElement decides whether to omit an element.
 func (p *page) skipElement(t token) bool {
 	reason := t.name
 	_, unseen := t.attr("hidden")
 	style := strings.ToLower(strings.Join(strings.Fields(t.attrValue("style")), ""))
-	unseen = unseen || t.attrValue("aria-hidden") == "true" || strings.Contains(style, "display:none") || strings.Contains(style, "visibility:hidden")
+	unseen = unseen || t.attrValue("aria-hidden") == "true" || strings.Contains(style, "display:none") ||
+		strings.Contains(style, "visibility:hidden")
 	switch {
 	case t.attrValue("role") == "navigation":
 		reason = "nav"
@@ -174,9 +177,11 @@ func (p *page) endBlock(gap int) {
 
 // blockGaps are block elements with the space around them.
 var blockGaps = map[string]int{
-	"p": 2, "section": 2, "article": 2, "figure": 2, "details": 2, "dl": 2, "form": 2, "header": 2, "footer": 2, "aside": 2,
-	"div": 1, "address": 1, "figcaption": 1, "summary": 1, "dt": 1, "dd": 1, "fieldset": 1, "legend": 1, "hgroup": 1, "center": 1,
-	"body": 1, "caption": 1, "nav": 1, "noscript": 1, "option": 1, "head": 1,
+	"p": 2, "section": 2, "article": 2, "figure": 2, "details": 2, "dl": 2, "form": 2, "header": 2, "footer": 2,
+	"aside": 2,
+	"div":   1, "address": 1, "figcaption": 1, "summary": 1, "dt": 1, "dd": 1, "fieldset": 1, "legend": 1, "hgroup": 1,
+	"center": 1,
+	"body":   1, "caption": 1, "nav": 1, "noscript": 1, "option": 1, "head": 1,
 }
 
 func (p *page) handleTag(t token) {

@@ -54,7 +54,8 @@ func (o Options) parse(a fetchArgs) (request, error) {
 		return request{}, err
 	}
 	r := request{
-		url: u, method: cmp.Or(a.Method, http.MethodGet), body: a.Body, format: cmp.Or(a.Format, "markdown"), offset: a.Offset,
+		url: u, method: cmp.Or(a.Method, http.MethodGet), body: a.Body, format: cmp.Or(a.Format, "markdown"),
+		offset:  a.Offset,
 		timeout: time.Duration(min(a.TimeoutSec, 1<<20)) * time.Second, maxSize: min(a.MaxSizeKB, 1<<20) << 10,
 	}
 	switch {

@@ -150,7 +150,8 @@ func (o Options) fetch(ctx context.Context, r request) (tool.Result, error) {
 func (o Options) fetchPage(ctx context.Context, r request) (fetchResult, error) {
 	resp, hops, err := o.follow(ctx, r)
 	if away := (*redirectError)(nil); errors.As(err, &away) {
-		return fetchResult{URL: r.url.String(), Status: away.status, Error: away.Error(), RedirectTo: sanitize.Line(away.target.String(), 0)}, nil
+		return fetchResult{URL: r.url.String(), Status: away.status, Error: away.Error(),
+			RedirectTo: sanitize.Line(away.target.String(), 0)}, nil
 	}
 	if err != nil {
 		return fetchResult{}, err

@@ -61,7 +61,8 @@ func (m Message) DecodeParams(params any) error {
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &kind) && kind.Field != "":
-		return &Error{Code: CodeInvalidParams, Message: fmt.Sprintf("the parameters cannot be read: %s is a %s, and must not be", kind.Field, kind.Value)}
+		return &Error{Code: CodeInvalidParams,
+			Message: fmt.Sprintf("the parameters cannot be read: %s is a %s, and must not be", kind.Field, kind.Value)}
 	case err != nil:
 		return &Error{Code: CodeInvalidParams, Message: "the parameters cannot be read: they must be an object"}
 	}

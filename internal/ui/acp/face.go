@@ -102,7 +102,8 @@ func (f *Sink) Warn(text string, failed bool) error {
 	if failed {
 		severity = "error"
 	}
-	return f.Conn.Notify("session/update", map[string]any{"sessionId": f.Session, "update": map[string]any{"sessionUpdate": "notice", "severity": severity, "title": text}})
+	return f.Conn.Notify("session/update", map[string]any{"sessionId": f.Session,
+		"update": map[string]any{"sessionUpdate": "notice", "severity": severity, "title": text}})
 }
 
 // WarnAsThought sends a warning to an editor without notices, as a thought, so that it is not part of the reply.
@@ -147,7 +148,8 @@ func (f *Sink) Emit(_ context.Context, r event.Record) error {
 		for _, t := range e.Todos {
 			entries = append(entries, planEntry{t.Content, cmp.Or(t.Priority, "medium"), string(t.Status)})
 		}
-		return f.Conn.Notify("session/update", map[string]any{"sessionId": f.Session, "update": map[string]any{"sessionUpdate": "plan", "entries": entries}})
+		return f.Conn.Notify("session/update", map[string]any{"sessionId": f.Session,
+			"update": map[string]any{"sessionUpdate": "plan", "entries": entries}})
 	case event.ModeChanged:
 		return f.sendUpdate(update{Kind: "current_mode_update", Mode: e.Mode})
 	case event.ToolCallRequested:
@@ -155,7 +157,8 @@ func (f *Sink) Emit(_ context.Context, r event.Record) error {
 			return f.sendUpdate(update{Kind: "tool_call_update", CallID: e.CallID, Locations: f.locations(e.Effects)})
 		}
 	case event.ToolStarted:
-		return f.sendCall(update{CallID: e.CallID, Title: callTitle(e.Tool, e.Title), ToolKind: toolKinds[tool.ClassOf(e.Tool)], Status: "in_progress"})
+		return f.sendCall(update{CallID: e.CallID, Title: callTitle(e.Tool, e.Title),
+			ToolKind: toolKinds[tool.ClassOf(e.Tool)], Status: "in_progress"})
 	case event.ToolOutput:
 		if f.sentCalls[e.CallID] {
 			return f.sendOutput(e.CallID, e.Text)
@@ -166,7 +169,8 @@ func (f *Sink) Emit(_ context.Context, r event.Record) error {
 		if f.Replay {
 			addKey(&f.finishedCalls, e.CallID)
 		}
-		u := update{CallID: e.CallID, Title: callTitle(e.Tool, e.Title), ToolKind: toolKinds[tool.ClassOf(e.Tool)], Status: callStatus(e.Failed || e.Denied), RawOutput: rawJSON([]byte(e.Result.Text))}
+		u := update{CallID: e.CallID, Title: callTitle(e.Tool, e.Title), ToolKind: toolKinds[tool.ClassOf(e.Tool)],
+			Status: callStatus(e.Failed || e.Denied), RawOutput: rawJSON([]byte(e.Result.Text))}
 		all := f.blockContents(e.Content)
 		if len(all) == 0 && printed != nil {
 			all = append(all, textContent(printed.text))
@@ -174,7 +178,8 @@ func (f *Sink) Emit(_ context.Context, r event.Record) error {
 		if e.Failed || e.Denied || len(all) == 0 {
 			var r struct{ Error, Summary, Text, Content string }
 			_ = json.Unmarshal([]byte(e.Result.Text), &r) // a result that is not an object has no fields
-			all = append(all, textContent(clip.Truncate(cmp.Or(r.Error, e.Summary, r.Summary, r.Text, r.Content, e.Result.Text), maxTextBytes)))
+			all = append(all, textContent(clip.Truncate(cmp.Or(r.Error, e.Summary, r.Summary, r.Text, r.Content, e.Result.Text),
+				maxTextBytes)))
 		}
 		u.Content = all
 		return f.sendCall(u)
@@ -198,17 +203,20 @@ func (f *Sink) sendMessage(r event.Record, m chat.Message, main bool) error {
 			}
 		case chat.Image:
 			if event.IsUserMessage(r) && main && f.Replay {
-				err = f.sendUpdate(update{Kind: "user_message_chunk", Content: Block{Type: "image", MIMEType: p.MediaType, Data: base64.StdEncoding.EncodeToString(p.Data)}})
+				err = f.sendUpdate(update{Kind: "user_message_chunk",
+					Content: Block{Type: "image", MIMEType: p.MediaType, Data: base64.StdEncoding.EncodeToString(p.Data)}})
 			}
 		case chat.Reasoning:
 			if main && !streamed {
 				err = f.sendText("agent_thought_chunk", p.Text)
 			}
 		case chat.ToolCall:
-			err = f.sendCall(update{CallID: p.ID, Title: callTitle(p.Name, ""), ToolKind: toolKinds[tool.ClassOf(p.Name)], Status: "pending", RawInput: rawJSON(p.Args)})
+			err = f.sendCall(update{CallID: p.ID, Title: callTitle(p.Name, ""), ToolKind: toolKinds[tool.ClassOf(p.Name)],
+				Status: "pending", RawInput: rawJSON(p.Args)})
 		case chat.ToolResult:
 			if f.Replay && !f.finishedCalls[p.CallID] {
-				err = f.sendUpdate(update{Kind: "tool_call_update", CallID: p.CallID, Status: callStatus(p.Failed), Content: []callContent{textContent(clip.Truncate(p.Text, maxTextBytes))}})
+				err = f.sendUpdate(update{Kind: "tool_call_update", CallID: p.CallID, Status: callStatus(p.Failed),
+					Content: []callContent{textContent(clip.Truncate(p.Text, maxTextBytes))}})
 			}
 		}
 		if err != nil {
@@ -238,9 +246,12 @@ func callStatus(failed bool) string {
 
 // toolKinds maps tool classes to the protocol's kinds, which editors show as icons.
 var toolKinds = map[tool.Class]string{
-	tool.ClassReadFile: "read", tool.ClassListFolder: "read", tool.ClassReadGit: "read", tool.ClassEditFile: "edit", tool.ClassPatchFiles: "edit", tool.EditsNotebook: "edit",
-	tool.ClassFindFiles: "search", tool.ClassSearchText: "search", tool.ClassSearchCode: "search", tool.ClassNavigateCode: "search",
-	tool.ClassShell: "execute", tool.ClassChangeGit: "execute", tool.ClassFetch: "fetch", tool.ClassEndPlan: "switch_mode",
+	tool.ClassReadFile: "read", tool.ClassListFolder: "read", tool.ClassReadGit: "read", tool.ClassEditFile: "edit",
+	tool.ClassPatchFiles: "edit", tool.EditsNotebook: "edit",
+	tool.ClassFindFiles: "search", tool.ClassSearchText: "search", tool.ClassSearchCode: "search",
+	tool.ClassNavigateCode: "search",
+	tool.ClassShell:        "execute", tool.ClassChangeGit: "execute", tool.ClassFetch: "fetch",
+	tool.ClassEndPlan:  "switch_mode",
 	tool.ClassDelegate: "think", tool.ClassWriteTodos: "think", tool.ClassReadTodos: "think", tool.ClassAskUser: "think",
 }
 

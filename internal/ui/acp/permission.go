@@ -19,7 +19,8 @@ type option struct {
 
 // optionKinds maps the options for a call to the protocol's kinds.
 var optionKinds = map[string]string{
-	uip.OptionApprove: "allow_once", uip.OptionSession: "allow_always", uip.OptionAlwaysBelow: "allow_always", uip.OptionAlways: "allow_always", uip.OptionReject: "reject_once",
+	uip.OptionApprove: "allow_once", uip.OptionSession: "allow_always", uip.OptionAlwaysBelow: "allow_always",
+	uip.OptionAlways: "allow_always", uip.OptionReject: "reject_once",
 }
 
 // dismissID is the id of the option that dismisses the question.
@@ -58,7 +59,8 @@ func (f *Sink) selectOption(ctx context.Context, q uip.Request) (uip.Response, e
 		return uip.Response{Dismissed: true, Comment: "the editor cannot ask for text", AnsweredBy: answerSource}, nil
 	}
 	call := update{
-		CallID: q.CallID(), Title: q.Display.Title, ToolKind: cmp.Or(toolKinds[tool.ClassOf(q.Display.Metadata["toolName"])], "other"), Status: "pending", RawInput: rawJSON(q.Args),
+		CallID: q.CallID(), Title: q.Display.Title, ToolKind: cmp.Or(toolKinds[tool.ClassOf(q.Display.Metadata["toolName"])],
+			"other"), Status: "pending", RawInput: rawJSON(q.Args),
 	}
 	shows := f.blockContents(q.Display.Content)
 	if q.Display.Description != "" {

@@ -57,7 +57,8 @@ func NewInitializeResponse(version string) InitializeResponse {
 	return InitializeResponse{
 		Version: Version, Auth: []any{}, Agent: agentInfo{"coder", "coder", version},
 		Capabilities: capabilities{
-			Load: true, Prompt: map[string]bool{"image": true, "audio": false, "embeddedContext": true}, MCP: map[string]bool{"http": true, "sse": true},
+			Load: true, Prompt: map[string]bool{"image": true, "audio": false, "embeddedContext": true},
+			MCP:     map[string]bool{"http": true, "sse": true},
 			Session: map[string]struct{}{"list": {}, "resume": {}, "close": {}, "delete": {}},
 		},
 	}
@@ -238,7 +239,8 @@ func (p Prompt) Input(root string) (orchestrator.Input, error) {
 	for _, b := range p.Blocks {
 		switch {
 		case b.Type == "text":
-			if first, _ := utf8.DecodeRuneInString(b.Text); linked && b.Text != "" && !unicode.IsSpace(first) && !unicode.IsPunct(first) {
+			if first, _ := utf8.DecodeRuneInString(b.Text); linked && b.Text != "" && !unicode.IsSpace(first) &&
+				!unicode.IsPunct(first) {
 				add(chat.OriginAttached, " ") // separates the text from the file name
 			}
 			add(chat.OriginTyped, b.Text)

@@ -74,7 +74,8 @@ func (p *page) renderBlock(b display.Block) markup {
 	case display.Checklist:
 		return renderChecklist(b)
 	case display.Shell:
-		return element("pre", element("code", strings.Join([]string{"$ " + b.Command, b.Status(), b.Output(p.translator.TranslateText), p.translator.TranslateText(b.Error)}, "\n")))
+		return element("pre", element("code", strings.Join([]string{"$ " + b.Command, b.Status(),
+			b.Output(p.translator.TranslateText), p.translator.TranslateText(b.Error)}, "\n")))
 	}
 	return ""
 }
@@ -82,7 +83,8 @@ func (p *page) renderBlock(b display.Block) markup {
 func renderChecklist(all display.Checklist) markup {
 	var items []markup
 	for _, c := range all {
-		items = append(items, element("li", classAttr(string(c.State)), element("span", attr{"aria-hidden", "true"}, c.State.Symbol()), " ", c.Text))
+		items = append(items, element("li", classAttr(string(c.State)),
+			element("span", attr{"aria-hidden", "true"}, c.State.Symbol()), " ", c.Text))
 	}
 	return element("ul", classAttr("checks"), items)
 }
@@ -147,7 +149,8 @@ func splitByFile(unified string) (files []fileDiff) {
 		case sign == '-':
 			at().deleted++
 		}
-		if f := at(); f.path == "/dev/null" || f.path == "" && strings.HasPrefix(s, "--- ") && !strings.HasPrefix(s, "--- /dev/null") {
+		if f := at(); f.path == "/dev/null" || f.path == "" && strings.HasPrefix(s, "--- ") &&
+			!strings.HasPrefix(s, "--- /dev/null") {
 			f.path = fileName(f, s)
 		}
 		f := at()
@@ -189,11 +192,13 @@ func (f fileDiff) render(before map[int]markup) markup {
 			end()
 			all = append(all, m)
 		}
-		lines = append(lines, element("span", classAttr(map[byte]string{'+': "a", '-': "d", 0: "h"}[l.sign]), sanitize.Reveal(l.text), "\n"))
+		lines = append(lines, element("span", classAttr(map[byte]string{'+': "a", '-': "d", 0: "h"}[l.sign]),
+			sanitize.Reveal(l.text), "\n"))
 	}
 	end()
 	return element("details", classAttr("file"), attr{"open", ""},
-		element("summary", element("code", f.path), " ", element("span", classAttr("ok"), "+"+strconv.Itoa(f.added)), " ", element("span", classAttr("failed"), "−"+strconv.Itoa(f.deleted))), all)
+		element("summary", element("code", f.path), " ", element("span", classAttr("ok"), "+"+strconv.Itoa(f.added)), " ",
+			element("span", classAttr("failed"), "−"+strconv.Itoa(f.deleted))), all)
 }
 
 // renderHunks renders a diff with a checkbox named name at each hunk.
@@ -201,9 +206,12 @@ func (p *page) renderHunks(unified, name string) markup {
 	choice := make(map[int]markup)
 	for i, h := range display.SplitHunks(unified) {
 		number := strconv.Itoa(i + 1)
-		choice[h.Line] = element("label", classAttr("hunk"), element("input", attr{"type", "checkbox"}, attr{"name", name}, attr{"value", number}, attr{"checked", ""}), " ", p.t("hunk %s", number))
+		choice[h.Line] = element("label", classAttr("hunk"),
+			element("input", attr{"type", "checkbox"}, attr{"name", name}, attr{"value", number}, attr{"checked", ""}), " ",
+			p.t("hunk %s", number))
 	}
-	all := []markup{element("input", attr{"type", "hidden"}, attr{"name", name + "s"}, attr{"value", strconv.Itoa(len(choice))})}
+	all := []markup{element("input", attr{"type", "hidden"}, attr{"name", name + "s"},
+		attr{"value", strconv.Itoa(len(choice))})}
 	for _, f := range splitByFile(sanitize.MaskWords(unified)) {
 		all = append(all, f.render(choice))
 	}
@@ -218,7 +226,9 @@ func (p *page) renderLongText(s string, whole bool, seq uint64) markup {
 	if whole || len(s) <= maxListText {
 		return element("pre", attr{"tabindex", "0"}, strings.TrimRight(s, "\n"))
 	}
-	return joinParts(element("pre", attr{"tabindex", "0"}, clip.Truncate(s, maxListText)), element("p", element("a", attr{"href", p.pageURL("s", p.projectSlug, p.ref.Session, "record", formatUint(seq))}, p.t("show all"))))
+	return joinParts(element("pre", attr{"tabindex", "0"}, clip.Truncate(s, maxListText)),
+		element("p", element("a", attr{"href", p.pageURL("s", p.projectSlug, p.ref.Session, "record", formatUint(seq))},
+			p.t("show all"))))
 }
 
 // renderFields renders a JSON object field by field.

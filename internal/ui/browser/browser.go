@@ -171,7 +171,9 @@ var script []byte
 func New(o Options) *Server {
 	s := &Server{
 		Backend: o.Backend, guard: guard{Key: o.Key, secure: o.Secure, names: o.Names}, lang: o.Lang,
-		translators: make(map[string]Translator), slots: make(chan struct{}, maxReaders), questionCounts: make(map[SessionRef]questionCounts), feeds: make(map[SessionRef]*feed), drafts: make(map[SessionRef]draft),
+		translators: make(map[string]Translator), slots: make(chan struct{}, maxReaders),
+		questionCounts: make(map[SessionRef]questionCounts), feeds: make(map[SessionRef]*feed),
+		drafts: make(map[SessionRef]draft),
 	}
 	for _, l := range languages {
 		s.translators[l[0]] = o.Translator(l[0])
@@ -355,7 +357,8 @@ func (s *Server) preferredLanguage(r *http.Request) string {
 	for want := range strings.SplitSeq(r.Header.Get("Accept-Language"), ",") {
 		want, _, _ = strings.Cut(strings.TrimSpace(want), ";")
 		for _, l := range languages {
-			if ours, _, _ := strings.Cut(l[0], "-"); strings.EqualFold(want, l[0]) || strings.EqualFold(strings.SplitN(want, "-", 2)[0], ours) {
+			if ours, _, _ := strings.Cut(l[0], "-"); strings.EqualFold(want, l[0]) ||
+				strings.EqualFold(strings.SplitN(want, "-", 2)[0], ours) {
 				return l[0]
 			}
 		}
@@ -401,7 +404,8 @@ func (p *page) renderRefusal(status int, why string) {
 	default:
 		back = element("p", element("a", attr{"href", p.guard.basePath() + "/"}, p.t("Back")))
 	}
-	p.writePage(status, joinParts(element("h1", p.title), element("p", classAttr("refusal"), attr{"role", "alert"}, p.translator.TranslateText(why)), back))
+	p.writePage(status, joinParts(element("h1", p.title),
+		element("p", classAttr("refusal"), attr{"role", "alert"}, p.translator.TranslateText(why)), back))
 }
 
 func (p *page) writePage(status int, main markup) {

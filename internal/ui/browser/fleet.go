@@ -70,7 +70,8 @@ type FleetTask struct {
 var fleetStatuses = []struct {
 	name string
 	open bool
-}{{"queued", true}, {"running", true}, {"waiting", true}, {"done", false}, {"failed", false}, {"canceled", false}, {"aside", false}}
+}{{"queued", true}, {"running", true}, {"waiting", true}, {"done", false}, {"failed", false}, {"canceled", false},
+	{"aside", false}}
 
 func (p *page) hasFleet() bool { return p.Fleet.Configured != nil && p.Fleet.Configured() }
 
@@ -93,33 +94,40 @@ func (p *page) fleet() (markup, error) {
 	for _, t := range f.Tasks {
 		if t.Question != nil && t.Status == "waiting" {
 			p.questionCount++
-			asks = append(asks, element("p", p.t("Task %s asks:", t.ID), " ", oneLine(t.Spec.Prompt)), p.renderQuestionForm(*t.Question, p.pageURL("fleet", "answer", t.Question.ID)))
+			asks = append(asks, element("p", p.t("Task %s asks:", t.ID), " ", oneLine(t.Spec.Prompt)),
+				p.renderQuestionForm(*t.Question, p.pageURL("fleet", "answer", t.Question.ID)))
 		}
 	}
 	figures := []any{attr{"id", "figures"}, attr{"data-refresh", ""}, attr{"aria-label", p.t("State")},
 		element("p", classAttr("dim"), p.renderTime(f.Time)),
-		element("p", element("strong", p.t("queue: %d waiting for a worker, %d with one", f.Queue.Waiting, f.Queue.Taken)), " · ",
-			p.t("workers: %d, with %d of %d slots in use", len(f.Workers), f.Busy, f.Slots), " · ", fmt.Sprintf("$%.4f", f.CostUSD))}
+		element("p", element("strong", p.t("queue: %d waiting for a worker, %d with one", f.Queue.Waiting,
+			f.Queue.Taken)), " · ",
+			p.t("workers: %d, with %d of %d slots in use", len(f.Workers), f.Busy, f.Slots), " · ",
+			fmt.Sprintf("$%.4f", f.CostUSD))}
 	if f.OldestWait > 0 {
-		figures = append(figures, element("p", classAttr("waiting"), p.t("longest wait for a person: %s", display.FormatDuration(time.Duration(f.OldestWait)*time.Second))))
+		figures = append(figures, element("p", classAttr("waiting"),
+			p.t("longest wait for a person: %s", display.FormatDuration(time.Duration(f.OldestWait)*time.Second))))
 	}
 	if f.Takeovers+f.Unknown > 0 {
 		figures = append(figures, element("p", p.t("resumed: %d; calls of unknown outcome: %d", f.Takeovers, f.Unknown)))
 	}
 	var bars []bar
 	for _, s := range fleetStatuses {
-		bars = append(bars, bar{p.translator.TranslateText(s.name), float64(f.Counts[s.name]), strconv.Itoa(f.Counts[s.name])})
+		bars = append(bars, bar{p.translator.TranslateText(s.name), float64(f.Counts[s.name]),
+			strconv.Itoa(f.Counts[s.name])})
 	}
 	figures = append(figures, plotBars(p.t("tasks, by status"), bars), p.renderWorkers(f), p.renderTasks(f))
 	return joinParts(element("h1", p.title),
-		element("section", append([]any{attr{"id", "asks"}, attr{"data-refresh", ""}, attr{"aria-label", p.t("Open questions")}, attr{"aria-live", "polite"}}, asks)...),
+		element("section", append([]any{attr{"id", "asks"}, attr{"data-refresh", ""},
+			attr{"aria-label", p.t("Open questions")}, attr{"aria-live", "polite"}}, asks)...),
 		element("section", figures...)), nil
 }
 
 func (p *page) renderWorkers(f Fleet) markup {
 	t := display.Table{Header: display.TextCells("worker", "host", "busy", "slots", "state", "last seen")}
 	for _, w := range f.Workers {
-		t.Rows = append(t.Rows, display.DataCells(oneLine(w.Name), oneLine(w.Host), strconv.Itoa(w.Busy), strconv.Itoa(w.Slots), p.translator.TranslateText(oneLine(w.State)), w.Seen.Local().Format(time.TimeOnly)))
+		t.Rows = append(t.Rows, display.DataCells(oneLine(w.Name), oneLine(w.Host), strconv.Itoa(w.Busy),
+			strconv.Itoa(w.Slots), p.translator.TranslateText(oneLine(w.State)), w.Seen.Local().Format(time.TimeOnly)))
 	}
 	if len(t.Rows) == 0 {
 		return element("p", classAttr("failed"), p.t("no worker is taking tasks"))
@@ -139,8 +147,10 @@ func (p *page) renderTasks(f Fleet) markup {
 			}
 		}
 		look := map[string]string{"running": "live", "waiting": "waiting", "failed": "failed", "aside": "failed"}[t.Status]
-		rows = append(rows, element("li", element("code", t.ID), element("span", classAttr(look), p.translator.TranslateText(t.Status)), element("span", oneLine(t.Spec.Prompt)),
-			element("span", classAttr("dim"), p.renderTime(t.Created), " · ", oneLine(t.Spec.Repo), " · ", oneLine(t.Worker), " · ", fmt.Sprintf("$%.4f", t.CostUSD)),
+		rows = append(rows, element("li", element("code", t.ID),
+			element("span", classAttr(look), p.translator.TranslateText(t.Status)), element("span", oneLine(t.Spec.Prompt)),
+			element("span", classAttr("dim"), p.renderTime(t.Created), " · ", oneLine(t.Spec.Repo), " · ", oneLine(t.Worker),
+				" · ", fmt.Sprintf("$%.4f", t.CostUSD)),
 			end, element("span", classAttr("hit dim"), p.translator.TranslateText(oneLine(t.Reason)))))
 	}
 	if len(rows) == 0 {
@@ -166,7 +176,8 @@ func (p *page) fleetAnswer() (markup, error) {
 		}
 		return p.redirectToFleet(err)
 	}
-	return "", &UserError{http.StatusConflict, "the question was already answered, or is no longer open; your answer changed nothing"}
+	return "", &UserError{http.StatusConflict,
+		"the question was already answered, or is no longer open; your answer changed nothing"}
 }
 
 // fleetCancel cancels a task.

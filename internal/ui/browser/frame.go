@@ -39,12 +39,15 @@ func (p *page) renderFrame(main markup) markup {
 		return p.renderDocument(head, main)
 	}
 	base := p.guard.basePath()
-	head = joinParts(head, element("link", attr{"rel", "stylesheet"}, attr{"href", base + "/style.css"}), element("script", attr{"src", base + "/page.js"}, attr{"defer", ""}))
-	return p.renderDocument(head, joinParts(element("a", classAttr("skip"), attr{"href", "#main"}, p.t("Skip to the content")), p.renderHeader(), main, p.renderFooter()))
+	head = joinParts(head, element("link", attr{"rel", "stylesheet"}, attr{"href", base + "/style.css"}),
+		element("script", attr{"src", base + "/page.js"}, attr{"defer", ""}))
+	return p.renderDocument(head, joinParts(element("a", classAttr("skip"), attr{"href", "#main"},
+		p.t("Skip to the content")), p.renderHeader(), main, p.renderFooter()))
 }
 
 func (p *page) renderDocument(head, body markup) markup {
-	return "<!doctype html>\n" + element("html", attr{"lang", p.lang}, attr{"data-theme", p.theme}, element("head", head), element("body", body))
+	return "<!doctype html>\n" + element("html", attr{"lang", p.lang}, attr{"data-theme", p.theme}, element("head", head),
+		element("body", body))
 }
 
 // renderHeader renders the link home, the search and the session's pages.
@@ -55,7 +58,8 @@ func (p *page) renderHeader() markup {
 		element("a", classAttr("home"), attr{"href", base + "/"}, "coder"),
 		element("form", attr{"role", "search"}, attr{"action", p.pageURL("search")}, attr{"method", "get"},
 			element("label", classAttr("unseen"), attr{"for", "q"}, p.t("Search all sessions")),
-			element("input", attr{"id", "q"}, attr{"type", "search"}, attr{"name", "q"}, attr{"value", query}, attr{"placeholder", p.t("Search all sessions")}, attr{"accesskey", "s"})),
+			element("input", attr{"id", "q"}, attr{"type", "search"}, attr{"name", "q"}, attr{"value", query},
+				attr{"placeholder", p.t("Search all sessions")}, attr{"accesskey", "s"})),
 	}
 	if p.hasFleet() {
 		parts = append(parts, element("a", classAttr("home"), attr{"href", p.pageURL("fleet")}, p.t("Fleet")))
@@ -63,7 +67,8 @@ func (p *page) renderHeader() markup {
 	if p.tab != "" {
 		var tabs []markup
 		for _, t := range []struct{ what, name string }{
-			{"", "Timeline"}, {"changes", "Changes"}, {"window", "Window"}, {"cost", "Cost"}, {"replay", "Replay"}, {"audit", "Audit"},
+			{"", "Timeline"}, {"changes", "Changes"}, {"window", "Window"}, {"cost", "Cost"}, {"replay", "Replay"},
+			{"audit", "Audit"},
 		} {
 			link := []any{attr{"href", p.sessionURL(t.what)}, p.translator.TranslateText(t.name)}
 			if t.name == p.tab {
@@ -80,10 +85,12 @@ func (p *page) renderHeader() markup {
 func (p *page) renderFooter() markup {
 	var langs, looks []markup
 	for _, l := range languages {
-		langs = append(langs, element("button", attr{"name", "lang"}, attr{"value", l[0]}, attr{"lang", l[0]}, attr{"aria-pressed", boolText(l[0] == p.lang)}, l[1]))
+		langs = append(langs, element("button", attr{"name", "lang"}, attr{"value", l[0]}, attr{"lang", l[0]},
+			attr{"aria-pressed", boolText(l[0] == p.lang)}, l[1]))
 	}
 	for _, t := range themes {
-		looks = append(looks, element("button", attr{"name", "theme"}, attr{"value", t[0]}, attr{"aria-pressed", boolText(t[0] == p.theme)}, p.translator.TranslateText(t[1])))
+		looks = append(looks, element("button", attr{"name", "theme"}, attr{"value", t[0]},
+			attr{"aria-pressed", boolText(t[0] == p.theme)}, p.translator.TranslateText(t[1])))
 	}
 	back := p.guard.basePath() + strings.TrimPrefix(p.r.URL.RequestURI(), p.guard.basePath())
 	if p.r.Method != http.MethodGet {
@@ -106,7 +113,8 @@ func boolText(holds bool) string {
 
 // renderForm returns a form that posts to one of our pages.
 func (p *page) renderForm(action string, parts ...any) markup {
-	all := []any{attr{"method", "post"}, attr{"action", action}, element("input", attr{"type", "hidden"}, attr{"name", "form"}, attr{"value", p.guard.Form})}
+	all := []any{attr{"method", "post"}, attr{"action", action},
+		element("input", attr{"type", "hidden"}, attr{"name", "form"}, attr{"value", p.guard.Form})}
 	return element("form", append(all, parts...)...)
 }
 
@@ -115,7 +123,8 @@ func (p *page) saveAppearance() (markup, error) {
 	form := p.r.PostForm
 	choose := func(name, value string) {
 		http.SetCookie(p.w, &http.Cookie{
-			Name: name, Value: value, Path: p.guard.basePath() + "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: p.guard.secure,
+			Name: name, Value: value, Path: p.guard.basePath() + "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
+			Secure: p.guard.secure,
 		})
 	}
 	if lang := form.Get("lang"); p.Server.translators[lang] != nil {
@@ -156,7 +165,8 @@ func (p *page) home() (markup, error) {
 		element("div", classAttr("span"), element("select", attr{"id", "project"}, attr{"name", "project"}, projects),
 			element("label", classAttr("unseen"), attr{"for", "mode"}, p.t("Mode")), p.renderModes("")),
 		element("label", classAttr("unseen"), attr{"for", "prompt"}, p.t("Task")),
-		element("textarea", attr{"id", "prompt"}, attr{"name", "prompt"}, attr{"rows", "3"}, attr{"required", ""}, attr{"placeholder", p.t("Task")}),
+		element("textarea", attr{"id", "prompt"}, attr{"name", "prompt"}, attr{"rows", "3"}, attr{"required", ""},
+			attr{"placeholder", p.t("Task")}),
 		element("button", classAttr("primary"), p.t("Start a session")),
 	)
 	parts := []any{element("h1", p.t("Sessions")), element("section", attr{"aria-label", p.t("New session")}, begin)}
@@ -166,9 +176,11 @@ func (p *page) home() (markup, error) {
 	}
 	waiting := markup("")
 	if p.questionCount > 0 {
-		waiting = element("p", classAttr("waiting"), attr{"role", "status"}, p.t("sessions waiting for your answer: %d", p.questionCount))
+		waiting = element("p", classAttr("waiting"), attr{"role", "status"},
+			p.t("sessions waiting for your answer: %d", p.questionCount))
 	}
-	parts = append(parts, element("div", append([]any{attr{"id", "sessions"}, attr{"data-refresh", ""}, waiting}, lists...)...))
+	parts = append(parts, element("div", append([]any{attr{"id", "sessions"}, attr{"data-refresh", ""}, waiting},
+		lists...)...))
 	return joinParts(parts...), nil
 }
 
@@ -217,7 +229,8 @@ const maxListed = 50
 func (p *page) renderProject(root string) any {
 	heads, err := p.Heads(p.r.Context(), root)
 	if err != nil {
-		return element("section", element("h2", filepath.Base(root)), element("p", classAttr("failed"), p.translator.TranslateText(err.Error())))
+		return element("section", element("h2", filepath.Base(root)),
+			element("p", classAttr("failed"), p.translator.TranslateText(err.Error())))
 	}
 	if len(heads) == 0 {
 		return nil
@@ -246,7 +259,8 @@ func (p *page) renderProject(root string) any {
 		}
 		rows = append(rows, element("li",
 			element("a", attr{"href", p.pageURL("s", projectName(root), h.ID)}, oneLine(name)),
-			element("span", classAttr("dim"), p.renderTime(h.Updated), " · ", p.t("turns: %d", h.Meta.Turns), " · ", oneLine(h.Meta.Model)),
+			element("span", classAttr("dim"), p.renderTime(h.Updated), " · ", p.t("turns: %d", h.Meta.Turns), " · ",
+				oneLine(h.Meta.Model)),
 			element("span", classAttr(look), state)))
 	}
 	more := ""
@@ -255,7 +269,8 @@ func (p *page) renderProject(root string) any {
 	}
 	name := "p-" + projectName(root)
 	return element("section", attr{"aria-labelledby", name},
-		element("h2", attr{"id", name}, filepath.Base(root), " ", element("span", classAttr("dim"), root)), element("ul", classAttr("sessions"), rows), element("p", classAttr("dim"), more))
+		element("h2", attr{"id", name}, filepath.Base(root), " ", element("span", classAttr("dim"), root)),
+		element("ul", classAttr("sessions"), rows), element("p", classAttr("dim"), more))
 }
 
 // search searches all sessions.
@@ -273,7 +288,8 @@ func (p *page) search() (markup, error) {
 	var rows []markup
 	for _, f := range all[:min(len(all), maxListed)] {
 		rows = append(rows, element("li",
-			element("a", attr{"href", buildPath(p.guard.basePath(), []string{"s", projectName(f.Root), f.Session}, "at", formatUint(f.Record))}, oneLine(f.Title)),
+			element("a", attr{"href", buildPath(p.guard.basePath(), []string{"s", projectName(f.Root), f.Session}, "at",
+				formatUint(f.Record))}, oneLine(f.Title)),
 			element("span", classAttr("dim"), p.renderTime(f.Updated), " · ", filepath.Base(f.Root)),
 			element("span", classAttr("hit"), p.translator.TranslateText(f.Kind), ": ", highlight(oneLine(f.Line), words))))
 	}
@@ -281,5 +297,6 @@ func (p *page) search() (markup, error) {
 	if len(all) == 0 {
 		what = p.t("no session contains all of these words")
 	}
-	return joinParts(element("h1", p.title), element("p", attr{"role", "status"}, what), element("ul", classAttr("sessions"), rows)), nil
+	return joinParts(element("h1", p.title), element("p", attr{"role", "status"}, what),
+		element("ul", classAttr("sessions"), rows)), nil
 }

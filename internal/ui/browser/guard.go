@@ -136,10 +136,12 @@ func (g *guard) exchangeToken(w http.ResponseWriter, r *http.Request) (done bool
 		return false, nil
 	}
 	if r.Method != http.MethodGet || len(q["token"]) != 1 || !equalSecrets(q.Get("token"), g.Token) {
-		return false, &refusal{http.StatusForbidden, "the token in the address is not from this run; open the address that coder web printed"}
+		return false, &refusal{http.StatusForbidden,
+			"the token in the address is not from this run; open the address that coder web printed"}
 	}
 	http.SetCookie(w, &http.Cookie{
-		Name: g.cookieName(), Value: g.Cookie, Path: g.basePath() + "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: g.secure,
+		Name: g.cookieName(), Value: g.Cookie, Path: g.basePath() + "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Secure: g.secure,
 	})
 	http.Redirect(w, r, g.basePath()+"/", http.StatusSeeOther)
 	return true, nil

@@ -39,8 +39,10 @@ func plotBars(title string, bars []bar) markup {
 			long = (width - left - 60) * b.value / top
 		}
 		all = append(all,
-			element("text", attr{"x", formatFigure(left - 8)}, attr{"y", formatFigure(y + 17)}, attr{"text-anchor", "end"}, b.name),
-			element("rect", classAttr("bar"), attr{"x", formatFigure(left)}, attr{"y", formatFigure(y + 4)}, attr{"width", formatFigure(long)}, attr{"height", formatFigure(row - 8)}, attr{"rx", "3"}),
+			element("text", attr{"x", formatFigure(left - 8)}, attr{"y", formatFigure(y + 17)}, attr{"text-anchor", "end"},
+				b.name),
+			element("rect", classAttr("bar"), attr{"x", formatFigure(left)}, attr{"y", formatFigure(y + 4)},
+				attr{"width", formatFigure(long)}, attr{"height", formatFigure(row - 8)}, attr{"rx", "3"}),
 			element("text", classAttr("dim"), attr{"x", formatFigure(left + long + 6)}, attr{"y", formatFigure(y + 17)}, b.text))
 	}
 	return renderPlot(title, width, float64(len(bars))*row, all)
@@ -58,16 +60,20 @@ func plotColumns(title string, bars []bar) markup {
 		return ""
 	}
 	var all []markup
-	all = append(all, element("line", classAttr("axis"), attr{"x1", "0"}, attr{"x2", formatFigure(width)}, attr{"y1", formatFigure(high)}, attr{"y2", formatFigure(high)}))
+	all = append(all, element("line", classAttr("axis"), attr{"x1", "0"}, attr{"x2", formatFigure(width)},
+		attr{"y1", formatFigure(high)}, attr{"y2", formatFigure(high)}))
 	for i, b := range bars {
 		x, tall := float64(i)*wide, (high-headroom)*b.value/top
 		all = append(all, element("g", element("title", b.name+": "+b.text),
-			element("rect", classAttr("bar"), attr{"x", formatFigure(x + 1)}, attr{"y", formatFigure(high - tall)}, attr{"width", formatFigure(max(wide-3, 1))}, attr{"height", formatFigure(tall)}, attr{"rx", "2"})))
+			element("rect", classAttr("bar"), attr{"x", formatFigure(x + 1)}, attr{"y", formatFigure(high - tall)},
+				attr{"width", formatFigure(max(wide-3, 1))}, attr{"height", formatFigure(tall)}, attr{"rx", "2"})))
 		if len(bars) <= 6 {
-			all = append(all, element("text", classAttr("dim"), attr{"x", formatFigure(x + wide/2)}, attr{"y", formatFigure(high - tall - 4)}, attr{"text-anchor", "middle"}, b.text))
+			all = append(all, element("text", classAttr("dim"), attr{"x", formatFigure(x + wide/2)},
+				attr{"y", formatFigure(high - tall - 4)}, attr{"text-anchor", "middle"}, b.text))
 		}
 		if every := max(1, len(bars)/20); i%every == 0 {
-			all = append(all, element("text", attr{"x", formatFigure(x + wide/2)}, attr{"y", formatFigure(high + foot - 4)}, attr{"text-anchor", "middle"}, b.name))
+			all = append(all, element("text", attr{"x", formatFigure(x + wide/2)}, attr{"y", formatFigure(high + foot - 4)},
+				attr{"text-anchor", "middle"}, b.name))
 		}
 	}
 	return renderPlot(title, width, high+foot, all)
@@ -75,5 +81,6 @@ func plotColumns(title string, bars []bar) markup {
 
 func renderPlot(title string, width, high float64, parts []markup) markup {
 	return element("figure", element("figcaption", title),
-		element("svg", attr{"viewBox", "0 0 " + formatFigure(width) + " " + formatFigure(high)}, attr{"role", "img"}, attr{"aria-label", title}, parts))
+		element("svg", attr{"viewBox", "0 0 " + formatFigure(width) + " " + formatFigure(high)}, attr{"role", "img"},
+			attr{"aria-label", title}, parts))
 }

@@ -33,18 +33,21 @@ func (p *page) renderSubjectForm(q uip.Request, name string) markup {
 
 // hasSelectableHunks reports whether a change can be accepted in part.
 func hasSelectableHunks(q uip.Request) bool {
-	return q.Display.Metadata[uip.MetaHunks] != "" && slices.ContainsFunc(q.Options, func(o uip.Option) bool { return o.ID == uip.OptionSome })
+	return q.Display.Metadata[uip.MetaHunks] != "" && slices.ContainsFunc(q.Options,
+		func(o uip.Option) bool { return o.ID == uip.OptionSome })
 }
 
 func (p *page) renderQuestionFrame(q uip.Request, content markup) markup {
 	parts := []any{element("p", classAttr("title"), p.questionTitle(q)), content}
 	for why := range strings.SplitSeq(q.Display.Description, "; ") {
 		if strings.TrimSpace(why) != "" {
-			parts = append(parts, element("p", classAttr("dim"), p.translator.TranslateText(sanitize.Reveal(sanitize.MaskWords(why)))))
+			parts = append(parts, element("p", classAttr("dim"),
+				p.translator.TranslateText(sanitize.Reveal(sanitize.MaskWords(why)))))
 		}
 	}
 	for i, part := range q.Parts {
-		parts = append(parts, element("div", classAttr("part"), element("strong", strconv.Itoa(i+1)+". "), p.renderSubject(part)))
+		parts = append(parts, element("div", classAttr("part"), element("strong", strconv.Itoa(i+1)+". "),
+			p.renderSubject(part)))
 	}
 	return joinParts(parts...)
 }
@@ -109,7 +112,8 @@ func (p *page) answerText(q uip.Request, a uip.Response) string {
 
 // choiceText describes an answer, in our words if the option is ours.
 func (p *page) choiceText(q uip.Request, a uip.Response) string {
-	if i := slices.IndexFunc(q.Options, func(o uip.Option) bool { return o.ID == a.Option }); i >= 0 && q.Purpose != uip.PurposeConfirmRiskyAction {
+	if i := slices.IndexFunc(q.Options, func(o uip.Option) bool { return o.ID == a.Option }); i >= 0 &&
+		q.Purpose != uip.PurposeConfirmRiskyAction {
 		return p.optionLabel(q, q.Options[i])
 	}
 	switch {
@@ -153,7 +157,8 @@ func (p *page) renderQuestion(q uip.Request) markup {
 
 // renderQuestionForm renders a question whose form posts to action.
 func (p *page) renderQuestionForm(q uip.Request, action string) markup {
-	parts := []any{classAttr("question"), attr{"data-question", q.ID + " " + questionDigest(q)}, attr{"aria-label", p.t("Open question")},
+	parts := []any{classAttr("question"), attr{"data-question", q.ID + " " + questionDigest(q)},
+		attr{"aria-label", p.t("Open question")},
 		element("input", attr{"type", "hidden"}, attr{"name", "shown"}, attr{"value", questionDigest(q)}),
 		element("button", attr{"disabled", ""}, attr{"hidden", ""})} // Enter presses this button, which answers nothing
 	if len(q.Parts) == 0 {
@@ -176,19 +181,22 @@ func (p *page) renderQuestionForm(q uip.Request, action string) markup {
 // renderComment renders the field for a reason to the model.
 func (p *page) renderComment(q uip.Request) markup {
 	id := "c-" + q.ID
-	return joinParts(element("label", attr{"for", id}, p.t("Note to the model")), element("input", attr{"id", id}, attr{"name", "comment"}, attr{"autocomplete", "off"}))
+	return joinParts(element("label", attr{"for", id}, p.t("Note to the model")),
+		element("input", attr{"id", id}, attr{"name", "comment"}, attr{"autocomplete", "off"}))
 }
 
 func (p *page) renderTextField(q uip.Request, name string) markup {
 	id := name + "-" + q.ID
-	return joinParts(element("label", attr{"for", id}, p.t("In your own words")), element("textarea", attr{"id", id}, attr{"name", name}, attr{"rows", "2"}))
+	return joinParts(element("label", attr{"for", id}, p.t("In your own words")),
+		element("textarea", attr{"id", id}, attr{"name", name}, attr{"rows", "2"}))
 }
 
 // renderButtons renders the buttons that answer the whole question.
 func (p *page) renderButtons(q uip.Request, risky bool) (all []markup) {
 	options := q.Options
 	if risky && len(q.Parts) > 0 {
-		all = append(all, element("button", classAttr("each"), attr{"name", "option"}, attr{"value", ""}, p.t("Answer as chosen above")))
+		all = append(all, element("button", classAttr("each"), attr{"name", "option"}, attr{"value", ""},
+			p.t("Answer as chosen above")))
 		if len(options) == 0 {
 			options = []uip.Option{{ID: uip.OptionApprove}, {ID: uip.OptionReject}}
 		}
@@ -204,7 +212,8 @@ func (p *page) renderButtons(q uip.Request, risky bool) (all []markup) {
 		if acceptsAll(o.ID) {
 			look += " whole"
 		}
-		all = append(all, element("button", classAttr(look), attr{"name", "option"}, attr{"value", o.ID}, attr{"formnovalidate", ""}, p.optionLabel(q, o)))
+		all = append(all, element("button", classAttr(look), attr{"name", "option"}, attr{"value", o.ID},
+			attr{"formnovalidate", ""}, p.optionLabel(q, o)))
 	}
 	if !risky {
 		if len(q.Parts) == 0 && len(q.Options) > 0 { // follows the buttons
@@ -279,13 +288,15 @@ func (p *page) renderPart(i int, q uip.Request) markup {
 			look = "whole"
 		}
 		need := boolAttr("required", q.Purpose == uip.PurposeConfirmRiskyAction)
-		choices = append(choices, element("label", classAttr(look), element("input", attr{"type", "radio"}, attr{"name", name}, attr{"value", o.ID}, need), " ", p.optionLabel(q, o)))
+		choices = append(choices, element("label", classAttr(look),
+			element("input", attr{"type", "radio"}, attr{"name", name}, attr{"value", o.ID}, need), " ", p.optionLabel(q, o)))
 	}
 	own := markup("")
 	if q.Purpose != uip.PurposeConfirmRiskyAction {
 		own = p.renderTextField(q, name+"-input")
 	}
-	return element("fieldset", element("legend", strconv.Itoa(i+1)), p.renderSubjectForm(q, name+"-hunk"), element("div", classAttr("choices"), choices), own)
+	return element("fieldset", element("legend", strconv.Itoa(i+1)), p.renderSubjectForm(q, name+"-hunk"),
+		element("div", classAttr("choices"), choices), own)
 }
 
 // acceptsAll reports whether an option accepts a change as a whole.
@@ -315,7 +326,8 @@ func hasUntickedHunks(q uip.Request, form url.Values) bool {
 
 // parseAnswer reads the answer from a form.
 func parseAnswer(q uip.Request, form url.Values, via string) uip.Response {
-	a := uip.Response{ID: q.ID, TaskID: q.TaskID, Author: event.ActorUser, AnsweredBy: via, Comment: strings.TrimSpace(form.Get("comment"))}
+	a := uip.Response{ID: q.ID, TaskID: q.TaskID, Author: event.ActorUser, AnsweredBy: via,
+		Comment: strings.TrimSpace(form.Get("comment"))}
 	if form.Get("dismiss") != "" {
 		a.Dismissed = true
 		return a
@@ -365,7 +377,8 @@ func (p *page) saveAnswer() (markup, error) {
 	case open == nil:
 		return "", &UserError{http.StatusNotFound, "question not found"}
 	case closed != nil:
-		return "", &UserError{http.StatusConflict, p.t("the question was already answered; your answer changed nothing. %s", p.answerText(*open, *closed))}
+		return "", &UserError{http.StatusConflict, p.t("the question was already answered; your answer changed nothing. %s",
+			p.answerText(*open, *closed))}
 	}
 	a, err := p.parseFormAnswer(*open)
 	if err != nil {
@@ -377,14 +390,17 @@ func (p *page) saveAnswer() (markup, error) {
 // parseFormAnswer returns the answer to q, if the form was about q as shown.
 func (p *page) parseFormAnswer(q uip.Request) (uip.Response, error) {
 	if questionDigest(q) != p.r.PostForm.Get("shown") {
-		return uip.Response{}, &UserError{http.StatusConflict, "the question is not the one you saw; look at it again. Nothing was changed"}
+		return uip.Response{}, &UserError{http.StatusConflict,
+			"the question is not the one you saw; look at it again. Nothing was changed"}
 	}
 	if hasUntickedHunks(q, p.r.PostForm) {
-		return uip.Response{}, &UserError{http.StatusBadRequest, "some hunks are not checked, but the answer accepts all of them; check them, or accept only the checked ones. Nothing was changed"}
+		return uip.Response{}, &UserError{http.StatusBadRequest,
+			"some hunks are not checked, but the answer accepts all of them; check them, or accept only the checked ones. Nothing was changed"}
 	}
 	a := parseAnswer(q, p.r.PostForm, p.answerSource())
 	if err := uip.CheckResponse(q, a); err != nil {
-		return a, &UserError{http.StatusBadRequest, p.t("not an answer to the question: %s", p.translator.TranslateText(err.Error()))}
+		return a, &UserError{http.StatusBadRequest, p.t("not an answer to the question: %s",
+			p.translator.TranslateText(err.Error()))}
 	}
 	return a, nil
 }

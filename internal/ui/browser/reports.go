@@ -36,7 +36,8 @@ func (p *page) renderChanges() (markup, error) {
 	}
 	p.tab, p.title = "Changes", p.t("Changes")
 	span := element("form", classAttr("span"), attr{"method", "get"}, attr{"action", p.sessionURL("changes")},
-		element("label", p.t("From record"), " ", p.renderNumberField("from", from)), element("label", p.t("to record"), " ", p.renderNumberField("to", to)), element("button", p.t("Show")))
+		element("label", p.t("From record"), " ", p.renderNumberField("from", from)),
+		element("label", p.t("to record"), " ", p.renderNumberField("to", to)), element("button", p.t("Show")))
 	if len(files) == 0 {
 		return joinParts(p.renderHeading(), p.damageWarning(), span, element("p", p.t("no files changed"))), nil
 	}
@@ -46,7 +47,10 @@ func (p *page) renderChanges() (markup, error) {
 		added, deleted = added+f.Added, deleted+f.Deleted
 		all = append(all, p.renderFileDiff(f))
 	}
-	return joinParts(p.renderHeading(), p.damageWarning(), span, element("p", attr{"id", "reviewed"}, attr{"data-say", p.t(display.Plural(len(files), "%s of %d file reviewed", "%s of %d files reviewed"), "{}", len(files))}, p.t(display.Plural(len(files), "%d file, +%d -%d", "%d files, +%d -%d"), len(files), added, deleted)), all), nil
+	return joinParts(p.renderHeading(), p.damageWarning(), span,
+		element("p", attr{"id", "reviewed"}, attr{"data-say",
+			p.t(display.Plural(len(files), "%s of %d file reviewed", "%s of %d files reviewed"), "{}", len(files))},
+			p.t(display.Plural(len(files), "%d file, +%d -%d", "%d files, +%d -%d"), len(files), added, deleted)), all), nil
 }
 
 func (p *page) renderFileDiff(f FileDiff) markup {
@@ -59,7 +63,8 @@ func (p *page) renderFileDiff(f FileDiff) markup {
 	}
 	id := hashText(p.ref.Session + "\x00" + f.Path + "\x00" + f.Unified)
 	return element("article", classAttr("review"), attr{"aria-label", f.Path},
-		whole.render(nil), element("label", classAttr("seen"), element("input", attr{"type", "checkbox"}, attr{"data-review", id}), " ", p.t("reviewed")))
+		whole.render(nil), element("label", classAttr("seen"),
+			element("input", attr{"type", "checkbox"}, attr{"data-review", id}), " ", p.t("reviewed")))
 }
 
 func (p *page) renderNumberField(name string, n uint64) markup {
@@ -67,7 +72,8 @@ func (p *page) renderNumberField(name string, n uint64) markup {
 	if n > 0 {
 		value = formatUint(n)
 	}
-	return element("input", attr{"type", "number"}, attr{"name", name}, attr{"min", "1"}, attr{"value", value}, attr{"size", "6"})
+	return element("input", attr{"type", "number"}, attr{"name", name}, attr{"min", "1"}, attr{"value", value},
+		attr{"size", "6"})
 }
 
 // window shows what fills the model's window.
@@ -90,7 +96,8 @@ func (p *page) window() (markup, error) {
 	if err != nil {
 		return "", err
 	}
-	return joinParts(p.renderHeading(), p.damageWarning(), element("p", p.t("about %d tokens, as of record %d", sum, s.Seq)), plotBars(p.t("tokens, by part"), bars),
+	return joinParts(p.renderHeading(), p.damageWarning(),
+		element("p", p.t("about %d tokens, as of record %d", sum, s.Seq)), plotBars(p.t("tokens, by part"), bars),
 		element("p", classAttr("dim"), p.t("Tools are counted only by source.")), ledger), nil
 }
 
@@ -123,7 +130,8 @@ func (p *page) renderDamage(err error) markup {
 	if err == nil {
 		return ""
 	}
-	return element("p", classAttr("refusal"), attr{"role", "alert"}, p.t("The rest of the log cannot be read: %s", p.translator.TranslateText(err.Error())), " ",
+	return element("p", classAttr("refusal"), attr{"role", "alert"},
+		p.t("The rest of the log cannot be read: %s", p.translator.TranslateText(err.Error())), " ",
 		element("a", attr{"href", p.sessionURL("audit")}, p.t("Audit")))
 }
 
@@ -133,7 +141,8 @@ const maxAutoLedger = 2000
 // ledger shows what filled the window, by source.
 func (p *page) ledger(records uint64) (markup, error) {
 	if records > maxAutoLedger && !p.r.URL.Query().Has("ledger") {
-		return element("p", element("a", attr{"href", p.sessionURL("window", "ledger", "1")}, p.t("By source, with cost; slow in a long session"))), nil
+		return element("p", element("a", attr{"href", p.sessionURL("window", "ledger", "1")},
+			p.t("By source, with cost; slow in a long session"))), nil
 	}
 	blocks, err := p.Ledger(p.r.Context(), p.ref)
 	return joinParts(p.renderBlocks(blocks)), err
@@ -205,7 +214,8 @@ func (p *page) cost() (markup, error) {
 	turns, err := p.turnUsage()
 	damaged := p.renderDamage(err)
 	p.tab, p.title = "Cost", p.t("Cost and time")
-	table := display.Table{Header: display.TextCells("turn", "in", "cached", "out", "cost", "time", "waited for you", "Calls", "about")}
+	table := display.Table{Header: display.TextCells("turn", "in", "cached", "out", "cost", "time", "waited for you",
+		"Calls", "about")}
 	var money, tokens, took []bar
 	var sum chat.Usage
 	for _, t := range turns {
@@ -213,7 +223,8 @@ func (p *page) cost() (markup, error) {
 		work := max(t.end.Sub(t.started)-t.waitTime, 0)
 		name := strconv.Itoa(t.number)
 		cost := p.formatCost(t.usage)
-		table.Rows = append(table.Rows, display.DataCells(name, strconv.Itoa(t.usage.In), strconv.Itoa(t.usage.Cached), strconv.Itoa(t.usage.Out), cost,
+		table.Rows = append(table.Rows, display.DataCells(name, strconv.Itoa(t.usage.In), strconv.Itoa(t.usage.Cached),
+			strconv.Itoa(t.usage.Out), cost,
 			display.FormatDuration(work), display.FormatDuration(t.waitTime), strconv.Itoa(t.calls), oneLine(t.title)))
 		money = append(money, bar{name, t.usage.Cost, cost})
 		tokens = append(tokens, bar{name, float64(t.usage.In + t.usage.Out), strconv.Itoa(t.usage.In + t.usage.Out)})
@@ -225,10 +236,13 @@ func (p *page) cost() (markup, error) {
 	total := p.formatCost(sum)
 	about := markup("")
 	if sum.Unpriced {
-		about = element("p", classAttr("dim"), p.t("unknown prices are not included in the cost; provider.model_info can set them"))
+		about = element("p", classAttr("dim"),
+			p.t("unknown prices are not included in the cost; provider.model_info can set them"))
 	}
-	return joinParts(p.renderHeading(), damaged, element("p", element("strong", total), " · ", p.t("%d tokens in, %d out", sum.In, sum.Out)), about,
-		plotColumns(p.t("money, by turn"), money), plotColumns(p.t("tokens, by turn"), tokens), plotColumns(p.t("time, by turn"), took), p.renderTable(table)), nil
+	return joinParts(p.renderHeading(), damaged, element("p", element("strong", total), " · ",
+		p.t("%d tokens in, %d out", sum.In, sum.Out)), about,
+		plotColumns(p.t("money, by turn"), money), plotColumns(p.t("tokens, by turn"), tokens),
+		plotColumns(p.t("time, by turn"), took), p.renderTable(table)), nil
 }
 
 // formatCost formats the cost, where prices are known.
@@ -269,16 +283,22 @@ func (p *page) replay() (markup, error) {
 		}
 		return element("a", attr{"href", p.sessionURL("replay", "at", formatUint(to))}, name)
 	}
-	slider := element("form", classAttr("slider"), attr{"method", "get"}, attr{"action", p.sessionURL("replay")}, attr{"id", "replay"},
+	slider := element("form", classAttr("slider"), attr{"method", "get"}, attr{"action", p.sessionURL("replay")},
+		attr{"id", "replay"},
 		element("label", attr{"for", "at"}, p.t("Record")), " ",
-		element("input", attr{"type", "range"}, attr{"id", "at"}, attr{"name", "at"}, attr{"min", "1"}, attr{"max", formatUint(max(v.lastSeq, 1))}, attr{"value", formatUint(at)}),
-		element("output", attr{"for", "at"}, formatUint(at)), element("span", classAttr("dim"), " / ", v.lastSeq), element("button", p.t("Show")))
+		element("input", attr{"type", "range"}, attr{"id", "at"}, attr{"name", "at"}, attr{"min", "1"},
+			attr{"max", formatUint(max(v.lastSeq, 1))}, attr{"value", formatUint(at)}),
+		element("output", attr{"for", "at"}, formatUint(at)), element("span", classAttr("dim"), " / ", v.lastSeq),
+		element("button", p.t("Show")))
 	return joinParts(p.renderHeading(), damaged, slider,
-		element("div", attr{"id", "asof"}, element("p", classAttr("dim"), p.t("as of record %d", at), " ", p.renderTime(s.Time)),
-			element("p", classAttr("span"), step(p.t("First"), 1), step(p.t("Previous"), at-1), step(p.t("Next"), at+1), step(p.t("Last"), v.lastSeq)),
+		element("div", attr{"id", "asof"}, element("p", classAttr("dim"), p.t("as of record %d", at), " ",
+			p.renderTime(s.Time)),
+			element("p", classAttr("span"), step(p.t("First"), 1), step(p.t("Previous"), at-1), step(p.t("Next"), at+1),
+				step(p.t("Last"), v.lastSeq)),
 			p.renderTravel(at),
 			element("section", attr{"aria-label", p.t("State")}, p.renderBlocks(s.Blocks)),
-			element("ol", attr{"aria-label", p.t("Timeline")}, classAttr("timeline"), p.entryItems(records[max(0, len(records)-30):])))), nil
+			element("ol", attr{"aria-label", p.t("Timeline")}, classAttr("timeline"),
+				p.entryItems(records[max(0, len(records)-30):])))), nil
 }
 
 // audit shows whether the record is intact, and all calls.
@@ -301,7 +321,8 @@ func (p *page) audit() (markup, error) {
 				outcome = "failed"
 			}
 		}
-		row := display.DataCells("#"+formatUint(c.Seq), c.Time.Local().Format("2006-01-02 15:04:05"), c.Requested.Tool, "", "", oneLine(c.Requested.DescribeEffects(p.translator.TranslateText)))
+		row := display.DataCells("#"+formatUint(c.Seq), c.Time.Local().Format("2006-01-02 15:04:05"), c.Requested.Tool, "",
+			"", oneLine(c.Requested.DescribeEffects(p.translator.TranslateText)))
 		row[3], row[4] = display.TextCells(oneLine(c.Requested.VerdictText()))[0], display.TextCells(outcome)[0]
 		t.Rows = append(t.Rows, row)
 	}
@@ -323,7 +344,8 @@ func (p *page) renderIntegrity() markup {
 	id := p.ref.Session
 	report, err := p.Verify(p.ref)
 	if err != nil {
-		return element("p", classAttr("refusal"), attr{"role", "alert"}, element("strong", p.t("The record is not intact.")), " ",
+		return element("p", classAttr("refusal"), attr{"role", "alert"},
+			element("strong", p.t("The record is not intact.")), " ",
 			p.t("session %s: %d lines are intact, then: %s", id, report.Lines, p.translator.TranslateText(err.Error())))
 	}
 	return element("p", classAttr("verdict lines"), strings.Join(report.Describe(id, p.t), "\n"))

@@ -73,7 +73,8 @@ func (s *Server) subscribe(place SessionRef) (f *feed, wake chan struct{}, leave
 	f = s.feeds[place]
 	if f == nil {
 		ctx, end := context.WithCancel(context.Background())
-		f = &feed{server: s, ref: place, cancel: end, changed: make(chan struct{}, 1), pages: make(map[chan struct{}]bool), draft: s.drafts[place]}
+		f = &feed{server: s, ref: place, cancel: end, changed: make(chan struct{}, 1), pages: make(map[chan struct{}]bool),
+			draft: s.drafts[place]}
 		s.feeds[place] = f
 		go f.poll(ctx) // ends when the last page leaves
 	}

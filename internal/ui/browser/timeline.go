@@ -30,18 +30,24 @@ func (p *page) renderEntry(r event.Record, whole bool) entry {
 	case event.MessageAdded:
 		return p.renderMessage(r, e, whole)
 	case event.LocalAdded:
-		return entry{kind: "local", body: joinParts(p.renderEntryHead(p.t("Command"), r), element("p", element("code", e.Input)), p.renderBlocks(e.DisplayBlocks()))}
+		return entry{kind: "local", body: joinParts(p.renderEntryHead(p.t("Command"), r),
+			element("p", element("code", e.Input)), p.renderBlocks(e.DisplayBlocks()))}
 	case event.ToolCallRequested:
 		return p.renderCall(r, e, whole)
 	case event.ToolCallCompleted:
 		return p.renderOutcome(r, e, whole)
 	case event.InteractionRequested:
 		p.rememberQuestions(e.Request)
-		return entry{kind: "asked", key: "question:" + e.ID, body: joinParts(p.renderEntryHead(p.t("Question"), r), element("details", boolAttr("open", whole), element("summary", p.questionTitle(e.Request)), p.renderSubject(e.Request)))}
+		return entry{kind: "asked", key: "question:" + e.ID,
+			body: joinParts(p.renderEntryHead(p.t("Question"), r),
+				element("details", boolAttr("open", whole), element("summary", p.questionTitle(e.Request)),
+					p.renderSubject(e.Request)))}
 	case event.InteractionResponded:
-		return entry{kind: "answered", parent: "question:" + e.ID, body: element("p", classAttr("answer"), p.answerText(p.questionsByID[e.ID], e.Response), " ", p.renderTime(r.Time))}
+		return entry{kind: "answered", parent: "question:" + e.ID,
+			body: element("p", classAttr("answer"), p.answerText(p.questionsByID[e.ID], e.Response), " ", p.renderTime(r.Time))}
 	case event.TodosChanged:
-		return entry{kind: "note", body: element("details", element("summary", p.t("Todos"), " ", p.renderTime(r.Time)), renderChecklist(todoChecklist(e.Todos)))}
+		return entry{kind: "note", body: element("details", element("summary", p.t("Todos"), " ", p.renderTime(r.Time)),
+			renderChecklist(todoChecklist(e.Todos)))}
 	}
 	if text := p.eventText(r.Event); text != "" {
 		return entry{kind: "note", body: element("p", classAttr("dim"), text, " ", p.renderTime(r.Time))}
@@ -86,14 +92,16 @@ func (p *page) eventText(e event.Event) string {
 
 // renderEntryHead renders the speaker and the time.
 func (p *page) renderEntryHead(name string, r event.Record) markup {
-	return element("h3", name, " ", p.renderTime(r.Time), " ", element("a", classAttr("seq"), attr{"href", p.sessionURL("replay", "at", formatUint(r.Seq))}, "#"+formatUint(r.Seq)))
+	return element("h3", name, " ", p.renderTime(r.Time), " ",
+		element("a", classAttr("seq"), attr{"href", p.sessionURL("replay", "at", formatUint(r.Seq))}, "#"+formatUint(r.Seq)))
 }
 
 func (p *page) renderMessage(r event.Record, e event.MessageAdded, whole bool) entry {
 	m := e.Message
 	switch {
 	case event.IsUserMessage(r):
-		return entry{kind: "user", body: joinParts(p.renderEntryHead(p.t("You"), r), p.renderText(m.Text(), whole, r.Seq), p.renderImages(m))}
+		return entry{kind: "user", body: joinParts(p.renderEntryHead(p.t("You"), r), p.renderText(m.Text(), whole, r.Seq),
+			p.renderImages(m))}
 	case m.Role == chat.Assistant && e.Model == "" && e.Blocks != nil: // the output of the user's own command
 		body := p.renderLongText(m.Text(), whole, r.Seq)
 		if s, ok := e.Blocks[0].(display.Shell); ok && s.UsedTerminal {
@@ -104,7 +112,8 @@ func (p *page) renderMessage(r event.Record, e event.MessageAdded, whole bool) e
 		var parts []any
 		for _, part := range m.Parts {
 			if t, ok := part.(chat.Reasoning); ok && t.Text != "" {
-				parts = append(parts, element("details", element("summary", p.t("Thinking")), p.renderLongText(t.Text, whole, r.Seq)))
+				parts = append(parts, element("details", element("summary", p.t("Thinking")),
+					p.renderLongText(t.Text, whole, r.Seq)))
 			}
 		}
 		if said := m.Text(); strings.TrimSpace(said) != "" {
@@ -116,7 +125,8 @@ func (p *page) renderMessage(r event.Record, e event.MessageAdded, whole bool) e
 		if len(parts) == 0 {
 			return entry{}
 		}
-		return entry{kind: "reply", body: joinParts(append([]any{p.renderEntryHead(cmp.Or(oneLine(e.Model), p.t("The model")), r)}, parts...)...)}
+		return entry{kind: "reply",
+			body: joinParts(append([]any{p.renderEntryHead(cmp.Or(oneLine(e.Model), p.t("The model")), r)}, parts...)...)}
 	}
 	return entry{}
 }
@@ -157,8 +167,10 @@ func (p *page) renderCall(r event.Record, e event.ToolCallRequested, whole bool)
 		reasons = append(reasons, element("p", classAttr("dim"), p.translator.TranslateText(reason)))
 	}
 	return entry{kind: "call", key: "call:" + e.CallID, body: element("details", boolAttr("open", whole),
-		element("summary", element("strong", e.Tool), " ", element("code", oneLine(strings.Join(event.Targets(e.Effects), ", "))), why, " ", p.renderTime(r.Time), " ",
-			element("a", classAttr("seq"), attr{"href", p.sessionURL("replay", "at", formatUint(r.Seq))}, "#"+formatUint(r.Seq))),
+		element("summary", element("strong", e.Tool), " ", element("code",
+			oneLine(strings.Join(event.Targets(e.Effects), ", "))), why, " ", p.renderTime(r.Time), " ",
+			element("a", classAttr("seq"), attr{"href", p.sessionURL("replay", "at", formatUint(r.Seq))},
+				"#"+formatUint(r.Seq))),
 		reasons, p.renderFields(e.Input, whole, r.Seq))}
 }
 
@@ -181,11 +193,13 @@ func (p *page) renderOutcome(r event.Record, e event.ToolCallCompleted, whole bo
 		about = p.t("exit code %d", *out.ExitCode)
 	}
 	body := []any{element("p", classAttr("outcome "+name), state, " ", element("span", classAttr("dim"),
-		display.FormatDuration(time.Duration(e.DurationMs)*time.Millisecond), " ", p.translator.TranslateText(oneLine(about))))}
+		display.FormatDuration(time.Duration(e.DurationMs)*time.Millisecond), " ",
+		p.translator.TranslateText(oneLine(about))))}
 	if out.Diff != "" {
 		body = append(body, renderDiffs(out.Diff))
 	} else {
-		body = append(body, element("details", boolAttr("open", whole), element("summary", p.t("Output")), p.renderFields(e.Output, whole, r.Seq)))
+		body = append(body, element("details", boolAttr("open", whole), element("summary", p.t("Output")),
+			p.renderFields(e.Output, whole, r.Seq)))
 	}
 	return entry{kind: "call", parent: "call:" + e.CallID, body: joinParts(body...)}
 }
@@ -199,7 +213,8 @@ func todoChecklist(todos []event.Todo) (all display.Checklist) {
 
 // entryItem renders an entry with the entries that belong to it.
 func entryItem(seq uint64, e entry, more ...markup) markup {
-	return element("li", classAttr(e.kind), attr{"id", "r" + formatUint(seq)}, attr{"data-key", e.key}, attr{"data-into", e.parent}, e.body, more)
+	return element("li", classAttr(e.kind), attr{"id", "r" + formatUint(seq)}, attr{"data-key", e.key},
+		attr{"data-into", e.parent}, e.body, more)
 }
 
 // entryItems renders the entries of records, each with those that belong to it.
@@ -211,8 +226,10 @@ func (p *page) entryItems(records []event.Record) (list []markup) {
 		switch r.Event.(type) {
 		case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
 			for _, e := range entries {
-				if id, ok := strings.CutPrefix(e.key, "question:"); ok && len(more[e.key]) == 0 && p.questionsByID[id].TaskID == r.Task {
-					more[e.key] = append(more[e.key], element("p", classAttr("answer"), p.t("Answer"), ": ", p.t("(none: stopped first)")))
+				if id, ok := strings.CutPrefix(e.key, "question:"); ok && len(more[e.key]) == 0 &&
+					p.questionsByID[id].TaskID == r.Task {
+					more[e.key] = append(more[e.key], element("p", classAttr("answer"), p.t("Answer"), ": ",
+						p.t("(none: stopped first)")))
 				}
 			}
 		}
@@ -285,7 +302,8 @@ func (v view) clone() view {
 const maxRecords = 200
 
 // readSession reads a session up to a record, 0 for all, and returns the newest records.
-func (s *Server) readSession(ctx context.Context, place SessionRef, upTo uint64) (v view, newest []event.Record, err error) {
+func (s *Server) readSession(ctx context.Context, place SessionRef, upTo uint64) (v view, newest []event.Record,
+	err error) {
 	if v, newest, ok := s.cachedView(place); ok && upTo == 0 {
 		return v, newest, nil
 	}
@@ -332,7 +350,8 @@ func (p *page) session() (markup, error) {
 	list := []any{attr{"id", "timeline"}, attr{"aria-label", p.t("Timeline")}}
 	later := markup("")
 	if upTo == 0 {
-		list = append(list, attr{"role", "log"}, attr{"data-events", p.sessionURL("events")}, attr{"data-after", formatUint(v.lastSeq)}, attr{"data-lost", p.t("Connection lost; reconnecting.")})
+		list = append(list, attr{"role", "log"}, attr{"data-events", p.sessionURL("events")},
+			attr{"data-after", formatUint(v.lastSeq)}, attr{"data-lost", p.t("Connection lost; reconnecting.")})
 	} else {
 		later = element("p", element("a", attr{"href", p.sessionURL("")}, p.t("To the end")))
 	}
@@ -344,7 +363,8 @@ func (p *page) session() (markup, error) {
 		damaged, p.renderNoScript(), earlier,
 		element("ol", append(list, p.entryItems(records))...), later,
 		element("pre", attr{"id", "live"}, attr{"aria-live", "off"}, attr{"hidden", ""}),
-		element("section", attr{"id", "questions"}, attr{"aria-label", p.t("Open questions")}, attr{"aria-live", "assertive"}, p.renderQuestions(v.questions)),
+		element("section", attr{"id", "questions"}, attr{"aria-label", p.t("Open questions")}, attr{"aria-live", "assertive"},
+			p.renderQuestions(v.questions)),
 		element("p", attr{"id", "connection"}, attr{"role", "status"}),
 		element("section", attr{"id", "say"}, attr{"aria-label", p.t("Send a message")}, p.renderPromptForm(v, pulse)),
 	), nil
@@ -368,9 +388,11 @@ func (p *page) renderState(v view, pulse Activity) markup {
 	case pulse.Holder != "":
 		who = p.t("working in %s", p.translator.TranslateText(pulse.Holder))
 	}
-	parts := []any{element("p", element("strong", who), " · ", p.t("%d records", v.lastSeq), " · ", p.t("mode: %s", cmp.Or(v.mode, "build")))}
+	parts := []any{element("p", element("strong", who), " · ", p.t("%d records", v.lastSeq), " · ",
+		p.t("mode: %s", cmp.Or(v.mode, "build")))}
 	if pulse.Queued > 0 {
-		parts = append(parts, element("p", p.t(display.Plural(pulse.Queued, "%d message is queued", "%d messages are queued"), pulse.Queued)))
+		parts = append(parts, element("p", p.t(display.Plural(pulse.Queued, "%d message is queued", "%d messages are queued"),
+			pulse.Queued)))
 	}
 	if len(v.todos) > 0 {
 		done := 0
@@ -379,14 +401,16 @@ func (p *page) renderState(v view, pulse Activity) markup {
 				done++
 			}
 		}
-		parts = append(parts, element("details", attr{"open", ""}, attr{"id", "todos"}, element("summary", p.t("Todos, %d of %d done", done, len(v.todos))), renderChecklist(todoChecklist(v.todos))))
+		parts = append(parts, element("details", attr{"open", ""}, attr{"id", "todos"},
+			element("summary", p.t("Todos, %d of %d done", done, len(v.todos))), renderChecklist(todoChecklist(v.todos))))
 	}
 	return joinParts(parts...)
 }
 
 // renderNoScript warns, where scripts do not run, that the page does not update.
 func (p *page) renderNoScript() markup {
-	return element("noscript", element("p", classAttr("dim"), p.t("Without JavaScript this page does not update itself."), " ", element("a", attr{"href", p.sessionURL("")}, p.t("Reload"))))
+	return element("noscript", element("p", classAttr("dim"), p.t("Without JavaScript this page does not update itself."),
+		" ", element("a", attr{"href", p.sessionURL("")}, p.t("Reload"))))
 }
 
 // renderPromptForm renders the form to send a message, stop the turn and choose the mode.
@@ -397,29 +421,35 @@ func (p *page) renderPromptForm(v view, pulse Activity) markup {
 	case pulse.HeldHere:
 		shape = "ours"
 	case pulse.AcceptsMessages:
-		shape, about = pulse.Holder+" hears", element("p", classAttr("dim"), p.t("The session is in use by %s: messages you send here go there.", p.translator.TranslateText(pulse.Holder)))
+		shape, about = pulse.Holder+" hears", element("p", classAttr("dim"),
+			p.t("The session is in use by %s: messages you send here go there.", p.translator.TranslateText(pulse.Holder)))
 	case elsewhere:
-		shape, about = pulse.Holder, element("p", classAttr("dim"), p.t("The session is in use by %s, which accepts no messages from here: answer its questions, or continue when it has ended.", p.translator.TranslateText(pulse.Holder)))
+		shape, about = pulse.Holder, element("p", classAttr("dim"),
+			p.t("The session is in use by %s, which accepts no messages from here: answer its questions, or continue when it has ended.", p.translator.TranslateText(pulse.Holder)))
 	}
 	if pulse.Busy || pulse.CanStop && v.task != "" {
 		shape += " busy"
 		buttons = append(buttons, p.renderForm(p.sessionURL("stop"), element("button", classAttr("danger"), p.t("Stop"))))
 	}
 	if pulse.HeldHere {
-		buttons = append(buttons, p.renderForm(p.sessionURL("release"), element("button", attr{"title", p.t("so that another process can continue the session")}, p.t("Close it here"))))
+		buttons = append(buttons, p.renderForm(p.sessionURL("release"),
+			element("button", attr{"title", p.t("so that another process can continue the session")}, p.t("Close it here"))))
 	}
 	if elsewhere && !pulse.AcceptsMessages {
 		return element("div", attr{"data-shape", shape}, about, element("div", buttons...))
 	}
 	if len(p.Modes) > 0 {
 		shape += " " + v.mode
-		buttons = append(buttons, p.renderForm(p.sessionURL("mode"), classAttr("mode"), element("label", attr{"for", "mode"}, p.t("Mode")), p.renderModes(cmp.Or(v.mode, "build")), element("button", p.t("Switch"))))
+		buttons = append(buttons, p.renderForm(p.sessionURL("mode"), classAttr("mode"),
+			element("label", attr{"for", "mode"}, p.t("Mode")), p.renderModes(cmp.Or(v.mode, "build")),
+			element("button", p.t("Switch"))))
 	}
 	return element("div", attr{"data-shape", shape}, about,
 		p.renderForm(p.sessionURL("say"), classAttr("prompt"),
 			element("input", attr{"type", "hidden"}, attr{"name", "seen"}, attr{"value", formatUint(v.lastSeq)}),
 			element("label", classAttr("unseen"), attr{"for", "prompt"}, p.t("Task")),
-			element("textarea", attr{"id", "prompt"}, attr{"name", "prompt"}, attr{"rows", "2"}, attr{"required", ""}, attr{"placeholder", p.t("Task")}),
+			element("textarea", attr{"id", "prompt"}, attr{"name", "prompt"}, attr{"rows", "2"}, attr{"required", ""},
+				attr{"placeholder", p.t("Task")}),
 			element("button", classAttr("primary"), p.t("Send"))),
 		element("div", buttons...))
 }

@@ -41,7 +41,8 @@ func (p *page) fork() (markup, error) {
 		return "", err
 	}
 	if !sure {
-		about := element("p", p.t("A new session begins at record %d, with the conversation, todos, mode and files of that record. It has its own folder beside the project; this session and its files stay unchanged.", at))
+		about := element("p",
+			p.t("A new session begins at record %d, with the conversation, todos, mode and files of that record. It has its own folder beside the project; this session and its files stay unchanged.", at))
 		return p.renderConfirmation("fork", at, p.t("Fork"), about), nil
 	}
 	to, err := p.Fork(p.r.Context(), p.ref, at)
@@ -66,7 +67,9 @@ func (p *page) travelTarget() (at uint64, sure bool, err error) {
 // renderConfirmation shows a plan with the button that carries it out.
 func (p *page) renderConfirmation(what string, at uint64, name string, plan markup) markup {
 	p.tab, p.title = "Replay", name
-	return joinParts(p.renderHeading(), element("p", classAttr("dim"), p.t("as of record %d", at)), element("section", attr{"id", "plan"}, plan),
-		p.renderTravelForm(what, at, element("input", attr{"type", "hidden"}, attr{"name", "sure"}, attr{"value", "yes"}), element("button", classAttr("primary"), name)),
+	return joinParts(p.renderHeading(), element("p", classAttr("dim"), p.t("as of record %d", at)),
+		element("section", attr{"id", "plan"}, plan),
+		p.renderTravelForm(what, at, element("input", attr{"type", "hidden"}, attr{"name", "sure"}, attr{"value", "yes"}),
+			element("button", classAttr("primary"), name)),
 		element("p", element("a", attr{"href", p.sessionURL("replay", "at", formatUint(at))}, p.t("Back"))))
 }

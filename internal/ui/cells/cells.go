@@ -49,7 +49,8 @@ func hasSpacingMarks(r rune) bool {
 	if r >= 0x600 && r < 0x900 {
 		return r <= 0x605 || r == 0x6dd || r == 0x70f || r == 0x890 || r == 0x891 || r == 0x8e2
 	}
-	return r >= 0x900 && (r < 0x10a0 || r >= 0x1700 && r < 0x1c80 || r >= 0xa800 && r < 0xaa80 || r >= 0x11000 && r < 0x12000)
+	return r >= 0x900 && (r < 0x10a0 || r >= 0x1700 && r < 0x1c80 || r >= 0xa800 && r < 0xaa80 || r >= 0x11000 &&
+		r < 0x12000)
 }
 
 // Columns returns the width of a text without escape sequences.

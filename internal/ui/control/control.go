@@ -68,7 +68,8 @@ func (r Request) PluginDirs() (dirs []string) {
 // ToMessage returns the text and images of the line's message. Text names content that a model cannot
 // receive.
 func (l Line) ToMessage() (drive.Message, error) {
-	m := drive.Message{Input: orchestrator.Input{Verbatim: l.ClientComposed}, ID: l.UUID, MidTurn: l.Priority == "now" || l.Priority == "next"}
+	m := drive.Message{Input: orchestrator.Input{Verbatim: l.ClientComposed}, ID: l.UUID,
+		MidTurn: l.Priority == "now" || l.Priority == "next"}
 	var message struct {
 		Content json.RawMessage `json:"content"`
 	}

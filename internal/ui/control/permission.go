@@ -70,7 +70,8 @@ func (c *Channel) askDecision(ctx context.Context, q uip.Request) (uip.Response,
 	if q.Display.Metadata[uip.Form] != "" {
 		return c.elicit(ctx, q)
 	}
-	request := permissionRequest{Subtype: "can_use_tool", CallID: q.CallID(), Suggestions: []Update{}, Reason: q.Display.Description, Title: q.Display.Title}
+	request := permissionRequest{Subtype: "can_use_tool", CallID: q.CallID(), Suggestions: []Update{},
+		Reason: q.Display.Description, Title: q.Display.Title}
 	if q.Author != "main" {
 		request.Agent = q.Author
 	}
@@ -208,7 +209,8 @@ func denialResponse(q uip.Request, d decision) uip.Response {
 }
 
 // destinations maps the options to the program's words for their scope.
-var destinations = map[string]string{uip.OptionSession: "session", uip.OptionAlwaysBelow: "session", uip.OptionAlways: "localSettings"}
+var destinations = map[string]string{uip.OptionSession: "session", uip.OptionAlwaysBelow: "session",
+	uip.OptionAlways: "localSettings"}
 
 // suggestions returns the approvals that would be remembered, as changes that the program may send back
 // or save as its own rules. An approval that no rule can express is left out.

@@ -82,7 +82,8 @@ func (q *Queue) TakeMidTurn() (words []chat.UserText) {
 	for len(q.messages) > 0 {
 		m := q.messages[0]
 		first := strings.TrimSpace(m.Text())
-		if !m.MidTurn || m.Action != nil || len(m.Pictures) > 0 || !m.Verbatim && (strings.HasPrefix(first, "/") || strings.HasPrefix(first, "!")) {
+		if !m.MidTurn || m.Action != nil || len(m.Pictures) > 0 || !m.Verbatim &&
+			(strings.HasPrefix(first, "/") || strings.HasPrefix(first, "!")) {
 			break
 		}
 		words, q.messages = append(words, m.UserText), q.messages[1:]

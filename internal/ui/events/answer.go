@@ -89,7 +89,8 @@ func (r SemaReply) ParseAnswer(q uip.Request, so *uip.Response) (whole bool, err
 		*so = matchOption(q, cmp.Or(data.Selected, "keepPlanning"))
 		return true, nil
 	case r.Event == "ask:question:response" && q.Purpose != uip.PurposeConfirmRiskyAction && !isPlanExit(q):
-		if len(data.Answers) > 0 && !slices.ContainsFunc(questionParts(q), func(part uip.Request) bool { _, ok := data.Answers[questionText(part)]; return ok }) {
+		if len(data.Answers) > 0 && !slices.ContainsFunc(questionParts(q),
+			func(part uip.Request) bool { _, ok := data.Answers[questionText(part)]; return ok }) {
 			break
 		}
 		*so = ParseAnswers(q, data.Answers)

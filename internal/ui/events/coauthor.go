@@ -33,7 +33,8 @@ func (c *coauthor) show(r event.Record) error {
 		content, answered := e.Message.Text(), ""
 		var calls []jsonObject
 		for _, call := range e.Message.Calls() {
-			calls = append(calls, jsonObject{"toolCallId", call.ID, "toolName", call.Name, "arguments", objectOrEmpty(call.Args)})
+			calls = append(calls, jsonObject{"toolCallId", call.ID, "toolName", call.Name, "arguments",
+				objectOrEmpty(call.Args)})
 			c.inputs[callKey{r.Task, call.ID}] = call.Args
 		}
 		for res := range chat.PartsOf[chat.ToolResult](e.Message) {
@@ -44,8 +45,11 @@ func (c *coauthor) show(r event.Record) error {
 		c.messageCounts[r.Task]++
 		said := e.Message.Reasoning()
 		m := jsonObject{"role", e.Message.Role, "content", content}.
-			withIf(len(calls) > 0, "toolCalls", calls).withIf(said != "", "reasoning", said).withIf(answered != "", "toolCallId", answered)
-		return c.out.writeObject(jsonObject{"id", rowID(r), "taskId", r.Task, "index", index, "message", m, "createdAt", r.Time}) // counted from 0 among the messages shown of its task
+			withIf(len(calls) > 0, "toolCalls", calls).withIf(said != "", "reasoning", said).withIf(answered != "", "toolCallId",
+			answered)
+		// counted from 0 among the messages shown of its task
+		return c.out.writeObject(jsonObject{"id", rowID(r), "taskId", r.Task, "index", index, "message", m, "createdAt",
+			r.Time})
 	case event.LocalAdded:
 		kind := "text"
 		if e.Failed {
@@ -68,7 +72,8 @@ func (c *coauthor) show(r event.Record) error {
 	case event.ToolCallRequested:
 		c.inputs[callKey{r.Task, e.CallID}] = e.Input
 		return c.writeRow(r, jsonObject{ // CoAuthor has no key for effects, verdict and decider
-			"toolCallId", e.CallID, "toolName", e.Tool, "authorActorId", e.Author, "taskId", e.TaskID, "input", objectOrEmpty(e.Input), "timestamp", e.Timestamp,
+			"toolCallId", e.CallID, "toolName", e.Tool, "authorActorId", e.Author, "taskId", e.TaskID, "input",
+			objectOrEmpty(e.Input), "timestamp", e.Timestamp,
 		})
 	}
 	if event.LogOf(r.Event) != event.LogNone {
@@ -83,9 +88,11 @@ func (c *coauthor) show(r event.Record) error {
 		if err := c.endStream(r); err != nil {
 			return err
 		}
-		return c.sendOutput(r, "verbose", fmt.Sprintf("%s; attempt %d of %d follows, discard the reply so far", e.Reason, e.Attempt, e.MaxAttempts))
+		return c.sendOutput(r, "verbose", fmt.Sprintf("%s; attempt %d of %d follows, discard the reply so far", e.Reason,
+			e.Attempt, e.MaxAttempts))
 	case event.ToolStarted:
-		return c.sendMessage("tool_call_start", append(c.source(r), "toolCallId", e.CallID, "toolName", e.Tool, "arguments", objectOrEmpty(c.inputs[callKey{r.Task, e.CallID}])))
+		return c.sendMessage("tool_call_start", append(c.source(r), "toolCallId", e.CallID, "toolName", e.Tool, "arguments",
+			objectOrEmpty(c.inputs[callKey{r.Task, e.CallID}])))
 	case event.ToolOutput:
 		return c.sendOutput(r, "verbose", e.Text)
 	case event.ToolFinished:
@@ -115,7 +122,8 @@ func (c *coauthor) writeRow(r event.Record, payload any) error {
 }
 
 func (c *coauthor) writeNamedRow(r event.Record, name string, payload any) error {
-	return c.out.writeObject(jsonObject{"id", rowID(r), "streamId", r.Task, "seq", r.Seq, "type", name, "payload", payload, "createdAt", r.Time})
+	return c.out.writeObject(jsonObject{"id", rowID(r), "streamId", r.Task, "seq", r.Seq, "type", name, "payload", payload,
+		"createdAt", r.Time})
 }
 
 func rowID(r event.Record) string { return r.Session + ":" + strconv.FormatUint(r.Seq, 10) }

@@ -96,8 +96,10 @@ type (
 func Transients() map[string]any {
 	all := make(map[string]any)
 	for _, e := range []event.Event{
-		event.SessionOpened{}, event.StateChanged{}, event.TextDelta{}, event.ReasoningDelta{}, event.Retrying{}, event.Waiting{},
-		event.ToolStarted{}, event.ToolOutput{}, event.ToolProgress{}, event.ToolFinished{}, event.ContextUsed{}, event.Interrupted{}, event.Notice{},
+		event.SessionOpened{}, event.StateChanged{}, event.TextDelta{}, event.ReasoningDelta{}, event.Retrying{},
+		event.Waiting{},
+		event.ToolStarted{}, event.ToolOutput{}, event.ToolProgress{}, event.ToolFinished{}, event.ContextUsed{},
+		event.Interrupted{}, event.Notice{},
 	} {
 		name, payload := transientPayload(e)
 		all[name] = payload
@@ -127,7 +129,8 @@ func transientPayload(e event.Event) (name string, payload any) {
 	case event.ToolProgress:
 		return "ToolProgress", toolProgress{e.CallID, e.Line, e.Lines}
 	case event.ToolFinished:
-		return "ToolFinished", toolFinished{e.CallID, e.Tool, e.Title, e.Summary, display.ToWire(e.Content), e.Result.Text, e.Failed, e.Denied, e.Duration.Milliseconds()}
+		return "ToolFinished", toolFinished{e.CallID, e.Tool, e.Title, e.Summary, display.ToWire(e.Content), e.Result.Text,
+			e.Failed, e.Denied, e.Duration.Milliseconds()}
 	case event.ContextUsed:
 		return "ContextUsed", contextUsed{e.Used, e.Max, e.Prompt}
 	case event.Interrupted:

@@ -117,7 +117,8 @@ func (s *sema) show(r event.Record) error {
 	case event.TaskCreated, event.TaskStarted, event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
 		if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID != "" {
 			s.children[r.Task] = true
-			return s.send("task:agent:start", jsonObject{"taskId", e.TaskID, "subagent_type", e.AgentID, "description", e.Title, "prompt", e.Intent})
+			return s.send("task:agent:start", jsonObject{"taskId", e.TaskID, "subagent_type", e.AgentID, "description", e.Title,
+				"prompt", e.Intent})
 		}
 		if s.main(r) {
 			return s.mainTask(r)
@@ -127,7 +128,8 @@ func (s *sema) show(r event.Record) error {
 		if e.MaxTokens > 0 {
 			s.contextUsed.Max = e.MaxTokens
 		}
-		return s.send("session:ready", jsonObject{"workingDir", e.Dir, "sessionId", r.Session, "historyLoaded", e.Resumed, "usage", s.tokenCounts(), "projectInputHistory", []string{}})
+		return s.send("session:ready", jsonObject{"workingDir", e.Dir, "sessionId", r.Session, "historyLoaded", e.Resumed,
+			"usage", s.tokenCounts(), "projectInputHistory", []string{}})
 	case event.StateChanged:
 		if !s.main(r) {
 			return nil
@@ -156,7 +158,8 @@ func (s *sema) show(r event.Record) error {
 		if e.TokensBefore > 0 {
 			rate = float64(e.TokensAfter) / float64(e.TokensBefore)
 		}
-		return s.send("compact:exec", jsonObject{"tokenBefore", e.TokensBefore, "tokenCompact", e.TokensAfter, "compactRate", rate})
+		return s.send("compact:exec", jsonObject{"tokenBefore", e.TokensBefore, "tokenCompact", e.TokensAfter,
+			"compactRate", rate})
 	}
 	return nil // Sema has no word for the others
 }
@@ -184,7 +187,8 @@ func (s *sema) sendReply(r event.Record, e event.MessageAdded) error {
 		calls = append(calls, jsonObject{"name", c.Name, "args", objectOrEmpty(c.Args)})
 		s.startCall(r, c.ID, c.Name)
 	}
-	m := jsonObject{"agentId", s.agentID(r), "reasoning", e.Message.Reasoning(), "content", e.Message.Text(), "hasToolCalls", len(calls) > 0}.
+	m := jsonObject{"agentId", s.agentID(r), "reasoning", e.Message.Reasoning(), "content", e.Message.Text(),
+		"hasToolCalls", len(calls) > 0}.
 		withIf(len(calls) > 0, "toolCalls", calls)
 	if !s.main(r) {
 		return s.send("message:complete", m)
@@ -239,7 +243,8 @@ func (s *sema) sendUsage() error {
 }
 
 func (s *sema) tokenCounts() jsonObject {
-	return jsonObject{"useTokens", s.contextUsed.Used, "maxTokens", s.contextUsed.Max, "promptTokens", s.contextUsed.Prompt}
+	return jsonObject{"useTokens", s.contextUsed.Used, "maxTokens", s.contextUsed.Max, "promptTokens",
+		s.contextUsed.Prompt}
 }
 
 // startCall registers a tool call. Some models reuse an id in a later reply.
@@ -293,7 +298,8 @@ func (s *sema) sendCallEnd(r event.Record, failed bool, tool, title, summary str
 	if failed {
 		name = "tool:execution:error"
 	}
-	return s.send(name, jsonObject{"agentId", s.agentID(r), "toolName", tool, "title", title}.withIf(!failed, "summary", summary).withIf(true, "content", content))
+	return s.send(name, jsonObject{"agentId", s.agentID(r), "toolName", tool, "title", title}.withIf(!failed, "summary",
+		summary).withIf(true, "content", content))
 }
 
 // semaContent returns b in Sema's form, text or a diff, or text if b is nil.

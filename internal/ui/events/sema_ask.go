@@ -34,7 +34,8 @@ func (s *sema) sendQuestion(r event.Record, q uip.Request) error {
 		}
 		return nil
 	case isPlanExit(q):
-		return s.send("plan:exit:request", append(append(jsonObject{"agentId", s.agentID(r)}, planObject(q)...), "options", optionLabels(q)))
+		return s.send("plan:exit:request", append(append(jsonObject{"agentId", s.agentID(r)}, planObject(q)...), "options",
+			optionLabels(q)))
 	}
 	ask := jsonObject{"agentId", s.agentID(r), "questions", questionList(q)}
 	return s.send("ask:question:request", ask.withIf(len(q.Display.Metadata) > 0, "metadata", q.Display.Metadata))
@@ -46,7 +47,8 @@ func (s *sema) sendAnswer(r event.Record, a uip.Response) error {
 	switch {
 	case len(q.Parts) > 0 && q.Purpose == uip.PurposeConfirmRiskyAction:
 		for _, part := range q.Parts {
-			if err := s.send("tool:permission:response", jsonObject{"toolName", s.questionTool(r, part), "selected", selection(a.PartAnswer(part))}); err != nil {
+			if err := s.send("tool:permission:response", jsonObject{"toolName", s.questionTool(r, part), "selected",
+				selection(a.PartAnswer(part))}); err != nil {
 				return err
 			}
 		}
@@ -56,7 +58,8 @@ func (s *sema) sendAnswer(r event.Record, a uip.Response) error {
 	case !known, q.Purpose == uip.PurposeConfirmRiskyAction:
 		return s.send("tool:permission:response", jsonObject{"toolName", s.questionTool(r, q), "selected", selection(a)})
 	case isPlanExit(q):
-		if err := s.send("plan:exit:response", jsonObject{"agentId", s.agentID(r), "selected", a.Option}); err != nil || a.Option != clearContext {
+		if err := s.send("plan:exit:response", jsonObject{"agentId", s.agentID(r), "selected", a.Option}); err != nil ||
+			a.Option != clearContext {
 			return err
 		}
 		return s.send("plan:implement", planObject(q))

@@ -50,7 +50,8 @@ func (s *sema) mainTask(r event.Record) error {
 		if code == "" {
 			kind, code = "fatal_error", "task_failed"
 		}
-		if err := s.send("session:error", jsonObject{"type", kind, "error", jsonObject{"code", code, "message", e.Reason}}); err != nil {
+		if err := s.send("session:error", jsonObject{"type", kind, "error",
+			jsonObject{"code", code, "message", e.Reason}}); err != nil {
 			return err
 		}
 	case event.TaskCompleted, event.TaskCanceled:

@@ -60,7 +60,8 @@ func (p *Printer) ASCII() *Printer {
 }
 
 // asciiSigns maps the signs in our sentences to their ASCII replacements.
-var asciiSigns = strings.NewReplacer(" · ", ", ", "·", "*", "…", "...", "—", "-", "•", "-", "→", "->", "≥", ">=", "✓", "ok:", "✗", "x", "\u00a0", " ")
+var asciiSigns = strings.NewReplacer(" · ", ", ", "·", "*", "…", "...", "—", "-", "•", "-", "→", "->", "≥", ">=", "✓",
+	"ok:", "✗", "x", "\u00a0", " ")
 
 // DisplaySigns returns the program's own text, without user data, in signs that the terminal can show.
 func (p *Printer) DisplaySigns(text string) string {
@@ -77,7 +78,9 @@ func (p *Printer) DisplaySigns(text string) string {
 func Choose(asked string, getenv func(string) string) string {
 	for i, name := range []string{asked, getenv("LC_ALL"), getenv("LC_MESSAGES"), getenv("LANG")} {
 		switch {
-		case name == "", i == 0 && !strings.HasPrefix(strings.ToLower(name), "zh") && !strings.HasPrefix(strings.ToLower(name), English): // or an unsupported one
+		// or an unsupported one
+		case name == "", i == 0 && !strings.HasPrefix(strings.ToLower(name), "zh") &&
+			!strings.HasPrefix(strings.ToLower(name), English):
 		case strings.HasPrefix(strings.ToLower(name), "zh"):
 			return Chinese
 		default:

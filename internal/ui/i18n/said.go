@@ -55,7 +55,8 @@ func (r sentenceContext) translateLine(text string) string {
 		return text
 	}
 	for _, as := range []func(sentenceContext, string) (string, bool){
-		sentenceContext.translateSentence, sentenceContext.translateAside, sentenceContext.translateList, sentenceContext.translateChain, sentenceContext.translateBracket, sentenceContext.translateEnumeration,
+		sentenceContext.translateSentence, sentenceContext.translateAside, sentenceContext.translateList,
+		sentenceContext.translateChain, sentenceContext.translateBracket, sentenceContext.translateEnumeration,
 	} {
 		if said, ok := as(r, trimmed); ok {
 			return text[:len(text)-len(trimmed)] + said
@@ -152,7 +153,8 @@ func (r sentenceContext) translateList(text string) (string, bool) {
 		if said, ok := r.nested().translateShape(tail, func(s *shape) bool { return strings.Contains(s.format, "; ") }); ok {
 			return head + "：" + said, true
 		}
-		if said, ok := r.nested().translateShape(tail, func(s *shape) bool { return !s.isOpen() }); ok && !strings.Contains(said, "; ") {
+		if said, ok := r.nested().translateShape(tail, func(s *shape) bool { return !s.isOpen() }); ok &&
+			!strings.Contains(said, "; ") {
 			return head + "：" + said, true
 		}
 	}

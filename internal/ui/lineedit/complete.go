@@ -40,7 +40,8 @@ func (e *Editor) ShowMenu(start int, choices []Choice) {
 	if _, at, ok := e.CompletionContext(); !ok || start < 0 || start > at {
 		return
 	}
-	m := &menu{start: start, choices: choices, selected: noChoice, unrequested: true, state: snapshot{e.draft.raw, e.cursor}}
+	m := &menu{start: start, choices: choices, selected: noChoice, unrequested: true,
+		state: snapshot{e.draft.raw, e.cursor}}
 	if e.menu != nil && e.menu.selected >= 0 { // keep the chosen one
 		m.selected = slices.Index(choices, e.menu.choices[e.menu.selected])
 	}

@@ -12,14 +12,20 @@ var actions = []struct {
 	name string
 	key  Key
 }{
-	{"none", Key{}}, {"send", Key{Name: Enter}}, {"newline", CtrlKey('j')}, {"stop", Key{Name: Escape}}, {"quit", CtrlKey('c')},
-	{"leave", CtrlKey('d')}, {"suspend", CtrlKey('z')}, {"redraw", CtrlKey('l')}, {"external-editor", CtrlKey('g')}, {"stash", CtrlKey('s')},
-	{"show", CtrlKey('o')}, {"complete", Key{Name: Tab}}, {"next-mode", Key{Name: Tab, Mod: Shift}}, {"older", Key{Name: Up}},
+	{"none", Key{}}, {"send", Key{Name: Enter}}, {"newline", CtrlKey('j')}, {"stop", Key{Name: Escape}},
+	{"quit", CtrlKey('c')},
+	{"leave", CtrlKey('d')}, {"suspend", CtrlKey('z')}, {"redraw", CtrlKey('l')}, {"external-editor", CtrlKey('g')},
+	{"stash", CtrlKey('s')},
+	{"show", CtrlKey('o')}, {"complete", Key{Name: Tab}}, {"next-mode", Key{Name: Tab, Mod: Shift}},
+	{"older", Key{Name: Up}},
 	{"newer", Key{Name: Down}}, {"search", CtrlKey('r')}, {"left", Key{Name: Left}}, {"right", Key{Name: Right}},
-	{"line-start", CtrlKey('a')}, {"line-end", CtrlKey('e')}, {"draft-start", Key{Name: Home, Mod: Ctrl}}, {"draft-end", Key{Name: End, Mod: Ctrl}},
-	{"word-left", AltKey('b')}, {"word-right", AltKey('f')}, {"delete-left", Key{Name: Backspace}}, {"delete-right", Key{Name: Delete}},
+	{"line-start", CtrlKey('a')}, {"line-end", CtrlKey('e')}, {"draft-start", Key{Name: Home, Mod: Ctrl}},
+	{"draft-end", Key{Name: End, Mod: Ctrl}},
+	{"word-left", AltKey('b')}, {"word-right", AltKey('f')}, {"delete-left", Key{Name: Backspace}},
+	{"delete-right", Key{Name: Delete}},
 	{"cut-word", CtrlKey('w')}, {"cut-word-left", Key{Name: Backspace, Mod: Alt}}, {"cut-word-right", AltKey('d')},
-	{"cut-line-start", CtrlKey('u')}, {"cut-line-end", CtrlKey('k')}, {"paste", CtrlKey('y')}, {"paste-older", AltKey('y')}, {"paste-picture", CtrlKey('v')}, {"undo", CtrlKey('_')},
+	{"cut-line-start", CtrlKey('u')}, {"cut-line-end", CtrlKey('k')}, {"paste", CtrlKey('y')},
+	{"paste-older", AltKey('y')}, {"paste-picture", CtrlKey('v')}, {"undo", CtrlKey('_')},
 }
 
 // ActionNames are the names of what a key can be bound to.
@@ -41,7 +47,8 @@ func ActionKey(action string) (k Key, ok bool) {
 }
 
 var namedKeys = map[Name]string{
-	Enter: "enter", Tab: "tab", Escape: "esc", Backspace: "backspace", Delete: "delete", Insert: "insert", Up: "up", Down: "down",
+	Enter: "enter", Tab: "tab", Escape: "esc", Backspace: "backspace", Delete: "delete", Insert: "insert", Up: "up",
+	Down: "down",
 	Left: "left", Right: "right", Home: "home", End: "end", PageUp: "pageup", PageDown: "pagedown",
 }
 

@@ -190,7 +190,8 @@ func (p *Picker) View(width, height int) (rows []string, cursorRow, cursorCol in
 	if p.IsSecret != nil && p.IsSecret(p.query) {
 		query = strings.Repeat("*", min(utf8.RuneCountInString(p.query), 8))
 	}
-	title := p.Style.truncate(strings.TrimRight(sanitize.Line(p.Title, 0), " "), max(1, width/2, width-cells.Width(query)-2))
+	title := p.Style.truncate(strings.TrimRight(sanitize.Line(p.Title, 0), " "),
+		max(1, width/2, width-cells.Width(query)-2))
 	if !strings.HasSuffix(title, "：") { // the full-width colon includes a gap
 		title += " "
 	}
@@ -235,7 +236,8 @@ func (p *Picker) View(width, height int) (rows []string, cursorRow, cursorCol in
 		if n := len(found) - len(shown); n > 0 {
 			others = fmt.Sprintf("%s +%d%s", p.Style.ellipsis(), n, apart)
 		}
-		for _, rest, ok := strings.Cut(help, apart); ok && cells.Width(others+help) > paint.width; _, rest, ok = strings.Cut(help, apart) {
+		for _, rest, ok := strings.Cut(help, apart); ok && cells.Width(others+help) > paint.width; _, rest,
+			ok = strings.Cut(help, apart) {
 			help = rest // the end says how to leave
 		}
 		paint.drawClipped(others+help, p.Style.Note)

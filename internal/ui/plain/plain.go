@@ -67,7 +67,8 @@ func New(w io.Writer, o Options) *Renderer {
 	if o.Translator == nil {
 		o.Translator = english{}
 	}
-	return &Renderer{options: o, out: w, streams: make(map[stream]*strings.Builder), tools: make(map[stream]string), agents: make(map[string]string)}
+	return &Renderer{options: o, out: w, streams: make(map[stream]*strings.Builder), tools: make(map[stream]string),
+		agents: make(map[string]string)}
 }
 
 // Emit writes the lines for r, if any, in one Write.
@@ -116,7 +117,8 @@ func (r *Renderer) formatLines(rec event.Record) string {
 		words := r.options.Translator
 		why := cmp.Or(words.TranslateText(e.Reason), words.T("no reply"))
 		if e.Wait > 0 {
-			return noticeLine(words.T("%s; %s", why, words.T("retrying in %s (attempt %d of %d)", display.FormatDuration(e.Wait), e.Attempt, e.MaxAttempts)))
+			return noticeLine(words.T("%s; %s", why, words.T("retrying in %s (attempt %d of %d)", display.FormatDuration(e.Wait),
+				e.Attempt, e.MaxAttempts)))
 		}
 		return noticeLine(words.T("%s; %s", why, words.T("retrying (attempt %d of %d)", e.Attempt, e.MaxAttempts)))
 	case event.Waiting:
@@ -145,7 +147,8 @@ func (r *Renderer) waitLine(e event.Waiting) string {
 	words, took := r.options.Translator, display.FormatDuration(e.Waited)
 	switch {
 	case e.Reason == event.WaitLimit:
-		return noticeLine(words.T("waiting until %s, when the provider's limit resets", e.Until.Local().Format("2006-01-02 15:04:05")))
+		return noticeLine(words.T("waiting until %s, when the provider's limit resets",
+			e.Until.Local().Format("2006-01-02 15:04:05")))
 	case e.Reason == event.WaitLoading && e.Waited == 0:
 		return noticeLine(words.T("the server is loading the model; waiting for it"))
 	case !again:

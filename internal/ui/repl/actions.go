@@ -49,7 +49,8 @@ func (r *REPL) runShowCommand(ctx context.Context, input string, agrees bool) er
 	}
 	r.showCommands.Go(func() {
 		if err := s.RunShowCommand(ctx, input, echoSink{r.renderer, echo}); err != nil && ctx.Err() == nil {
-			_ = r.renderer.WriteAnswer(echo, event.LocalAdded{Output: err.Error(), Failed: true}) // a lost terminal ends the loop by itself
+			// a lost terminal ends the loop by itself
+			_ = r.renderer.WriteAnswer(echo, event.LocalAdded{Output: err.Error(), Failed: true})
 		}
 		select {
 		case r.showResults <- showResult{open, agrees}:
@@ -112,7 +113,8 @@ func (r *REPL) takeRemote(ctx context.Context) error {
 	}
 	var typed lineedit.Editor
 	typed.SetText(said.Text)
-	return errors.Join(r.Print(r.Translator.T("sent elsewhere (%s)", said.From)), r.submit(ctx, lineedit.Action{Kind: lineedit.Submit, Text: said.Text, Draft: typed.Draft()}))
+	return errors.Join(r.Print(r.Translator.T("sent elsewhere (%s)", said.From)),
+		r.submit(ctx, lineedit.Action{Kind: lineedit.Submit, Text: said.Text, Draft: typed.Draft()}))
 }
 
 // stopTurn stops the turn. Queued messages return to the prompt, before the current draft. A command
@@ -159,11 +161,14 @@ func (r *REPL) saveDraft() {
 	if draft.IsEmpty() { // otherwise the stash would be lost with the program
 		draft = r.stash
 	}
-	now := UnsentText{Queue: r.queue.texts(), Draft: draft.DiskText(), Pastes: lineedit.Join(append(r.queue.list(), draft, r.answer.Draft())...).Pastes()}
+	now := UnsentText{Queue: r.queue.texts(), Draft: draft.DiskText(),
+		Pastes: lineedit.Join(append(r.queue.list(), draft, r.answer.Draft())...).Pastes()}
 	if r.question != nil {
 		begun = Answer{Question: r.question.question.ID, Given: r.question.typedParts}
 		_, answers := parseAnswer(r.Translator, r.question.currentQuestion(), r.answer.Text())
-		bare := r.question.question.Purpose == uip.PurposeConfirmRiskyAction && len(strings.Fields(r.answer.Text())) < 2 && (answers || r.question.approvesTrust(r.answer.Text())) // must be given again
+		// must be given again
+		bare := r.question.question.Purpose == uip.PurposeConfirmRiskyAction && len(strings.Fields(r.answer.Text())) < 2 &&
+			(answers || r.question.approvesTrust(r.answer.Text()))
 		if answer := r.answer.Text(); strings.TrimSpace(answer) != "" && !bare {
 			begun.Text = answer
 		}
@@ -193,7 +198,8 @@ func (r *REPL) openEditor(ctx context.Context) error {
 		line.SetText(text)
 	})
 	if err == nil && failed != nil {
-		return r.printNote(warn, r.Translator.T("the editor could not be used: %v", r.Translator.TranslateText(failed.Error())))
+		return r.printNote(warn, r.Translator.T("the editor could not be used: %v",
+			r.Translator.TranslateText(failed.Error())))
 	}
 	return err
 }
@@ -215,7 +221,8 @@ func (r *REPL) away(ctx context.Context, use func()) error {
 // switchMode changes the mode; for a running turn, from its next step on.
 func (r *REPL) switchMode(ctx context.Context, mode string) error {
 	if r.question != nil && isModeQuestion(r.question.currentQuestion()) {
-		return r.PrintLines([]ink.Span{{Style: ink.Style{Role: warn}, Text: modeHint(r.Translator, r.question.currentQuestion())}})
+		return r.PrintLines([]ink.Span{{Style: ink.Style{Role: warn},
+			Text: modeHint(r.Translator, r.question.currentQuestion())}})
 	}
 	change := r.Session().SwitchMode
 	if r.turn != nil {

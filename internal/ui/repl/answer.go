@@ -140,7 +140,8 @@ func cutPrefixFold(text, prefix string) (rest string, found bool) {
 // hasUnknownNumbers reports whether a line has only numbers, at least one without an option.
 func hasUnknownNumbers(q uip.Request, line string) bool {
 	numbers := strings.FieldsFunc(line, func(c rune) bool { return strings.ContainsRune(" ,，、", c) })
-	return strings.Trim(line, "0123456789 ,，、") == "" && slices.ContainsFunc(numbers, func(n string) bool { return namedOption(q, n) == "" })
+	return strings.Trim(line, "0123456789 ,，、") == "" && slices.ContainsFunc(numbers,
+		func(n string) bool { return namedOption(q, n) == "" })
 }
 
 // isOwnNumber reports whether a number is an answer of the person's own to a question of the model:
@@ -167,7 +168,8 @@ func hasWords(words term.Translator, q uip.Request, line string) bool {
 // namedOption returns the option that a word names: by number, id, alias or label.
 func namedOption(q uip.Request, word string) string {
 	for i, o := range q.Options {
-		if word == strconv.Itoa(i+1) || strings.EqualFold(word, o.ID) || strings.EqualFold(word, q.Display.Metadata[uip.MetaAliasPrefix+o.ID]) {
+		if word == strconv.Itoa(i+1) || strings.EqualFold(word, o.ID) ||
+			strings.EqualFold(word, q.Display.Metadata[uip.MetaAliasPrefix+o.ID]) {
 			return o.ID
 		}
 	}
@@ -306,7 +308,8 @@ func parseConfirm(q uip.Request, line string) (uip.Response, bool) {
 		return uip.Response{Option: uip.OptionReject, Comment: rest}, true
 	}
 	for option, said := range rememberWords {
-		if (slices.Contains(said, word) && rest == "" || slices.Contains(said, strings.ToLower(line))) && hasOption(q, option) {
+		if (slices.Contains(said, word) && rest == "" || slices.Contains(said, strings.ToLower(line))) &&
+			hasOption(q, option) {
 			return uip.Response{Option: option}, true
 		}
 	}
@@ -355,7 +358,10 @@ func splitRequest(words string) (comment string, ok bool) {
 		first, rest, _ := strings.Cut(comment, " ")
 		switch {
 		case strings.EqualFold(first, "please"):
-			all := strings.FieldsFunc(strings.ToLower(rest), func(c rune) bool { return strings.ContainsRune(separators+".;!", c) })
+			all := strings.FieldsFunc(strings.ToLower(rest), func(c rune) bool {
+				return strings.ContainsRune(separators+
+					".;!", c)
+			})
 			return comment, !slices.ContainsFunc(all, func(w string) bool {
 				return slices.Contains(conditionWords, w) || slices.Contains(delayWords, w) || strings.ContainsAny(w, "'’")
 			})
@@ -368,10 +374,12 @@ func splitRequest(words string) (comment string, ok bool) {
 }
 
 // delayWords are words that may delay or withdraw the approval.
-var delayWords = []string{"first", "later", "tomorrow", "before", "until", "never", "stop", "hold", "cancel", "skip", "instead", "cannot", "ask"}
+var delayWords = []string{"first", "later", "tomorrow", "before", "until", "never", "stop", "hold", "cancel", "skip",
+	"instead", "cannot", "ask"}
 
 // conditionWords are words that make a yes conditional.
-var conditionWords = []string{"but", "if", "unless", "except", "only", "not", "when", "after", "once", "without", "n", "no", "don't", "dont", "wait"}
+var conditionWords = []string{"but", "if", "unless", "except", "only", "not", "when", "after", "once", "without", "n",
+	"no", "don't", "dont", "wait"}
 
 func hasOption(q uip.Request, id string) bool {
 	return slices.ContainsFunc(q.Options, func(o uip.Option) bool { return o.ID == id })

@@ -80,7 +80,8 @@ func (r *REPL) questionTitle(q uip.Request) string {
 // approves what they were not shown. It is empty if the line is an answer.
 func (d *dialogue) reviewCard(cards term.Cards, words term.Translator, line string) string {
 	q := d.currentQuestion()
-	wants := slices.Contains(viewWords, strings.ToLower(strings.TrimSpace(line))) && q.Purpose == uip.PurposeConfirmRiskyAction
+	wants := slices.Contains(viewWords, strings.ToLower(strings.TrimSpace(line))) &&
+		q.Purpose == uip.PurposeConfirmRiskyAction
 	a, ok := parseAnswer(words, q, line)
 	agrees := ok && (a.Option != uip.OptionReject || len(a.Parts) > 0) || d.approvesTrust(line)
 	if !wants && (d.fullyShown || !agrees || !cards.HidesRequired(q)) {
@@ -186,7 +187,8 @@ func (d *dialogue) approvesTrust(line string) bool {
 	for _, and := range []string{"and ", "并"} {
 		rest = strings.TrimPrefix(rest, and)
 	}
-	return slices.Contains(trustWords, line) || slices.Contains(yesWords, word) && (strings.HasPrefix(rest, "trust") || strings.HasPrefix(rest, "信任"))
+	return slices.Contains(trustWords, line) || slices.Contains(yesWords, word) &&
+		(strings.HasPrefix(rest, "trust") || strings.HasPrefix(rest, "信任"))
 }
 
 // handleLine handles a line typed at a question. A command acts as it does during a turn, and is never the
@@ -258,7 +260,8 @@ func (r *REPL) applyAnswer(ctx context.Context, line string, draft lineedit.Draf
 	if !ok || hasUnreadComment(q, a) {
 		r.keepUnused(draft)
 		d.lastDraft = draft
-		return r.PrintLines([]ink.Span{{Style: ink.Style{Role: warn}, Text: answerHint(r.Translator, r.question.unfoldSeen(r.cards()), q)}})
+		return r.PrintLines([]ink.Span{{Style: ink.Style{Role: warn},
+			Text: answerHint(r.Translator, r.question.unfoldSeen(r.cards()), q)}})
 	}
 	a.ID, a.Author, a.Stop = q.ID, "user", stop
 	if err := uip.CheckResponse(q, a); err != nil {
@@ -297,7 +300,8 @@ func (r *REPL) keepUnused(half lineedit.Draft) {
 
 // hasUnreadComment reports whether a yes has a comment that no model would read.
 func hasUnreadComment(q uip.Request, a uip.Response) bool {
-	return a.Comment != "" && a.Option != uip.OptionReject && (q.Author == event.ActorUser || q.Author == event.ActorVerifier)
+	return a.Comment != "" && a.Option != uip.OptionReject &&
+		(q.Author == event.ActorUser || q.Author == event.ActorVerifier)
 }
 
 func (r *REPL) sendReply(a uip.Response) error {
@@ -347,7 +351,10 @@ func hasHunks(q uip.Request) bool { return q.Display.Metadata[uip.MetaHunks] != 
 
 // isModeQuestion reports whether the answer decides the mode: the options are named after modes.
 func isModeQuestion(q uip.Request) bool {
-	return slices.ContainsFunc(q.Options, func(o uip.Option) bool { return q.Display.Metadata[uip.MetaAliasPrefix+o.ID] != "" })
+	return slices.ContainsFunc(q.Options, func(o uip.Option) bool {
+		return q.Display.Metadata[uip.MetaAliasPrefix+
+			o.ID] != ""
+	})
 }
 
 // modeHint returns how to choose the mode at such a question.

@@ -58,7 +58,8 @@ func (r *REPL) handleCardKey(ctx context.Context, k lineedit.Key) (done bool, er
 		return true, r.showFullCard()
 	}
 	choices := r.cards().Choices(d.currentQuestion())
-	if k == (lineedit.Key{Name: lineedit.Tab, Mod: lineedit.Shift}) && d.question.Purpose == uip.PurposeConfirmRiskyAction {
+	if k == (lineedit.Key{Name: lineedit.Tab, Mod: lineedit.Shift}) &&
+		d.question.Purpose == uip.PurposeConfirmRiskyAction {
 		return true, r.allowEdits(ctx, choices, fresh)
 	}
 	if len(choices) == 0 && !term.IsDangerous(d.currentQuestion()) {
@@ -91,7 +92,10 @@ func (r *REPL) handleChoiceKey(ctx context.Context, k lineedit.Key, choices []te
 	if d.currentQuestion().Kind != uip.KindConfirm { // here numbers choose calls
 		return false, nil
 	}
-	i := slices.IndexFunc(choices, func(c term.Choice) bool { return len(c.Key) == 1 && k == lineedit.RuneKey(rune(c.Key[0])) })
+	i := slices.IndexFunc(choices, func(c term.Choice) bool {
+		return len(c.Key) == 1 &&
+			k == lineedit.RuneKey(rune(c.Key[0]))
+	})
 	if i < 0 || !r.editor.IsEmpty() && r.Now().Sub(d.shownAt) < enterDelay { // the key may have been meant for the draft
 		return false, nil
 	}
@@ -126,10 +130,15 @@ func isPrompt(q uip.Request, line string) bool {
 			han++
 		}
 	}
-	answers := slices.Concat(yesWords, noWords, viewWords, hunkWords, trustWords, rememberWords[uip.OptionAlways], rememberWords[uip.OptionSession], rememberWords[uip.OptionAlwaysBelow], conditionWords, delayWords)
-	begins := slices.ContainsFunc(answers, func(a string) bool { return word == a || han > 0 && strings.HasPrefix(word, a) })
+	answers := slices.Concat(yesWords, noWords, viewWords, hunkWords, trustWords, rememberWords[uip.OptionAlways],
+		rememberWords[uip.OptionSession], rememberWords[uip.OptionAlwaysBelow], conditionWords, delayWords)
+	begins := slices.ContainsFunc(answers, func(a string) bool {
+		return word == a || han > 0 &&
+			strings.HasPrefix(word, a)
+	})
 	several := rest != "" && utf8.RuneCountInString(word) > 1 || han > 3
-	return q.Purpose == uip.PurposeConfirmRiskyAction && q.Kind != uip.KindSelect && several && !begins && !strings.ContainsAny(word, "0123456789?？")
+	return q.Purpose == uip.PurposeConfirmRiskyAction && q.Kind != uip.KindSelect && several && !begins &&
+		!strings.ContainsAny(word, "0123456789?？")
 }
 
 // applyChoice answers with an option.
@@ -216,7 +225,8 @@ func (r *REPL) showOmitted(ctx context.Context) error {
 		failed = r.Terminal.Lend(func(terminal *os.File) error { return r.Page(ctx, terminal, text+"\n") })
 	})
 	if err == nil && failed != nil {
-		err = errors.Join(r.printNote(warn, r.Translator.T("the pager could not be used: %v", r.Translator.TranslateText(failed.Error()))), r.Print(text))
+		err = errors.Join(r.printNote(warn, r.Translator.T("the pager could not be used: %v",
+			r.Translator.TranslateText(failed.Error()))), r.Print(text))
 	}
 	return err
 }

@@ -27,7 +27,8 @@ func (l *LineREPL) Lend(ctx context.Context, use func(terminal *os.File) error) 
 	return borrow(ctx, l.lendRequests, l.Terminal, use)
 }
 
-func borrow(ctx context.Context, from chan<- lendRequest, terminal *tty.Terminal, use func(terminal *os.File) error) error {
+func borrow(ctx context.Context, from chan<- lendRequest, terminal *tty.Terminal,
+	use func(terminal *os.File) error) error {
 	l := lendRequest{make(chan struct{}), make(chan struct{}), make(chan struct{})}
 	select {
 	case from <- l:

@@ -114,7 +114,8 @@ func (l *LineREPL) Run(ctx context.Context, first lineedit.Draft, resume bool) e
 	ctx, end := context.WithCancelCause(ctx)
 	l.ctx, l.cancel, l.keyboardRequests, l.inputs = ctx, end, make(chan chan struct{}), make(chan input)
 	l.lendRequests, l.prefill = make(chan lendRequest), make(chan string, 1)
-	k := keyboard{terminal: l.Terminal, screen: l.Screen, inputs: l.inputs, lendRequests: l.lendRequests, prefill: l.prefill}
+	k := keyboard{terminal: l.Terminal, screen: l.Screen, inputs: l.inputs, lendRequests: l.lendRequests,
+		prefill: l.prefill}
 	l.typedText = func() string { line, _ := k.currentLine.Load().(string); return line }
 	beat := time.NewTicker(time.Second)
 	defer beat.Stop()
@@ -205,7 +206,8 @@ func (l *LineREPL) saveTyped(k *keyboard) {
 	default:
 	}
 	left.Draft, left.Answer = cmp.Or(string(k.line), l.draft), l.restoredAnswer
-	if now := (Answer{l.currentAnswer.Question, l.currentAnswer.Given, string(k.line), l.mode}); l.leftQuestion && !now.isEmpty() {
+	if now := (Answer{l.currentAnswer.Question, l.currentAnswer.Given, string(k.line), l.mode}); l.leftQuestion &&
+		!now.isEmpty() {
 		left.Draft, left.Answer = l.draft, now
 	}
 	l.SaveUnsent(left)
@@ -271,7 +273,8 @@ func (l *LineREPL) confirmLeave() bool {
 	}
 	if running := l.Running(); len(running) > 0 {
 		l.leaveAsked = true
-		l.printNote(l.Translator.T("running in the background: %s; leave again to stop", l.oneLine(strings.Join(running, ", "))))
+		l.printNote(l.Translator.T("running in the background: %s; leave again to stop",
+			l.oneLine(strings.Join(running, ", "))))
 	}
 	return l.leaveAsked
 }
@@ -317,7 +320,8 @@ func (l *LineREPL) interrupt() {
 
 // runTurn runs one input to its end. The end of ctx stops the turn, except at an open question, which must
 // stay open.
-func (l *LineREPL) runTurn(ctx context.Context, input string, work func(context.Context, event.Sink) (string, error)) error {
+func (l *LineREPL) runTurn(ctx context.Context, input string,
+	work func(context.Context, event.Sink) (string, error)) error {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {

@@ -36,7 +36,8 @@ func (r *REPL) searchCompletions() {
 	if !typing { // even the same text is searched for again
 		r.completions.lastQuery = draftState{}
 	}
-	if r.Suggest == nil || r.completions.searching || !typing || now == r.completions.lastQuery && !r.completions.incomplete {
+	if r.Suggest == nil || r.completions.searching || !typing || now == r.completions.lastQuery &&
+		!r.completions.incomplete {
 		return
 	}
 	r.completions.lastQuery, r.completions.incomplete = now, false

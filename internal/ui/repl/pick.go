@@ -79,7 +79,8 @@ func (r *REPL) handlePickEvent(e tty.Event) (done bool, value string, err error)
 // stylePicker returns a list with this face's style and language.
 func (r *REPL) stylePicker(p lineedit.Picker) *lineedit.Picker {
 	p.Style = r.editorStyle()
-	p.Help, p.EmptyText = r.Translator.T("type to search · Up, Down · Enter selects · Esc cancels"), r.Translator.T("nothing matches")
+	p.Help, p.EmptyText = r.Translator.T("type to search · Up, Down · Enter selects · Esc cancels"),
+		r.Translator.T("nothing matches")
 	return &p
 }
 

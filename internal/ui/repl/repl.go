@@ -210,17 +210,20 @@ func New(o Options) *REPL {
 	r := &REPL{
 		Options: o, focused: true,
 		events: make(chan []tty.Event), readErr: make(chan error, 1),
-		questions: make(chan pendingQuestion), showResults: make(chan showResult), clipboard: make(chan clipboardPicture), lendRequests: make(chan lendRequest), turnDone: make(chan turnResult, 1),
+		questions: make(chan pendingQuestion), showResults: make(chan showResult), clipboard: make(chan clipboardPicture),
+		lendRequests: make(chan lendRequest), turnDone: make(chan turnResult, 1),
 		completions: completionSearch{results: make(chan completion, 1)},
 	}
 	r.output.screen, r.output.ready = o.Screen, make(chan struct{}, 1)
 	r.renderer = term.New(term.Options{
-		Stream: r.output.add, Width: r.width, Palette: o.Palette, Translator: o.Translator, OnActivity: r.setActivity, Now: o.Now, ASCII: o.ASCII, ThoughtLine: o.ThoughtLine, Room: r.pendingRows, Height: r.height,
+		Stream: r.output.add, Width: r.width, Palette: o.Palette, Translator: o.Translator, OnActivity: r.setActivity,
+		Now: o.Now, ASCII: o.ASCII, ThoughtLine: o.ThoughtLine, Room: r.pendingRows, Height: r.height,
 	})
 	for _, line := range []*lineedit.Editor{&r.editor, &r.answer} {
 		line.Vim = o.Vim
 		line.Complete, line.Earlier, line.Style, line.MaxChoices = o.Complete, o.Earlier, r.editorStyle(), o.MaxCompletions
-		line.SearchLabel, line.NotFoundLabel, line.NoOtherLabel = o.Translator.T("search history: "), o.Translator.T("not in history: "), o.Translator.T("no more in history: ")
+		line.SearchLabel, line.NotFoundLabel, line.NoOtherLabel = o.Translator.T("search history: "),
+			o.Translator.T("not in history: "), o.Translator.T("no more in history: ")
 	}
 	r.answer.IsQuestion = true
 	r.editor.OnReplaced = func(d lineedit.Draft) { // for the history

@@ -123,7 +123,8 @@ func (r *REPL) notifyAway(text string, after time.Duration) (called bool) {
 // remindQuestion notifies a user who ignored a question, once.
 func (r *REPL) remindQuestion() {
 	d := r.question
-	if d == nil || d.notified || r.Notify == nil || r.reportsFocus && r.focused || r.Now().Sub(d.shownAt) < remindAfter || r.Now().Sub(r.typedAt) < remindAfter {
+	if d == nil || d.notified || r.Notify == nil || r.reportsFocus && r.focused || r.Now().Sub(d.shownAt) < remindAfter ||
+		r.Now().Sub(r.typedAt) < remindAfter {
 		return
 	}
 	d.notified = true

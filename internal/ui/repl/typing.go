@@ -119,7 +119,8 @@ func (r *REPL) handleKey(ctx context.Context, k lineedit.Key) error {
 	if r.turn != nil && r.question == nil && k.Name == lineedit.Escape && k.Mod == 0 && !r.editor.HandlesEsc() {
 		return r.stopTurn()
 	}
-	if r.question != nil && k == (lineedit.Key{Name: lineedit.Enter}) && r.answer.IsEmpty() && r.question.currentQuestion().Display.Metadata[uip.MetaOnEnter] != "" {
+	if r.question != nil && k == (lineedit.Key{Name: lineedit.Enter}) && r.answer.IsEmpty() &&
+		r.question.currentQuestion().Display.Metadata[uip.MetaOnEnter] != "" {
 		return r.handleAnswer(ctx, "", lineedit.Draft{})
 	}
 	if r.question == nil && r.editor.Text() == "?" && (k == lineedit.RuneKey('/') || k == lineedit.RuneKey('!')) {

@@ -119,7 +119,8 @@ func (r *REPL) keyHelpRows(width, height int) (rows []string) {
 		}
 	}
 	for _, k := range all {
-		rows = append(rows, r.Palette.Paint(dim, r.fitLine(k[0]+strings.Repeat(" ", max(0, column-cells.Width(k[0]))+2)+k[1], width)))
+		rows = append(rows, r.Palette.Paint(dim, r.fitLine(k[0]+strings.Repeat(" ", max(0, column-cells.Width(k[0]))+2)+k[1],
+			width)))
 	}
 	if len(rows) > height {
 		rows = append(rows[:height-1], r.Palette.Paint(dim, r.fitLine(r.Translator.T("/keys lists all keys"), width)))
@@ -336,7 +337,8 @@ func (r *REPL) activityRows(width, most int) (rows []string) {
 			}
 			return r.Translator.T("%s · %s · Esc stops it", name, took)
 		}
-		rows = append(rows, r.Palette.Paint(dim, r.fitLine(say(r.fitLine(oneLine(c.Name), width-cells.Width(say("")))), width)))
+		rows = append(rows, r.Palette.Paint(dim, r.fitLine(say(r.fitLine(oneLine(c.Name), width-cells.Width(say("")))),
+			width)))
 	}
 	return rows
 }
@@ -386,7 +388,8 @@ func (r *REPL) sgr(role ink.Role) string {
 }
 
 func (r *REPL) editorStyle() lineedit.Style {
-	return lineedit.Style{Paste: r.sgr(dim), Menu: r.sgr(dim), Selected: r.sgr(good), Note: r.sgr(dim), Search: r.sgr(dim), ASCII: r.ASCII}
+	return lineedit.Style{Paste: r.sgr(dim), Menu: r.sgr(dim), Selected: r.sgr(good), Note: r.sgr(dim), Search: r.sgr(dim),
+		ASCII: r.ASCII}
 }
 
 // failureSink records whether a turn's error was shown when it happened.

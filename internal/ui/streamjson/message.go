@@ -135,7 +135,8 @@ func objectOrEmpty(raw json.RawMessage) json.RawMessage {
 }
 
 // stopReasons maps our stop reasons to the stream's words.
-var stopReasons = map[string]string{"end": "end_turn", "tools": "tool_use", "length": "max_tokens", "loop": "max_tokens", "size": "max_tokens", "filter": "refusal"}
+var stopReasons = map[string]string{"end": "end_turn", "tools": "tool_use", "length": "max_tokens",
+	"loop": "max_tokens", "size": "max_tokens", "filter": "refusal"}
 
 // stopReason returns nil for an incomplete reply, or if the model gave no reason.
 func stopReason(e event.MessageAdded) *string {

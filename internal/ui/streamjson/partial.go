@@ -125,5 +125,6 @@ func (r *Renderer) endPartial(rec event.Record, stop *string, used usage) error 
 }
 
 func (r *Renderer) sendStreamEvent(rec event.Record, ev any) error {
-	return r.writeFitted(streamEvent{"stream_event", ev, r.options.Session, r.origins.callOf(rec.Task), r.lineUUID("stream")})
+	return r.writeFitted(streamEvent{"stream_event", ev, r.options.Session, r.origins.callOf(rec.Task),
+		r.lineUUID("stream")})
 }

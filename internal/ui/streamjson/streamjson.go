@@ -78,7 +78,8 @@ type Renderer struct {
 // New returns a Renderer that writes to w. If w has a Flush method it is
 // called after every line.
 func New(w io.Writer, o Options) *Renderer {
-	return &Renderer{options: o, fixedSession: o.Session != "", out: w, partials: make(map[string]*partialReply), knownTasks: make(map[string]bool), lineCounts: make(map[string]int)}
+	return &Renderer{options: o, fixedSession: o.Session != "", out: w, partials: make(map[string]*partialReply),
+		knownTasks: make(map[string]bool), lineCounts: make(map[string]int)}
 }
 
 // Emit writes the line for r, if any.
@@ -92,7 +93,8 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 		if !r.fixedSession && rec.Session != "" && rec.Session != r.options.Session { // a command opened another session
 			r.options.Session, r.lastSeq = rec.Session, 0
 		}
-		r.options.Dir, r.options.Model, r.options.PermissionMode = cmp.Or(e.Dir, r.options.Dir), cmp.Or(e.Model, r.options.Model), cmp.Or(e.Mode, r.options.PermissionMode)
+		r.options.Dir, r.options.Model, r.options.PermissionMode = cmp.Or(e.Dir, r.options.Dir),
+			cmp.Or(e.Model, r.options.Model), cmp.Or(e.Mode, r.options.PermissionMode)
 	}
 	r.lastSeq = max(r.lastSeq, rec.Seq)
 	r.tally.Add(rec)
@@ -122,8 +124,9 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 				return err
 			}
 			return r.writeFitted(r.envelope(rec, "assistant", assistantMessage{
-				ID: id, Type: "message", Role: chat.Assistant, Model: cmp.Or(e.Model, r.options.Model), Content: r.contentBlocks(e.Message),
-				Stop: stopReason(e), Usage: toUsage(e.Usage),
+				ID: id, Type: "message", Role: chat.Assistant, Model: cmp.Or(e.Model, r.options.Model),
+				Content: r.contentBlocks(e.Message),
+				Stop:    stopReason(e), Usage: toUsage(e.Usage),
 			}))
 		case chat.User, chat.Tool:
 			if e.Message.Role == chat.User && r.options.Driver != nil && !r.options.Driver.Echo {
@@ -137,7 +140,8 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 	case event.TextDelta:
 		return r.sendDelta(rec, "text", textBlock{"text", ""}, textBlock{"text_delta", e.Text})
 	case event.ReasoningDelta:
-		return r.sendDelta(rec, "thinking", thinkingBlock{Type: "thinking"}, thinkingBlock{Type: "thinking_delta", Thinking: e.Text})
+		return r.sendDelta(rec, "thinking", thinkingBlock{Type: "thinking"},
+			thinkingBlock{Type: "thinking_delta", Thinking: e.Text})
 	case event.Retrying:
 		return r.endPartial(rec, nil, usage{})
 	case event.TaskCreated:
@@ -206,11 +210,14 @@ func (r *Renderer) Begin() error {
 	f := r.options.Driver.SessionInfo()
 	line := driverInit{
 		initLine: initLine{
-			Type: "system", Subtype: "init", Session: r.options.Session, Dir: r.options.Dir, Model: f.Model, Mode: r.options.Driver.ConvertMode(f.Mode),
+			Type: "system", Subtype: "init", Session: r.options.Session, Dir: r.options.Dir, Model: f.Model,
+			Mode:      r.options.Driver.ConvertMode(f.Mode),
 			KeySource: cmp.Or(r.options.KeySource, "none"), UUID: r.lineUUID("init"), Tools: []string{},
 		},
-		MCPServers: append([]Server{}, f.Servers...), Commands: append([]string{}, f.Commands...), Agents: append([]string{}, f.Agents...),
-		Skills: append([]string{}, f.Skills...), Plugins: []string{}, OutputStyle: f.Style, CompatVersion: compatVersion, Version: f.Version,
+		MCPServers: append([]Server{}, f.Servers...), Commands: append([]string{}, f.Commands...),
+		Agents: append([]string{}, f.Agents...),
+		Skills: append([]string{}, f.Skills...), Plugins: []string{}, OutputStyle: f.Style, CompatVersion: compatVersion,
+		Version: f.Version,
 	}
 	for _, name := range f.Tools {
 		theirs, _ := r.options.Driver.ConvertCall(name, json.RawMessage("{}"))
@@ -232,7 +239,8 @@ type statusLine struct {
 func (r *Renderer) ReportMode(name string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.writeFitted(statusLine{Type: "system", Subtype: "status", Mode: r.options.Driver.ConvertMode(name), Session: r.options.Session, UUID: r.lineUUID("status")})
+	return r.writeFitted(statusLine{Type: "system", Subtype: "status", Mode: r.options.Driver.ConvertMode(name),
+		Session: r.options.Session, UUID: r.lineUUID("status")})
 }
 
 // WriteLine writes a line of another kind between the others. A line that is too long is not written but
@@ -341,8 +349,10 @@ func (r *Renderer) Finish(_ context.Context, o Outcome) error {
 		took = max(0, r.options.Now().Sub(t.Started))
 	}
 	line := resultLine{
-		Type: "result", Subtype: cmp.Or(o.Subtype, Success), Turns: t.Replies, Duration: took.Milliseconds(), APIDuration: t.APITime.Milliseconds(),
-		Result: r.large.Add(o.Result), Stop: t.Stop, Session: r.options.Session, Cost: t.Usage.Cost, CostKnown: !t.Usage.Unpriced, Usage: toUsage(&t.Usage),
+		Type: "result", Subtype: cmp.Or(o.Subtype, Success), Turns: t.Replies, Duration: took.Milliseconds(),
+		APIDuration: t.APITime.Milliseconds(),
+		Result:      r.large.Add(o.Result), Stop: t.Stop, Session: r.options.Session, Cost: t.Usage.Cost,
+		CostKnown: !t.Usage.Unpriced, Usage: toUsage(&t.Usage),
 		Denials: []denialLine{}, Output: o.Structured, Persisted: !o.Unsaved, Checks: o.Checks, UUID: r.lineUUID("result"),
 	}
 	line.IsError = line.Subtype != Success

@@ -30,7 +30,8 @@ func (r *Renderer) sendTaskStart(rec event.Record, e event.TaskCreated) error {
 	}
 	r.knownTasks[rec.Task] = true
 	return r.writeFitted(taskLine{
-		Type: "system", Subtype: "task_started", Task: rec.Task, Call: r.origins.callOf(rec.Task), Session: r.options.Session, UUID: r.recordUUID(rec),
+		Type: "system", Subtype: "task_started", Task: rec.Task, Call: r.origins.callOf(rec.Task), Session: r.options.Session,
+		UUID:        r.recordUUID(rec),
 		Description: e.Title, Kind: "local_agent", Agent: e.AgentID, Prompt: e.Intent,
 	})
 }
@@ -43,7 +44,8 @@ func (r *Renderer) sendTaskEnd(rec event.Record, status, summary string) error {
 	delete(r.knownTasks, rec.Task)
 	none := ""
 	return r.writeFitted(taskLine{
-		Type: "system", Subtype: "task_notification", Task: rec.Task, Call: r.origins.callOf(rec.Task), Session: r.options.Session, UUID: r.recordUUID(rec),
+		Type: "system", Subtype: "task_notification", Task: rec.Task, Call: r.origins.callOf(rec.Task),
+		Session: r.options.Session, UUID: r.recordUUID(rec),
 		Status: status, Output: &none, Summary: &summary,
 	})
 }

@@ -34,7 +34,9 @@ func (r *Renderer) writeBounded(text string, width int) {
 // newProse returns a stream that draws Markdown in this many columns.
 func (r *Renderer) newProse(width int) *markdown.Stream {
 	return &markdown.Stream{
-		Put: r.page.write, Width: func() int { return width }, KeepMarks: r.options.Palette.Level == None && !r.options.ScreenReader, ASCII: r.options.ASCII, ScreenReader: r.options.ScreenReader,
+		Put: r.page.write, Width: func() int { return width },
+		KeepMarks: r.options.Palette.Level == None && !r.options.ScreenReader, ASCII: r.options.ASCII,
+		ScreenReader: r.options.ScreenReader,
 	}
 }
 
@@ -89,7 +91,8 @@ func (r *Renderer) writeBlocks(blocks display.Blocks, width int) {
 	for _, b := range blocks {
 		switch b := b.(type) {
 		case display.Text:
-			for text := range strings.SplitSeq(strings.TrimRight(cleanText(r.options.Translator.TranslateText(string(b))), "\n"), "\n") {
+			for text := range strings.SplitSeq(strings.TrimRight(cleanText(r.options.Translator.TranslateText(string(b))), "\n"),
+				"\n") {
 				rest := strings.TrimLeft(text, " ")
 				line(display.TableLine{Cells: []string{rest}, Columns: []int{len(text) - len(rest)}})
 			}
@@ -123,7 +126,8 @@ func (r *Renderer) writeBlocks(blocks display.Blocks, width int) {
 				if !strings.HasSuffix(mark, "：") { // the full-width colon includes a space
 					mark += " "
 				}
-				r.page.writeHanging(width, checkInk[c.State.Symbol()], mark+ellipsis(r.options.ASCII, oneLine(c.Text, 0)), ink.Width(mark))
+				r.page.writeHanging(width, checkInk[c.State.Symbol()], mark+ellipsis(r.options.ASCII, oneLine(c.Text, 0)),
+					ink.Width(mark))
 			}
 		case display.Shell:
 			r.page.write(ink.Style{}, cleanText("$ "+b.Command))

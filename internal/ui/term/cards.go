@@ -284,8 +284,10 @@ const mainAgent = "main"
 // drawReasons shows which agent asks, if it is not the main one, and why approval is needed, one reason a
 // line; a risk has the color of failures.
 func (d cardDrawing) drawReasons(q uip.Request) {
-	if by := q.Author; !slices.Contains([]string{"", mainAgent, event.ActorUser, event.ActorVerifier, event.ActorRecovery}, by) {
-		d.page.writeWrapped(d.width(), ink.Warn, "  "+signFor(d.ASCII, "•", "-")+" "+d.t("asked by the agent %s", revealLine(by, titleRunes)))
+	if by := q.Author; !slices.Contains([]string{"", mainAgent, event.ActorUser, event.ActorVerifier,
+		event.ActorRecovery}, by) {
+		d.page.writeWrapped(d.width(), ink.Warn, "  "+signFor(d.ASCII, "•", "-")+" "+
+			d.t("asked by the agent %s", revealLine(by, titleRunes)))
 	}
 	for why := range strings.SplitSeq(q.Display.Description, "; ") {
 		role := ink.Dim
@@ -314,7 +316,8 @@ func (d cardDrawing) drawQuestion(q uip.Request, m, n int) {
 	d.NoFold = true
 	text, isText := q.Display.Content.(display.Text)
 	if isText && d.brief < briefNoContent {
-		md := markdown.Stream{Put: d.page.write, Width: d.Width, KeepMarks: d.Palette.Level == None && !d.ScreenReader, ASCII: d.ASCII, ScreenReader: d.ScreenReader}
+		md := markdown.Stream{Put: d.page.write, Width: d.Width, KeepMarks: d.Palette.Level == None && !d.ScreenReader,
+			ASCII: d.ASCII, ScreenReader: d.ScreenReader}
 		md.Write(d.foldText(revealText(string(text))))
 		md.End()
 		d.page.addBlankLine()
@@ -367,9 +370,11 @@ func (d cardDrawing) drawQuestion(q uip.Request, m, n int) {
 		}
 		d.page.writeWrapped(d.width(), ink.Plain, line)
 	}
-	if i := slices.IndexFunc(q.Options, func(o uip.Option) bool { return o.ID == q.Display.Metadata[uip.MetaOnText] }); i >= 0 {
+	if i := slices.IndexFunc(q.Options,
+		func(o uip.Option) bool { return o.ID == q.Display.Metadata[uip.MetaOnText] }); i >= 0 {
 		d.page.writeWrapped(d.width(), ink.Dim, d.joinKeys([]string{
-			d.t("1 and … = add a note"), d.t("other text = %s, and tell the model", d.Translator.TranslateText(q.Options[i].Label)),
+			d.t("1 and … = add a note"), d.t("other text = %s, and tell the model",
+				d.Translator.TranslateText(q.Options[i].Label)),
 		}))
 	} else if len(q.Options) > 0 && q.Display.Metadata[uip.MetaQuotedTitle] != "" && q.Display.Description == "" {
 		d.page.writeWrapped(d.width(), ink.Dim, d.t("a number, or your own words"))
@@ -396,7 +401,8 @@ func (d cardDrawing) drawContent(q uip.Request) {
 		if d.titleShows(q, b.Source) {
 			return
 		}
-		drawCode(display.Code{Lang: b.Lang, Source: d.foldText(sanitize.RevealCommand(sanitize.MaskWords(b.Source)))}, d.indentedPut())
+		drawCode(display.Code{Lang: b.Lang, Source: d.foldText(sanitize.RevealCommand(sanitize.MaskWords(b.Source)))},
+			d.indentedPut())
 	case display.Text:
 		drawCode(display.Code{Source: d.foldText(revealText(string(b)))}, d.indentedPut())
 	case display.Diff:
@@ -410,7 +416,8 @@ func (d cardDrawing) drawContent(q uip.Request) {
 		}
 		drawDiff(below(q.Display.Title, d.foldDiff(text)), d.ASCII, d.page.write)
 	case display.Table:
-		drawTable(b, d.Translator.TranslateText, d.width(), ink.Grid{ASCII: d.ASCII, ScreenReader: d.ScreenReader}, d.page.write)
+		drawTable(b, d.Translator.TranslateText, d.width(), ink.Grid{ASCII: d.ASCII, ScreenReader: d.ScreenReader},
+			d.page.write)
 	}
 	d.page.endLine()
 }

@@ -56,7 +56,8 @@ func IsDangerous(q uip.Request) bool {
 		return slices.ContainsFunc(q.Parts, IsDangerous)
 	}
 	remembers := slices.ContainsFunc(q.Options, func(o uip.Option) bool { return slices.Contains(rememberOptions, o.ID) })
-	return q.Purpose == uip.PurposeConfirmRiskyAction && !remembers && slices.ContainsFunc(strings.Split(q.Display.Description, "; "), isRisk)
+	return q.Purpose == uip.PurposeConfirmRiskyAction && !remembers &&
+		slices.ContainsFunc(strings.Split(q.Display.Description, "; "), isRisk)
 }
 
 // IsEdit reports whether q asks only about file changes.
@@ -133,7 +134,8 @@ func (d cardDrawing) approvalChoices(q uip.Request, several bool) (all []Choice)
 		all = append(all, d.rememberChoice(q, uip.OptionAlways))
 	}
 	for _, o := range q.Options {
-		if !slices.Contains([]string{uip.OptionApprove, uip.OptionSome, uip.OptionSession, uip.OptionAlways, uip.OptionAlwaysBelow, uip.OptionReject}, o.ID) {
+		if !slices.Contains([]string{uip.OptionApprove, uip.OptionSome, uip.OptionSession, uip.OptionAlways,
+			uip.OptionAlwaysBelow, uip.OptionReject}, o.ID) {
 			all = append(all, Choice{Line: o.ID, Label: revealLine(d.Translator.TranslateText(o.Label), titleRunes)})
 		}
 	}
@@ -188,7 +190,8 @@ func (d cardDrawing) drawOptions(q uip.Request, chosen int) {
 	}
 	*d.hides = d.HidesPart(q)
 	if IsDangerous(q) {
-		d.page.writeHanging(d.width(), ink.Bad, "  "+d.t("Type y and Enter to allow it, n and Enter to refuse it."), hangIndent)
+		d.page.writeHanging(d.width(), ink.Bad, "  "+d.t("Type y and Enter to allow it, n and Enter to refuse it."),
+			hangIndent)
 	}
 	for i, choice := range d.Choices(q) {
 		lead, role := "  ", ink.Plain
@@ -264,7 +267,8 @@ func (d cardDrawing) grantText(q uip.Request, option string) string {
 		for i, part := range parts {
 			parts[i] = sanitize.RevealCommand(part)
 		}
-		if what = d.Translator.TranslateText(strings.Join(parts, signFor(d.ASCII, "…", "..."))); what != "" && !slices.Contains(all, what) {
+		if what = d.Translator.TranslateText(strings.Join(parts, signFor(d.ASCII, "…", "..."))); what != "" &&
+			!slices.Contains(all, what) {
 			all = append(all, what)
 		}
 	}
@@ -292,5 +296,6 @@ func (d cardDrawing) grantText(q uip.Request, option string) string {
 func showsGrant(q uip.Request, what string) bool {
 	line, exactly := strings.CutPrefix(what, "this exact command line: ")
 	code, ok := q.Display.Content.(display.Code)
-	return ok && exactly && strings.TrimSpace(line) == strings.TrimSpace(code.Source) && (strings.Contains(line, "\n") || ink.Width(line) > titleRunes)
+	return ok && exactly && strings.TrimSpace(line) == strings.TrimSpace(code.Source) &&
+		(strings.Contains(line, "\n") || ink.Width(line) > titleRunes)
 }

@@ -154,14 +154,16 @@ func differingPart(line, other string) (from, to int, alike bool) {
 	for from < len(a) && from < len(b) && a[from] == b[from] {
 		from++
 	}
-	for from > 0 && (!utf8.RuneStart(byteAt(a, from)) || !utf8.RuneStart(byteAt(b, from)) || endsInWord(a[:from]) && (beginsWord(a[from:]) || beginsWord(b[from:]))) {
+	for from > 0 && (!utf8.RuneStart(byteAt(a, from)) || !utf8.RuneStart(byteAt(b, from)) || endsInWord(a[:from]) &&
+		(beginsWord(a[from:]) || beginsWord(b[from:]))) {
 		from--
 	}
 	end := 0
 	for end < len(a)-from && end < len(b)-from && a[len(a)-1-end] == b[len(b)-1-end] {
 		end++
 	}
-	for end > 0 && (!utf8.RuneStart(a[len(a)-end]) || beginsWord(a[len(a)-end:]) && (endsInWord(a[:len(a)-end]) || endsInWord(b[:len(b)-end]))) {
+	for end > 0 && (!utf8.RuneStart(a[len(a)-end]) || beginsWord(a[len(a)-end:]) &&
+		(endsInWord(a[:len(a)-end]) || endsInWord(b[:len(b)-end]))) {
 		end--
 	}
 	common := strings.TrimSpace(a[:from]) + strings.TrimSpace(a[len(a)-end:])

@@ -43,7 +43,8 @@ var monoTerminals = []string{"dumb", "vt52", "vt100", "vt102", "vt220", "vt320"}
 // FORCE_COLOR=0, a terminal without colors or no terminal.
 func DetectPalette(env func(string) string, tty bool) Palette {
 	on := func(name string) bool { return !slices.Contains([]string{"", "0", "false"}, env(name)) }
-	off := env("CLICOLOR") == "0" || env("FORCE_COLOR") == "0" || env("FORCE_COLOR") == "false" || slices.Contains(monoTerminals, env("TERM")) || !tty
+	off := env("CLICOLOR") == "0" || env("FORCE_COLOR") == "0" || env("FORCE_COLOR") == "false" ||
+		slices.Contains(monoTerminals, env("TERM")) || !tty
 	if env("NO_COLOR") != "" || off && !on("FORCE_COLOR") && !on("CLICOLOR_FORCE") {
 		return Palette{}
 	}
@@ -76,10 +77,12 @@ func SupportsLinks(env func(string) string) bool {
 		return false
 	case slices.Contains([]string{"iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "rio", "Tabby", "tmux"}, program):
 		return true
-	case slices.Contains([]string{"xterm-kitty", "xterm-ghostty", "foot", "foot-extra", "alacritty", "contour", "wezterm"}, name):
+	case slices.Contains([]string{"xterm-kitty", "xterm-ghostty", "foot", "foot-extra", "alacritty", "contour",
+		"wezterm"}, name):
 		return true
 	}
-	return vte >= 5000 || konsole >= 201200 || env("WT_SESSION") != "" || env("KITTY_WINDOW_ID") != "" || env("DOMTERM") != ""
+	return vte >= 5000 || konsole >= 201200 || env("WT_SESSION") != "" || env("KITTY_WINDOW_ID") != "" ||
+		env("DOMTERM") != ""
 }
 
 // WithTheme returns the palette for a background: dark, light, or mono for no colors; for any other theme,
@@ -98,7 +101,8 @@ func (p Palette) WithTheme(theme string) Palette {
 
 // roleNames maps the names in the settings to roles.
 var roleNames = map[string]ink.Role{
-	"dim": ink.Dim, "tool": ink.Tool, "good": ink.Good, "bad": ink.Bad, "warn": ink.Warn, "done": ink.Done, "code": ink.Code, "link": ink.Link,
+	"dim": ink.Dim, "tool": ink.Tool, "good": ink.Good, "bad": ink.Bad, "warn": ink.Warn, "done": ink.Done,
+	"code": ink.Code, "link": ink.Link,
 	"keyword": ink.Keyword, "string": ink.String, "comment": ink.Comment, "number": ink.Number, "name": ink.Name,
 }
 
@@ -112,7 +116,8 @@ func (p Palette) WithColours(colours map[string]string) (Palette, error) {
 		code, err := p.parseColour(colours[name])
 		switch {
 		case !known:
-			wrong = append(wrong, fmt.Errorf("ui.colors: unknown name %q; use one of %s", name, strings.Join(slices.Sorted(maps.Keys(roleNames)), ", ")))
+			wrong = append(wrong, fmt.Errorf("ui.colors: unknown name %q; use one of %s", name,
+				strings.Join(slices.Sorted(maps.Keys(roleNames)), ", ")))
 		case err != nil:
 			wrong = append(wrong, fmt.Errorf("ui.colors: %s: %w", name, err))
 		default:
@@ -192,11 +197,13 @@ func (p Palette) styleCode(l ink.Style) string {
 }
 
 // monoCodes lists the codes of the roles without colors.
-var monoCodes = map[ink.Role]string{ink.Dim: "2", ink.Tool: "1", ink.Bad: "1", ink.Warn: "1", ink.Code: "1", ink.Link: "2", ink.Comment: "2", ink.Keyword: "1"}
+var monoCodes = map[ink.Role]string{ink.Dim: "2", ink.Tool: "1", ink.Bad: "1", ink.Warn: "1", ink.Code: "1",
+	ink.Link: "2", ink.Comment: "2", ink.Keyword: "1"}
 
 // lightShades lists the colors of coder's own text on a light background.
 var lightShades = map[ink.Role]struct{ table, rgb string }{
-	ink.Good: {"28", "26;127;55"}, ink.Bad: {"160", "207;34;46"}, ink.Warn: {"130", "154;103;0"}, ink.Done: {"30", "5;116;130"}, ink.Tool: {"26", "9;105;218"},
+	ink.Good: {"28", "26;127;55"}, ink.Bad: {"160", "207;34;46"}, ink.Warn: {"130", "154;103;0"},
+	ink.Done: {"30", "5;116;130"}, ink.Tool: {"26", "9;105;218"},
 }
 
 func (p Palette) roleCode(r ink.Role) string {

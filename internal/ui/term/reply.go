@@ -82,7 +82,9 @@ func (r *Renderer) addText(task, text string) {
 	r.endThought()
 	p := &r.openReply(task).text
 	if !p.started {
-		p.markdown = markdown.Stream{Width: r.options.Width, KeepMarks: r.options.Palette.Level == None && !r.options.ScreenReader, ASCII: r.options.ASCII, ScreenReader: r.options.ScreenReader}
+		p.markdown = markdown.Stream{Width: r.options.Width,
+			KeepMarks: r.options.Palette.Level == None && !r.options.ScreenReader, ASCII: r.options.ASCII,
+			ScreenReader: r.options.ScreenReader}
 		p.markdown.Put = func(l ink.Style, text string) { r.showPassage(p, sectionAnswer, "[ANSWER]", l, text) }
 	}
 	p.started, r.reply.hadText = true, true
@@ -107,13 +109,15 @@ func (r *Renderer) pendingOutput() PendingOutput {
 		r.linesAbove = 0
 		return a
 	}
-	a.Table, a.Word, a.LinesAbove = strings.TrimRight(r.drawPreview(rows)+"\n"+a.Word, "\n"), "", r.linesAbove // the begun text is below them
+	// the begun text is below them
+	a.Table, a.Word, a.LinesAbove = strings.TrimRight(r.drawPreview(rows)+"\n"+a.Word, "\n"), "", r.linesAbove
 	return a
 }
 
 // drawPreview draws the arriving table with these rows.
 func (r *Renderer) drawPreview(rows []string) string {
-	now := tablePreview{head: rows[0], last: rows[len(rows)-1], rows: len(rows), width: r.width(), palette: r.options.Palette}
+	now := tablePreview{head: rows[0], last: rows[len(rows)-1], rows: len(rows), width: r.width(),
+		palette: r.options.Palette}
 	if now.text = r.preview.text; now != r.preview {
 		var p page
 		p.palette = r.options.Palette

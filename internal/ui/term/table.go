@@ -136,7 +136,8 @@ func listLines(head []string, rows []display.TableLine) (lines []display.TableLi
 				before += strings.TrimSpace(cell) + " "
 			default:
 				name := before + head[i] + ink.HeadingSeparator(head[i])
-				lines = append(lines, display.TableLine{Cells: []string{strings.TrimSpace(name), cell}, Columns: []int{0, ink.Width(name)}})
+				lines = append(lines, display.TableLine{Cells: []string{strings.TrimSpace(name), cell},
+					Columns: []int{0, ink.Width(name)}})
 				before = ""
 			}
 		}

@@ -78,7 +78,8 @@ func New(o Options) *Renderer {
 		o.Translator = English{}
 	}
 	r := &Renderer{
-		options: o, cards: Cards{Width: o.Width, VisibleLines: o.Room, Height: o.Height, Palette: o.Palette, Translator: o.Translator, ASCII: o.ASCII, ScreenReader: o.ScreenReader},
+		options: o, cards: Cards{Width: o.Width, VisibleLines: o.Room, Height: o.Height, Palette: o.Palette,
+			Translator: o.Translator, ASCII: o.ASCII, ScreenReader: o.ScreenReader},
 		page:  &page{palette: o.Palette},
 		tasks: make(map[string]*taskView), calls: make(map[callKey]*callView),
 		status: status{show: o.OnActivity},
@@ -142,7 +143,8 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 			r.drawBetween(func() { r.showLocal(e) })
 		case event.Interrupted:
 			r.cutOffReply()
-			r.writeRemark(ink.Warn, r.t("Cancelled by ESC")+"\n"+r.t("Stopped model stream and tool execution; todo state remains unchanged unless a tool had already completed."))
+			r.writeRemark(ink.Warn, r.t("Cancelled by ESC")+"\n"+
+				r.t("Stopped model stream and tool execution; todo state remains unchanged unless a tool had already completed."))
 			r.status.set("")
 		case event.Notice:
 			role := ink.Warn
@@ -160,7 +162,8 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 			}
 		case event.ContextRestored:
 			r.writeRemark(ink.Warn, r.t("the conversation was restored"))
-		case event.TaskStarted, event.ModeChanged, event.InteractionResponded, event.ToolCallCompleted, event.SessionOpened, event.ContextUsed, event.ContextRewound, event.Spent, event.Unknown:
+		case event.TaskStarted, event.ModeChanged, event.InteractionResponded, event.ToolCallCompleted, event.SessionOpened,
+			event.ContextUsed, event.ContextRewound, event.Spent, event.Unknown:
 		}
 	})
 }

@@ -56,7 +56,8 @@ func (r *Renderer) showToolEvent(rec event.Record) {
 		for _, effect := range e.Effects {
 			c.runsCommand = c.runsCommand || effect.Kind == event.EffectExec
 			c.changesFile = c.changesFile || effect.Kind == event.EffectWrite
-			c.isQuestion = c.isQuestion || effect.Kind == event.EffectNote && (effect.Target == "question" || effect.Target == "plan") && c.task.parent == ""
+			c.isQuestion = c.isQuestion || effect.Kind == event.EffectNote &&
+				(effect.Target == "question" || effect.Target == "plan") && c.task.parent == ""
 		}
 	case event.ToolStarted:
 		c := r.findCall(rec.Task, e.CallID)
@@ -287,7 +288,8 @@ func (r *Renderer) showEnd(c *callView, e event.ToolFinished) {
 			}
 		case display.Table:
 			r.page.endLine()
-			drawTable(b, r.options.Translator.TranslateText, r.width(), ink.Grid{ASCII: r.options.ASCII, ScreenReader: r.options.ScreenReader}, r.page.write)
+			drawTable(b, r.options.Translator.TranslateText, r.width(),
+				ink.Grid{ASCII: r.options.ASCII, ScreenReader: r.options.ScreenReader}, r.page.write)
 		}
 		r.page.endLine()
 	}
@@ -356,7 +358,8 @@ func (r *Renderer) resultText(e event.ToolFinished) string {
 	}
 	switch {
 	case e.Denied && !strings.HasPrefix(said, "refused"):
-		return strings.TrimSuffix(r.t("refused: %s", display.TranslateResult(e.Title, said, r.t(": "), r.options.Translator.TranslateText)), ": ")
+		return strings.TrimSuffix(r.t("refused: %s", display.TranslateResult(e.Title, said, r.t(": "),
+			r.options.Translator.TranslateText)), ": ")
 	case said == "" && e.Failed:
 		return r.t("failed")
 	case said == "":

@@ -152,5 +152,6 @@ func allCertain(gs []glyph) bool {
 // characters, pictures and right-to-left text.
 func isCertain(g glyph) bool {
 	r, n := utf8.DecodeRuneInString(g.text)
-	return n == len(g.text) && g.width > 0 && (r < 0x590 || r >= 0x1100 && r < 0x2300 || r >= 0x2800 && r < 0x2900 || r >= 0x2e80 && r < 0xe000)
+	return n == len(g.text) && g.width > 0 && (r < 0x590 || r >= 0x1100 && r < 0x2300 || r >= 0x2800 && r < 0x2900 ||
+		r >= 0x2e80 && r < 0xe000)
 }

@@ -205,7 +205,8 @@ func (s *Screen) print(text string) {
 	line := strings.TrimSuffix(lines, lineEnd)
 	switch {
 	case lines == "":
-	case s.isDrawn && s.shown.cols == cols && !s.shown.truncated && !strings.ContainsAny(line, "\n\t") && cells.Width(line) <= cols:
+	case s.isDrawn && s.shown.cols == cols && !s.shown.truncated && !strings.ContainsAny(line, "\n\t") &&
+		cells.Width(line) <= cols:
 		s.repaintRow(0, line, cols)
 		if s.shown.row > 0 {
 			s.moveTo(0, 0)

@@ -97,7 +97,8 @@ type Terminal struct {
 
 // Open opens a terminal. It changes nothing about it yet.
 func Open(in, out *os.File, o Options) (*Terminal, error) {
-	t := &Terminal{in: in, out: out, inFD: int(in.Fd()), outFD: int(out.Fd()), delay: o.EscDelay, linesOnly: o.LinesOnly, wantsBackground: o.Background}
+	t := &Terminal{in: in, out: out, inFD: int(in.Fd()), outFD: int(out.Fd()), delay: o.EscDelay, linesOnly: o.LinesOnly,
+		wantsBackground: o.Background}
 	if t.delay <= 0 {
 		t.delay = escDelay
 	}
@@ -133,7 +134,8 @@ func Open(in, out *os.File, o Options) (*Terminal, error) {
 // Close restores and releases the terminal. No Read may be running.
 func (t *Terminal) Close() error {
 	signal.Stop(t.signals)
-	for left := answerTimeout - time.Since(t.askedAt); !t.askedAt.IsZero() && left > 0 && t.savedState.Load() != nil; { // a reply may be pending
+	// a reply may be pending
+	for left := answerTimeout - time.Since(t.askedAt); !t.askedAt.IsZero() && left > 0 && t.savedState.Load() != nil; {
 		_, input, err := t.poll(min(left, answerDelay))
 		if !input || err != nil {
 			break

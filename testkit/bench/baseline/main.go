@@ -11,7 +11,8 @@ import (
 )
 
 func main() {
-	resp, err := http.Post(os.Args[1]+"/chat/completions", "application/json", strings.NewReader(`{"model":"m","stream":true,"messages":[]}`))
+	resp, err := http.Post(os.Args[1]+"/chat/completions", "application/json",
+		strings.NewReader(`{"model":"m","stream":true,"messages":[]}`))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -97,7 +97,8 @@ func (s *Store) Claim(ctx context.Context, session string) (release func() error
 func isFinal(ctx context.Context, err error) bool {
 	var claimed *event.ClaimedError
 	var newer *event.NewerFormatError
-	return errors.Is(err, event.ErrConflict) || errors.As(err, &claimed) || errors.As(err, &newer) || ctx.Err() != nil && errors.Is(err, ctx.Err())
+	return errors.Is(err, event.ErrConflict) || errors.As(err, &claimed) || errors.As(err, &newer) || ctx.Err() != nil &&
+		errors.Is(err, ctx.Err())
 }
 
 // switchToMemory switches to memory.
@@ -234,7 +235,8 @@ func (s *Store) SaveError() error {
 }
 
 // Read yields primary's records, then those in memory.
-func (s *Store) Read(ctx context.Context, session string, after uint64, logs ...event.Log) iter.Seq2[event.Record, error] {
+func (s *Store) Read(ctx context.Context, session string, after uint64,
+	logs ...event.Log) iter.Seq2[event.Record, error] {
 	return func(yield func(event.Record, error) bool) {
 		var beyond sessionState // records that primary lacks
 		s.mu.Lock()

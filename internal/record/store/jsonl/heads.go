@@ -39,7 +39,8 @@ func (h *Heads) openFile(dir, session string) *headFile {
 		return &headFile{}
 	}
 	store := sha256.Sum256([]byte(filepath.Dir(dir)))
-	return &headFile{Heads: h, session: session, logs: dir, base: filepath.Join(h.Dir, fmt.Sprintf("%s-%x", session, store[:6]))}
+	return &headFile{Heads: h, session: session, logs: dir,
+		base: filepath.Join(h.Dir, fmt.Sprintf("%s-%x", session, store[:6]))}
 }
 
 // Files returns the files with the heads of the session in dir.
@@ -123,7 +124,8 @@ func (h *headFile) write(head audit.Head) (err error) {
 			return err
 		}
 	}
-	l := headLine{Seq: head.Seq, Events: newHeadEnd(head.Ends[0]), Audit: newHeadEnd(head.Ends[1]), Conversation: newHeadEnd(head.Ends[2]), Mended: head.Repaired, Imported: head.Imported, Found: head.Found}
+	l := headLine{Seq: head.Seq, Events: newHeadEnd(head.Ends[0]), Audit: newHeadEnd(head.Ends[1]),
+		Conversation: newHeadEnd(head.Ends[2]), Mended: head.Repaired, Imported: head.Imported, Found: head.Found}
 	if h.Now != nil {
 		l.Time = h.Now().UTC().Truncate(time.Second)
 	}
@@ -180,7 +182,8 @@ func (h *headFile) readAll(limit int64) ([]audit.Head, error) {
 			continue
 		}
 		heads = append(heads, audit.Head{
-			Seq: l.Seq, Ends: [3]audit.End{l.Events.decode(), l.Audit.decode(), l.Conversation.decode()}, Repaired: l.Mended, Imported: l.Imported, Found: l.Found, Time: l.Time,
+			Seq: l.Seq, Ends: [3]audit.End{l.Events.decode(), l.Audit.decode(), l.Conversation.decode()}, Repaired: l.Mended,
+			Imported: l.Imported, Found: l.Found, Time: l.Time,
 		})
 	}
 	return heads, nil
@@ -248,7 +251,8 @@ func (h *headFile) validStamps() stamps {
 	}
 	text, err := os.ReadFile(h.base + validFile)
 	var w validLogs
-	if err != nil || json.Unmarshal(text, &w) != nil || h.loadKey() != nil || !h.key.Verify(w.Sig, validPurpose, h.signedStamps(w.Logs)...) {
+	if err != nil || json.Unmarshal(text, &w) != nil || h.loadKey() != nil ||
+		!h.key.Verify(w.Sig, validPurpose, h.signedStamps(w.Logs)...) {
 		return stamps{}
 	}
 	return w.Logs

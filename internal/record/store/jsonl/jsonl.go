@@ -183,7 +183,8 @@ func (s *Store) acquire(ctx context.Context, session string) (*claim, error) {
 // newClaim returns a session about which nothing is known yet.
 func (s *Store) newClaim(session string) *claim {
 	dir := filepath.Join(s.dir, session)
-	c := &claim{session: session, dir: dir, disk: s.o.Disk, fsync: s.o.Fsync, heads: s.o.Heads.openFile(dir, session), dirSyncer: s.o.DirSyncer}
+	c := &claim{session: session, dir: dir, disk: s.o.Disk, fsync: s.o.Fsync, heads: s.o.Heads.openFile(dir, session),
+		dirSyncer: s.o.DirSyncer}
 	for _, l := range event.AllLogs {
 		c.logs[logIndex(l)] = logFile{path: Path(dir, l), end: audit.End{Link: audit.FirstLink(l)}}
 	}

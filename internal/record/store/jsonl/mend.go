@@ -36,7 +36,8 @@ func (c *claim) repair(ctx context.Context, report func(Repair)) error {
 	if c.markedInMemory = len(c.heads.existingMarks(c.dir)) > 0; c.markedInMemory {
 		repair.ContinuedInMemory = true
 	}
-	if report != nil && (len(repair.Moved) > 0 || repair.Known > 0 || repair.Rewritten || repair.ContinuedInMemory || len(repair.Earlier) > 0) {
+	if report != nil && (len(repair.Moved) > 0 || repair.Known > 0 || repair.Rewritten || repair.ContinuedInMemory ||
+		len(repair.Earlier) > 0) {
 		report(repair)
 	}
 	return nil

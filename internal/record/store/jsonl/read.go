@@ -15,13 +15,15 @@ import (
 // Read yields the records that session had when reading began, as a stream: it needs memory for the
 // longest line, not for the log. If another process is writing the session, or died doing so, Read ends
 // before the first incomplete record.
-func (s *Store) Read(ctx context.Context, session string, after uint64, logs ...event.Log) iter.Seq2[event.Record, error] {
+func (s *Store) Read(ctx context.Context, session string, after uint64,
+	logs ...event.Log) iter.Seq2[event.Record, error] {
 	return s.ReadWhere(ctx, session, after, nil, logs...)
 }
 
 // ReadWhere is Read for callers that can select records by the text of their lines: it only decodes and
 // yields records whose line wants accepts. It may call wants from several goroutines at once.
-func (s *Store) ReadWhere(ctx context.Context, session string, after uint64, wants func(line []byte) bool, logs ...event.Log) iter.Seq2[event.Record, error] {
+func (s *Store) ReadWhere(ctx context.Context, session string, after uint64, wants func(line []byte) bool,
+	logs ...event.Log) iter.Seq2[event.Record, error] {
 	if len(logs) == 0 {
 		logs = event.AllLogs
 	}
@@ -39,7 +41,8 @@ func (s *Store) ReadWhere(ctx context.Context, session string, after uint64, wan
 // read returns an error only while yield wants more. For a session claimed here the extent is known: it
 // reads only the requested logs, and incomplete data is an error. For others all three logs determine
 // the end.
-func (s *Store) read(ctx context.Context, session string, after uint64, wants func([]byte) bool, logs []event.Log, yield func(event.Record, error) bool) error {
+func (s *Store) read(ctx context.Context, session string, after uint64, wants func([]byte) bool, logs []event.Log,
+	yield func(event.Record, error) bool) error {
 	held := s.findClaim(session)
 	var sizes [logCount]int64
 	if held != nil {
@@ -82,7 +85,8 @@ func (s *Store) read(ctx context.Context, session string, after uint64, wants fu
 			}
 		}
 		if at == nil || held == nil && at.seq != seq {
-			if held == nil && s.o.OnTruncated != nil && (m.hasMore() || s.o.Heads.openFile(filepath.Join(s.dir, session), session).readLast().Seq >= seq) {
+			if held == nil && s.o.OnTruncated != nil && (m.hasMore() ||
+				s.o.Heads.openFile(filepath.Join(s.dir, session), session).readLast().Seq >= seq) {
 				s.o.OnTruncated(session, seq-1)
 			}
 			if held == nil && !m.hasMore() {
@@ -124,7 +128,8 @@ func (s *Store) saveValidStamps(session string, m *logMerger) {
 	}
 	var whole stamps
 	for _, log := range m.scanners {
-		if log.size >= minCachedLog && log.stamp.ChangeTime != 0 && now.Sub(time.Unix(0, max(log.stamp.ModTime, log.stamp.ChangeTime))) > minStampAge {
+		if log.size >= minCachedLog && log.stamp.ChangeTime != 0 &&
+			now.Sub(time.Unix(0, max(log.stamp.ModTime, log.stamp.ChangeTime))) > minStampAge {
 			whole[logIndex(log.log)] = log.stamp
 		}
 	}

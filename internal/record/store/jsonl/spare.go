@@ -40,7 +40,8 @@ func (ss *Sessions) preserveNewer(s session.Snapshot) error {
 		return ss.disk.Rename(ss.path(s.ID), ss.path(s.ID)+".damaged")
 	}
 	now, then := dropSystem(s.Messages), dropSystem(old.Messages)
-	if len(then) <= len(now) && slices.EqualFunc(now[:len(then)], then, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
+	if len(then) <= len(now) && slices.EqualFunc(now[:len(then)], then,
+		func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
 		return nil
 	}
 	for n := 1; ; n++ {

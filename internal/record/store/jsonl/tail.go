@@ -74,7 +74,8 @@ func encodeSnapshot(s session.Snapshot, before []json.RawMessage) (c encodedSnap
 		name  string
 		value any
 	}{
-		{"session_id", s.ID}, {"created_at", s.Created}, {"updated_at", s.Updated}, {"meta", s.Meta}, {"model", s.Model}, {"at_seq", s.LastSeq},
+		{"session_id", s.ID}, {"created_at", s.Created}, {"updated_at", s.Updated}, {"meta", s.Meta}, {"model", s.Model},
+		{"at_seq", s.LastSeq},
 	} {
 		b, err := jsonx.Marshal(f.value)
 		if err != nil {
@@ -283,7 +284,8 @@ func (ss *Sessions) appendContent(c encodedSnapshot) (done bool, err error) {
 		return false, nil
 	}
 	path := ss.path(c.id)
-	if now, err := os.Lstat(path); err != nil || !os.SameFile(now, l.info) || now.Size() != l.size || !now.ModTime().Equal(l.info.ModTime()) {
+	if now, err := os.Lstat(path); err != nil || !os.SameFile(now, l.info) || now.Size() != l.size ||
+		!now.ModTime().Equal(l.info.ModTime()) {
 		return false, nil // somebody else wrote it
 	}
 	writes, next, ok := l.extend(c)

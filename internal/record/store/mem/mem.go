@@ -67,7 +67,8 @@ func (s *Store) Append(ctx context.Context, last uint64, rs ...event.Record) err
 }
 
 // Read yields the records that session had when reading began.
-func (s *Store) Read(ctx context.Context, session string, after uint64, logs ...event.Log) iter.Seq2[event.Record, error] {
+func (s *Store) Read(ctx context.Context, session string, after uint64,
+	logs ...event.Log) iter.Seq2[event.Record, error] {
 	return func(yield func(event.Record, error) bool) {
 		// Seqs are positions: the first is 1, without gaps.
 		var newer []event.Record

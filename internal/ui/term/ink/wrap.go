@@ -122,7 +122,8 @@ func (w *Wrap) flush() {
 
 // wrapsWord reports whether the held word goes on the next line.
 func (w *Wrap) wrapsWord() bool {
-	return !w.overlong && w.column+w.gapWidth()+w.wordWidth > w.Width && w.column > w.Indent && w.wordWidth <= w.Width-w.wrapIndent()
+	return !w.overlong && w.column+w.gapWidth()+w.wordWidth > w.Width && w.column > w.Indent &&
+		w.wordWidth <= w.Width-w.wrapIndent()
 }
 
 // breakWord draws the part of an overlong word that fits on this line, if at least half a line is free,
@@ -351,7 +352,8 @@ func HangIndent(line string) int {
 	digits := strings.TrimLeft(text, "0123456789")
 	switch {
 	case text == "":
-	case strings.HasPrefix(text, "- "), strings.HasPrefix(text, "* "), strings.HasPrefix(text, "+ "), strings.HasPrefix(text, "• "):
+	case strings.HasPrefix(text, "- "), strings.HasPrefix(text, "* "), strings.HasPrefix(text, "+ "),
+		strings.HasPrefix(text, "• "):
 		_, size := utf8.DecodeRuneInString(text)
 		n = len(strings.TrimLeft(text[size:], " "))
 	case strings.HasPrefix(text, ": "): // a definition
@@ -388,7 +390,8 @@ func BreakIndex(word string) int {
 // script without spaces, and they need not stay together. before is 0 at the beginning of a line.
 func CanBreak(before, r rune) bool {
 	return before != 0 && (isWide(before) || isWide(r)) && Width(string(r)) > 0 && !isJoined(before, r) &&
-		r != '.' && r != ',' && r != '/' && before != '/' && !strings.ContainsRune(closingSigns, r) && !strings.ContainsRune(openingSigns, before)
+		r != '.' && r != ',' && r != '/' && before != '/' && !strings.ContainsRune(closingSigns, r) &&
+		!strings.ContainsRune(openingSigns, before)
 }
 
 // isJoined reports whether two characters with a width may be parts of one sign: an emoji or a flag.

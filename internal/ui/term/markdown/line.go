@@ -45,7 +45,8 @@ const codeIndent = 4
 func (s *Stream) isCode() bool {
 	text := strings.TrimLeft(s.line, " \t")
 	blanks := s.line[:len(s.line)-len(text)]
-	if text == "" || len(blanks) > maxHeadBytes || ink.Width(strings.ReplaceAll(blanks, "\t", "    ")) < s.itemColumn+codeIndent {
+	if text == "" || len(blanks) > maxHeadBytes || ink.Width(strings.ReplaceAll(blanks, "\t", "    ")) < s.itemColumn+
+		codeIndent {
 		return false
 	}
 	return s.inCode || (s.pendingNewlines > 1 || !s.hasOutput) && len(s.table.rows) == 0 && !strings.Contains("-*+>|`~0123456789", text[:1])

@@ -91,7 +91,8 @@ func (s *Stream) Rows() []string {
 
 // Preview draws the arriving table as if it ended here, on a line below the drawn text.
 func (s *Stream) Preview(put ink.SpanFunc) {
-	so := Stream{Put: put, Width: s.Width, KeepMarks: s.KeepMarks, ASCII: s.ASCII, ScreenReader: s.ScreenReader, table: s.table}
+	so := Stream{Put: put, Width: s.Width, KeepMarks: s.KeepMarks, ASCII: s.ASCII, ScreenReader: s.ScreenReader,
+		table: s.table}
 	so.table.pendingNewlines = 0
 	if s.hasOutput && s.table.pendingNewlines > 1 {
 		put(ink.Style{}, strings.Repeat("\n", s.table.pendingNewlines-1))
