@@ -101,3 +101,59 @@ func TestTheConfigurationIsReadOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestAStartOpensEachForeignFileOnce counts what a start opens in a project with the files of other agents.
+func TestAStartOpensEachForeignFileOnce(t *testing.T) {
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		t.Skip("strace is not installed")
+	}
+	files := []string{
+		".claude/commands/mark01.md", ".claude/agents/mark02.md", ".claude/rules/mark03.md", ".claude/skills/mark04/SKILL.md",
+		".cursor/rules/mark05.mdc", ".cursor/commands/mark06.md", ".github/instructions/mark07.instructions.md",
+		".github/prompts/mark08.prompt.md", ".gemini/commands/mark09.toml", ".opencode/command/mark10.md",
+		".windsurf/rules/mark11.md", ".opencode/agent/mark12.md",
+	}
+	opens := func(files []string) (trace string, n int) {
+		p := newProgram(t)
+		for _, file := range files {
+			name := filepath.Join(p.ws, filepath.FromSlash(file))
+			text := "---\ndescription: about\nname: mark04\n---\n" + file + "\n"
+			if strings.HasSuffix(file, ".toml") {
+				text = "prompt = \"" + file + "\"\n"
+			}
+			if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if out, err := p.cmd("trust", "--yes").CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		file := filepath.Join(t.TempDir(), "trace")
+		c := p.cmd("-p", "--script", p.file("script", "say done"), "hi")
+		c.Args = append([]string{strace, "-f", "-e", "trace=open,openat,openat2", "-o", file, c.Path}, c.Args[1:]...)
+		c.Path = strace
+		out, _ := c.CombinedOutput()
+		text, err := os.ReadFile(file)
+		if err != nil || !strings.Contains(string(out), "done") {
+			t.Skipf("what the program opens cannot be watched here: %v %s", err, out)
+		}
+		return string(text), len(opened.FindAllString(string(text), -1))
+	}
+	_, without := opens(nil)
+	trace, with := opens(files)
+	for _, file := range files {
+		name := filepath.Base(file)
+		if name == "SKILL.md" {
+			name = "mark04"
+		}
+		if n := strings.Count(trace, name+`"`) + strings.Count(trace, name+"/SKILL.md"); n != 1 {
+			t.Errorf("%s was opened %d times", file, n)
+		}
+	}
+	// each file, its folders and those above are opened one by one, so that no link leads out of the project
+	if more := with - without; more > 12*len(files) {
+		t.Errorf("%d files cost %d opens", len(files), more)
+	}
+	t.Logf("without them %d, with %d files %d", without, len(files), with)
+}

@@ -42,7 +42,7 @@ func (a *Authored) loadAgents() (subagent.Catalogue, []subagent.Warning) {
 		own := filepath.Join(home, "agents")
 		roots = append(roots, subagent.Root{Path: filepath.ToSlash(own), Files: repofile.OwnDir(own)})
 	}
-	roots = append(roots, a.claudeRoots("agents")...)
+	roots = append(roots, a.foreignRoots("agents")...)
 	roots = append(roots, a.pluginRoots(func(p plugin.Plugin) []frontmatter.Root { return p.Agents })...)
 	agents, unusable := subagent.Load(roots...)
 	unusable = slices.DeleteFunc(unusable, a.known)

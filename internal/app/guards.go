@@ -43,22 +43,29 @@ func (a *Workspace) warnRestrictions() {
 	if a.Replay != nil || a.Options.IgnoreConfig {
 		return
 	}
-	var all restrictions
-	var files []string
+	texts := make(map[string][]byte)
 	sum := sha256.New()
 	for _, name := range restrictionFiles {
-		text, err := repofile.NewRoot(a.Project).Read(name, maxRestrictionBytes)
-		if err != nil || !all.countFile(name, text) {
-			continue
+		if text, err := repofile.NewRoot(a.Project).Read(name, maxRestrictionBytes); err == nil {
+			texts[name] = text
+			fmt.Fprintf(sum, "%s %d %s", name, len(text), text)
 		}
-		files = append(files, name)
-		fmt.Fprintf(sum, "%s %d %s", name, len(text), text)
 	}
 	hash, seen := hex.EncodeToString(sum.Sum(nil)[:12]), a.factsFile(shownRestrictionsFile)
-	if len(files) == 0 || a.guards.get(seen, a.Project) == hash {
+	if len(texts) == 0 || a.guards.get(seen, a.Project) == hash {
 		return
 	}
 	a.guards.update(seen, a.Project, maxRestrictedProjects, func(shown *string) bool { *shown = hash; return true })
+	var all restrictions
+	var files []string
+	for _, name := range restrictionFiles {
+		if text, ok := texts[name]; ok && all.countFile(name, text) {
+			files = append(files, name)
+		}
+	}
+	if len(files) == 0 {
+		return
+	}
 	a.warn(fmt.Sprintf("coder does not apply %s (rules: %d, hooks: %d). Rules for coder go in .coder/config.json: %s",
 		strings.Join(files, ", "), all.rules, all.hooks, all.equivalentSetting()))
 }

@@ -63,7 +63,7 @@ func (a *Authored) loadLibrary() *library {
 		roots = append(roots, usercommand.Root{Path: a.libraryCache.userCommandsDir,
 			Files: repofile.OwnDir(a.libraryCache.userCommandsDir)})
 	}
-	roots = append(roots, a.claudeRoots("commands")...)
+	roots = append(roots, a.foreignRoots("commands")...)
 	a.libraryCache.commands = usercommand.New(roots...)
 	_, badSkills := a.libraryCache.skills.List()
 	for _, w := range slices.DeleteFunc(badSkills, a.known) {
@@ -76,15 +76,47 @@ func (a *Authored) loadLibrary() *library {
 	return a.libraryCache
 }
 
-// claudeRoots returns the folders of one kind that Claude Code
-// also reads: a trusted project's, and the user's own.
-func (a *Authored) claudeRoots(kind string) (roots []frontmatter.Root) {
-	if shown := ".claude/" + kind; a.Trusted == trust.Trusted {
-		roots = append(roots, frontmatter.Root{Path: shown, Files: repofile.NewRoot(a.Root).Sub(shown)})
+// foreignFolders are other agents' folders with files of a kind, in a project and in a home.
+var foreignFolders = map[string]struct{ inProject, inHome []string }{
+	"commands": {
+		[]string{".claude/commands", ".cursor/commands", ".opencode/command", ".opencode/commands", ".gemini/commands",
+			".github/prompts"},
+		[]string{".claude/commands", codexPrompts, ".cursor/commands", ".config/opencode/command",
+			".config/opencode/commands", ".gemini/commands"},
+	},
+	"agents": {
+		[]string{".claude/agents", ".cursor/agents", ".opencode/agent", ".opencode/agents"},
+		[]string{".claude/agents", ".cursor/agents", ".config/opencode/agent", ".config/opencode/agents"},
+	},
+	"output-styles": {[]string{".claude/output-styles"}, []string{".claude/output-styles"}},
+	"skills": {
+		[]string{".agents/skills", ".claude/skills", ".codex/skills", ".cursor/skills", ".opencode/skill", ".opencode/skills",
+			".gemini/skills", ".github/skills"},
+		[]string{".agents/skills", ".claude/skills", ".codex/skills", ".cursor/skills", ".config/opencode/skill",
+			".config/opencode/skills", ".gemini/skills"},
+	},
+}
+
+// codexPrompts is the folder of Codex's commands, which are typed as /prompts:NAME.
+const codexPrompts = ".codex/prompts"
+
+// foreignRoots returns other agents' folders of one kind: a trusted project's, and the user's own.
+func (a *Authored) foreignRoots(kind string) (roots []frontmatter.Root) {
+	folders := foreignFolders[kind]
+	if a.Trusted == trust.Trusted {
+		for _, shown := range folders.inProject {
+			roots = append(roots, frontmatter.Root{Path: shown, Files: repofile.NewRoot(a.Root).Sub(shown)})
+		}
 	}
 	if _, home := a.userDirs(); home != "" {
-		dir := filepath.ToSlash(filepath.Join(home, ".claude", kind))
-		roots = append(roots, frontmatter.Root{Path: dir, Files: repofile.OwnDir(dir)})
+		for _, folder := range folders.inHome {
+			dir := filepath.ToSlash(filepath.Join(home, filepath.FromSlash(folder)))
+			root := frontmatter.Root{Path: dir, Files: repofile.OwnDir(dir)}
+			if folder == codexPrompts {
+				root.Plugin = path.Base(folder)
+			}
+			roots = append(roots, root)
+		}
 	}
 	return roots
 }
@@ -115,11 +147,15 @@ func (a *Authored) skillRoots() []skills.Root {
 			roots = append(roots, skills.Root{Path: filepath.ToSlash(shown), Files: a.folderFS(dir)})
 		}
 	}
-	others := []string{".agents", ".claude"}
-	for _, folder := range slices.Concat([]string{".coder"}, others) {
-		if folder == ".coder" && !a.Options.IgnoreConfig || a.Trusted == trust.Trusted {
-			add(folder+"/skills", filepath.Join(a.Root, folder, "skills"))
-		}
+	own, others := []string{".coder/skills"}, foreignFolders["skills"]
+	if a.Options.IgnoreConfig {
+		own = nil
+	}
+	if a.Trusted == trust.Trusted {
+		own = append([]string{".coder/skills"}, others.inProject...)
+	}
+	for _, folder := range own {
+		add(folder, filepath.Join(a.Root, folder))
 	}
 	for _, dir := range a.Config.Skills.Paths {
 		add(dir, a.resolvePath(dir))
@@ -129,8 +165,8 @@ func (a *Authored) skillRoots() []skills.Root {
 		add(filepath.Join(home, "skills"), filepath.Join(home, "skills"))
 	}
 	if user != "" {
-		for _, folder := range others {
-			dir := filepath.Join(user, folder, "skills")
+		for _, folder := range others.inHome {
+			dir := filepath.Join(user, folder)
 			add(dir, dir)
 		}
 	}
@@ -211,7 +247,7 @@ func specsNameTool(specs []rule.Spec, tool string) bool {
 }
 
 // userRuleFiles are other agents' rule files in the user's home folder.
-var userRuleFiles = []string{".gemini/GEMINI.md", ".codex/AGENTS.md", ".claude/CLAUDE.md"}
+var userRuleFiles = []string{".gemini/GEMINI.md", ".config/opencode/AGENTS.md", ".codex/AGENTS.md", ".claude/CLAUDE.md"}
 
 // rules reads the rules that the user and the project wrote
 // for the model. It skips an unusable file with a warning.

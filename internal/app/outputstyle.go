@@ -25,7 +25,7 @@ func (a *Authored) outputStyles() ([]outputstyle.Style, []frontmatter.Warning) {
 		dir := filepath.ToSlash(filepath.Join(home, folder))
 		roots = append(roots, frontmatter.Root{Path: dir, Files: repofile.OwnDir(dir)})
 	}
-	roots = append(roots, a.claudeRoots(folder)...)
+	roots = append(roots, a.foreignRoots(folder)...)
 	return outputstyle.List(append(roots,
 		a.pluginRoots(func(p plugin.Plugin) []frontmatter.Root { return p.Styles })...)...)
 }

@@ -48,7 +48,8 @@ var foreignReaders = map[string]func(*foreignReader){"claude": readClaudeSetting
 
 // foreignReader reads the settings of one agent.
 type foreignReader struct {
-	home string
+	home    string
+	project string // the workspace
 	ForeignSettings
 }
 
@@ -65,8 +66,9 @@ func (a *Workspace) ReadForeign(agent string) (ForeignSettings, error) {
 	if home == "" {
 		return ForeignSettings{}, inputErrorf("HOME is not set, so there are no settings to find")
 	}
-	r := foreignReader{home: home, ForeignSettings: ForeignSettings{Agent: agent}}
+	r := foreignReader{home: home, project: a.Root, ForeignSettings: ForeignSettings{Agent: agent}}
 	read(&r)
+	r.keepDenials()
 	own, err := a.readUserSettings()
 	if err != nil {
 		return r.ForeignSettings, inputErrorf("%v", err)
@@ -228,6 +230,52 @@ func (r *foreignReader) addUnmatched(kind, what, why string) {
 // addSetting adds an entry with a setting in coder.
 func (r *foreignReader) addSetting(what, key string, value any, note string) {
 	r.add(ForeignEntry{Kind: "setting", Original: what, Key: key, Value: value, Note: note})
+}
+
+// keepDenials drops rules that a stricter one binds there: the strictest rule applies there, and the longest here.
+func (r *foreignReader) keepDenials() {
+	strictness := map[any]int{"deny": 2, "ask": 1}
+	all := slices.Clone(r.Entries)
+	for i := range r.Entries {
+		one := &r.Entries[i]
+		if one.Kind != "rule" || one.Key == "" || strings.HasPrefix(one.Original, "enabled_tools ") {
+			continue
+		}
+		words := config.KeyWords(one.Key) // permission, the tool, the pattern
+		for _, other := range all {
+			if other.Kind != "rule" || other.Key == "" || strictness[other.Value] <= strictness[one.Value] {
+				continue
+			}
+			its := config.KeyWords(other.Key)
+			if len(its[1])+len(its[2]) <= len(words[1])+len(words[2]) && patternsOverlap(its[2], words[2]) &&
+				(patternsOverlap(its[1], words[1]) || strings.HasPrefix(words[1], its[1]+"__")) {
+				one.Key, one.Note = "", "a stricter rule applies: "+other.Original
+				break
+			}
+		}
+	}
+}
+
+// patternsOverlap reports whether a text may match both patterns, in which a star is any text.
+func patternsOverlap(a, b string) bool {
+	rest := make([]bool, len(b)+1) // by the position in b: whether what follows overlaps with what follows in a
+	for i := len(a); i >= 0; i-- {
+		now := make([]bool, len(b)+1)
+		for j := len(b); j >= 0; j-- {
+			switch {
+			case i == len(a) && j == len(b):
+				now[j] = true
+			case i < len(a) && a[i] == '*':
+				now[j] = rest[j] || j < len(b) && now[j+1]
+			case j < len(b) && b[j] == '*':
+				now[j] = now[j+1] || i < len(a) && rest[j]
+			case i < len(a) && j < len(b):
+				now[j] = a[i] == b[j] && rest[j+1]
+			}
+		}
+		rest = now
+	}
+	return rest[0]
 }
 
 // settingKey returns the key of an entry in a setting; the entry's name may be any text.

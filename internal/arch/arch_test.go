@@ -72,7 +72,7 @@ var plan = []struct {
 	{"authored/outputstyle", "frontmatter"},
 	{"authored/toml", ""},
 	{"authored/skills", "clip frontmatter"},
-	{"authored/usercommand", "frontmatter"},
+	{"authored/usercommand", "frontmatter toml"},
 	{"authored/mention", "frontmatter workspace"},
 	{"authored/plugin", "atomicfile frontmatter jsonx repofile"},
 

@@ -14,6 +14,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/model/scripted"
 	"coder/internal/serve"
 	"coder/internal/tool"
 	"coder/internal/tool/mcp"
@@ -27,15 +28,23 @@ var unservedClasses = []tool.Class{
 }
 
 // runMCPServe offers this program's tools to another agent over standard streams. All calls belong to
-// one session.
+// one session. Without a model, it offers all tools but delegate.
 func (inv *invocation) runMCPServe(ctx context.Context, a *app.Workspace) error {
+	noModel := a.CheckProvider()
+	if noModel != nil {
+		inv.warn(fmt.Sprintf("tools only, without delegate: %s", errorMessage(noModel)))
+		a.ScriptedProvider = scripted.New(nil, scripted.Options{})
+	}
 	h, err := serve.Open(ctx, a, serve.Options{Which: inv.flags.session, User: mcp.ClientInteractor})
 	if err != nil {
 		return err
 	}
 	inv.shutdown.markSessionOpen()
 	s := h.Session()
-	offers := []mcp.OfferedTool{inv.delegateTool()}
+	var offers []mcp.OfferedTool
+	if noModel == nil {
+		offers = append(offers, inv.delegateTool())
+	}
 	for spec := range s.Specs() {
 		if !slices.Contains(unservedClasses, spec.Class) && !strings.HasPrefix(spec.Name, "mcp__") {
 			run := func(ctx context.Context, args json.RawMessage, tell func(string)) (mcp.OfferedResult, error) {

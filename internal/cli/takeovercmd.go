@@ -91,7 +91,7 @@ func foreignTable(f app.ForeignSettings) display.Table {
 				continue
 			}
 			mark, becomes := "", "-"
-			if one.Widens {
+			if one.Widens && one.Key != "" {
 				mark = "+"
 			}
 			if one.Key != "" {

@@ -150,13 +150,14 @@ func (l *loader) loadFile(root Root, file string) (Definition, bool) {
 		l.Warn(where, "%s", p)
 	}
 	description := strings.TrimSpace(f.Text("description"))
+	readOnly := strings.TrimSpace(cmp.Or(f.Text("read_only"), f.Text("readonly")))
 	d := Definition{
 		Name: agentName(f, file), Description: clip.Truncate(description, maxDescriptionLen),
 		LocalDescription: clip.Truncate(cmp.Or(strings.TrimSpace(f.Text("about")), description), maxDescriptionLen),
-		Prompt:           strings.TrimSpace(f.Body), ReadOnly: isYes(f.Text("read_only")), Path: where,
+		Prompt:           strings.TrimSpace(f.Body), ReadOnly: isYes(readOnly), Path: where,
 	}
-	if word := strings.TrimSpace(f.Text("read_only")); word != "" && !isYes(word) && !isNo(word) {
-		l.Warn(where, "read_only must be yes or no, not %q; using yes", word)
+	if readOnly != "" && !isYes(readOnly) && !isNo(readOnly) {
+		l.Warn(where, "read_only must be yes or no, not %q; using yes", readOnly)
 		d.ReadOnly = true
 	}
 	d.Name, d.ShortName = root.QualifiedName(d.Name)

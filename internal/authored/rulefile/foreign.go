@@ -1,8 +1,11 @@
 package rulefile
 
 import (
+	"cmp"
+	"encoding/json"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"coder/internal/authored/frontmatter"
@@ -15,17 +18,21 @@ var foreignFiles = []string{".cursorrules", ".windsurfrules", "GEMINI.md", ".git
 
 // ruleDirKind is a folder of rule files whose header says when they apply.
 type ruleDirKind struct {
-	folder string
-	suffix string
+	folder   string
+	suffixes []string
 	// applies returns the patterns in a header; always means that the rule needs none.
 	applies func(f frontmatter.File) (globs []string, always bool)
 }
 
 var ruleDirKinds = []ruleDirKind{
-	{".cursor/rules", ".mdc", func(f frontmatter.File) ([]string, bool) {
+	{".cursor/rules", []string{".mdc", "/RULE.md"}, func(f frontmatter.File) ([]string, bool) {
 		return fieldPatterns(f.Fields["globs"]), f.Text("alwaysApply") == "true"
 	}},
-	{".github/instructions", ".instructions.md", func(f frontmatter.File) ([]string, bool) {
+	{".windsurf/rules", []string{".md"}, func(f frontmatter.File) ([]string, bool) {
+		return fieldPatterns(f.Fields["globs"]), f.Text("trigger") == "always_on"
+	}},
+	claudeRules,
+	{".github/instructions", []string{".instructions.md"}, func(f frontmatter.File) ([]string, bool) {
 		globs := fieldPatterns(f.Fields["applyTo"])
 		for _, g := range globs {
 			if g == "**" || g == "**/*" {
@@ -35,6 +42,12 @@ var ruleDirKinds = []ruleDirKind{
 		return globs, false
 	}},
 }
+
+// claudeRules are Claude Code's rules, also in the user's home.
+var claudeRules = ruleDirKind{".claude/rules", []string{".md"}, func(f frontmatter.File) ([]string, bool) {
+	globs := fieldPatterns(f.Fields["paths"])
+	return globs, len(globs) == 0
+}}
 
 // fieldPatterns returns the file patterns in a header's field.
 func fieldPatterns(v frontmatter.Value) []string {
@@ -47,16 +60,16 @@ func fieldPatterns(v frontmatter.Value) []string {
 	return globs
 }
 
-// readKind reads the rules of one kind below a folder. A rule that
-// the model loads on demand is named with its description.
-func (s *searcher) readKind(dir string, k ruleDirKind) (always []Rule, when []conditionalRule) {
+// readKind reads the rules of one kind below a folder of root, "" for the home, for files of dir.
+// A rule that the model loads on demand is named with its description.
+func (s *searcher) readKind(root, in, dir string, k ruleDirKind) (always []Rule, when []conditionalRule) {
 	var index strings.Builder
-	base := filepath.Join(dir, filepath.FromSlash(k.folder))
-	for _, name := range s.ListNames(s.root, base) {
-		if !strings.HasSuffix(name, k.suffix) {
+	base := filepath.Join(in, filepath.FromSlash(k.folder))
+	for _, name := range s.ListNames(cmp.Or(root, in), base) {
+		if !slices.ContainsFunc(k.suffixes, func(suffix string) bool { return strings.HasSuffix(name, suffix) }) {
 			continue
 		}
-		rule, ok := s.readOnce(s.root, filepath.Join(base, filepath.FromSlash(name)))
+		rule, ok := s.readOnce(root, filepath.Join(base, filepath.FromSlash(name)))
 		if !ok {
 			continue
 		}
@@ -114,6 +127,33 @@ func (s *searcher) readAiderFiles(dir string) (rules []Rule) {
 	for _, name := range names {
 		if isTextFile(name) && filepath.IsLocal(filepath.FromSlash(name)) {
 			rules = append(rules, s.readWithImports(s.root, filepath.Join(dir, filepath.FromSlash(name)), 0)...)
+		}
+	}
+	return rules
+}
+
+// readOpencodeFiles reads the instructions in opencode's configuration. A file with comments has none.
+func (s *searcher) readOpencodeFiles(dir string) (rules []Rule) {
+	conf, err := s.ReadRule(s.root, filepath.Join(dir, "opencode.json"))
+	if err != nil {
+		return nil
+	}
+	var settings struct{ Instructions []string }
+	_ = json.Unmarshal([]byte(conf.Text), &settings) // coder does not use the rest
+	for _, pattern := range settings.Instructions {
+		at, pattern := doublestar.SplitPattern(path.Clean(pattern))
+		if !filepath.IsLocal(filepath.FromSlash(at)) || !doublestar.ValidatePattern(pattern) {
+			continue
+		}
+		base := filepath.Join(dir, filepath.FromSlash(at))
+		names := []string{pattern}
+		if strings.ContainsAny(pattern, "*?[{") {
+			names = s.ListNames(s.root, base)
+		}
+		for _, name := range names {
+			if isTextFile(name) && doublestar.MatchUnvalidated(pattern, name) {
+				rules = append(rules, s.readWithImports(s.root, filepath.Join(base, filepath.FromSlash(name)), 0)...)
+			}
 		}
 	}
 	return rules

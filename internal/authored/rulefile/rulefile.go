@@ -91,6 +91,10 @@ func (f Finder) Find(p SearchScope) (*Book, []error) {
 	for _, file := range p.UserFiles {
 		b.Rules = append(b.Rules, s.readWithImports("", file, 0)...)
 	}
+	if p.Home != "" {
+		always, when := s.readKind("", p.Home, p.Dir, claudeRules)
+		b.Rules, b.conditionals = append(b.Rules, always...), when
+	}
 	folders := f.foldersFromRoot(p.Dir)
 	s.root = folders[0]
 	for _, folder := range folders {
@@ -148,10 +152,11 @@ type searcher struct {
 
 // These are the names of rule files in a folder.
 const (
-	agentsFile   = "AGENTS.md"
-	overrideFile = "AGENTS.override.md"
-	claudeFile   = "CLAUDE.md"
-	localFile    = "CLAUDE.local.md"
+	agentsFile    = "AGENTS.md"
+	overrideFile  = "AGENTS.override.md"
+	claudeFile    = "CLAUDE.md"
+	dotClaudeFile = ".claude/CLAUDE.md"
+	localFile     = "CLAUDE.local.md"
 )
 
 // readFolder reads all rules of one folder of the project.
@@ -161,8 +166,9 @@ func (s *searcher) readFolder(dir string) (always []Rule, when []conditionalRule
 			always = append(always, s.readWithImports(s.root, filepath.Join(dir, name), 0)...)
 		}
 		always = append(always, s.readAiderFiles(dir)...)
+		always = append(always, s.readOpencodeFiles(dir)...)
 		for _, kind := range ruleDirKinds {
-			a, w := s.readKind(dir, kind)
+			a, w := s.readKind(s.root, dir, dir, kind)
 			always, when = append(always, a...), append(when, w...)
 		}
 	}
@@ -173,7 +179,7 @@ func (s *searcher) readFolder(dir string) (always []Rule, when []conditionalRule
 func (s *searcher) readAgentFiles(dir string) (rules []Rule) {
 	choices := [][]string{{agentsFile, claudeFile}}
 	if s.trusted {
-		choices = [][]string{{claudeFile}, {overrideFile, agentsFile}, {localFile}}
+		choices = [][]string{{claudeFile}, {dotClaudeFile}, {overrideFile, agentsFile}, {localFile}}
 	}
 	for _, names := range choices {
 		for _, name := range names {

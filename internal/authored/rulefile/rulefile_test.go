@@ -91,16 +91,23 @@ func TestATrustedFolderHasTheRulesOfEveryAgent(t *testing.T) {
 		"/repo/.github/instructions/py.instructions.md":    "---\napplyTo: '**/*.py'\n---\npython",
 		"/repo/.github/instructions/every.instructions.md": "---\napplyTo: '**'\n---\nevery",
 		"/repo/.aider.conf.yml":                            "read:\n  - CONVENTIONS.md\n  - ../outside.md\n", "/repo/CONVENTIONS.md": "conventions", "/outside.md": "outside",
+		"/repo/.cursor/rules/folder/RULE.md": "---\nalwaysApply: true\n---\ncursor folder", "/repo/.cursor/rules/folder/notes.md": "no rule",
+		"/repo/.windsurf/rules/a.md": "---\ntrigger: always_on\n---\nwave", "/repo/.windsurf/rules/rs.md": "---\ntrigger: glob\nglobs: \"*.rs\"\n---\nrust",
+		"/repo/.claude/CLAUDE.md": "dot claude", "/repo/.claude/rules/all.md": "always", "/repo/.claude/rules/web/css.md": "---\npaths:\n  - \"web/**/*.css\"\n---\nstyles",
+		"/repo/opencode.json": `{"instructions": ["docs/open.md", "packages/*/RULES.md", "../outside.md", "https://example.org/x.md"]}`,
+		"/repo/docs/open.md":  "open", "/repo/packages/a/RULES.md": "package a", "/repo/packages/a/b/RULES.md": "too deep",
+		"/u/.claude/rules/own.md": "own", "/u/.claude/rules/py.md": "---\npaths: \"**/*.py\"\n---\nown python",
 		"/repo/svc/CLAUDE.md": "svc", "/repo/svc/api/AGENTS.override.md": "override", "/repo/svc/api/AGENTS.md": "api",
 	}
-	book, bad := files.finder(t).Find(SearchScope{Dir: "/repo", Trusted: true})
-	want := "windsurf | agents | copilot | conventions | cursor | Read the file before related work:\n- /repo/.cursor/rules/ask.mdc: about releases | every" +
-		" | claude @docs/style.md and `@docs/code.md`\n```\n@docs/code.md\n```\n@missing.md me@example.md | style @deeper.md @../CLAUDE.md | deeper | local"
+	book, bad := files.finder(t).Find(SearchScope{Home: "/u", Dir: "/repo", Trusted: true})
+	want := "own | windsurf | agents | copilot | conventions | open | package a | cursor | cursor folder | Read the file before related work:\n- /repo/.cursor/rules/ask.mdc: about releases | wave | always | every" +
+		" | claude @docs/style.md and `@docs/code.md`\n```\n@docs/code.md\n```\n@missing.md me@example.md | style @deeper.md @../CLAUDE.md | deeper | dot claude | local"
 	if got := texts(book.Rules); got != want || len(bad) > 0 {
 		t.Errorf("%q, %v\nwant %q", got, bad, want)
 	}
 	for file, want := range map[string]string{
-		"/repo/main.go": "go rules", "/repo/web/a/b.tsx": "go rules", "/repo/web/a.css": "", "/repo/x/y.py": "python",
+		"/repo/main.go": "go rules", "/repo/web/a/b.tsx": "go rules", "/repo/web/a.css": "styles", "/repo/x/y.py": "own python | python",
+		"/repo/lib.rs":    "rust",
 		"/repo/svc/x.txt": "svc", "/repo/svc/api/v1/x.go": "go rules | svc | override", "/elsewhere/x.go": "",
 	} {
 		for range 2 { // the second time from memory

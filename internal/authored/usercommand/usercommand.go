@@ -1,5 +1,6 @@
 // Package usercommand finds the commands that users wrote as Markdown files and turns one, with its
-// arguments, into text for the model. The file a/b.md is the command /a:b.
+// arguments, into text for the model. The file a/b.md is the command /a:b. Gemini's commands, which are TOML,
+// and Copilot's, which end with .prompt.md, are read too.
 //
 // It runs nothing and reads only its own files: it returns a command's shell commands and files to the
 // caller as [Segment]s. The caller gets their results with the usual approvals and inserts them with
@@ -11,11 +12,14 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 
 	"coder/internal/authored/frontmatter"
+	"coder/internal/authored/toml"
 )
 
 // These limits apply to reading.
@@ -87,14 +91,54 @@ func (c *Catalogue) Expand(name, args string) (Command, []Segment, error) {
 	if !ok {
 		return Command{}, nil, fmt.Errorf("%w: %q", ErrNotFound, name)
 	}
-	f, err := cmd.root.Load(cmd.file, maxBytes)
+	f, err := load(cmd.root, cmd.file)
 	if err != nil {
 		return cmd, nil, fmt.Errorf("read command /%s: %w", cmd.Name, err)
 	}
 	return cmd, Expand(f.Body, args), nil
 }
 
-// listFiles lists the Markdown files below root. A missing root is no problem.
+// tomlSuffix ends the names of Gemini's commands.
+const tomlSuffix = ".toml"
+
+// geminiForm has the parts of Gemini's commands in coder's form.
+var geminiForm = strings.NewReplacer("{{args}}", "$ARGUMENTS", "$", `\$`)
+
+// geminiPart matches a shell command or a file in one of Gemini's commands.
+var geminiPart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[!@]\{[^{}]+\}`) })
+
+// load reads a command.
+func load(root Root, file string) (frontmatter.File, error) {
+	if path.Ext(file) != tomlSuffix {
+		return root.Load(file, maxBytes)
+	}
+	text, cut, err := frontmatter.ReadFile(root.Files, file, maxBytes)
+	if cut {
+		err = fmt.Errorf("longer than %d bytes", maxBytes)
+	}
+	if err != nil {
+		return frontmatter.File{}, err
+	}
+	fields, err := toml.Parse(text)
+	if err != nil {
+		return frontmatter.File{}, err
+	}
+	about, _ := fields["description"].(string)
+	body, _ := fields["prompt"].(string)
+	if body == "" {
+		return frontmatter.File{}, errors.New("it has no prompt")
+	}
+	body = geminiPart().ReplaceAllStringFunc(geminiForm.Replace(body), func(part string) string {
+		inner := part[2 : len(part)-1]
+		if part[0] == '!' {
+			return "!`" + inner + "`"
+		}
+		return `@"` + inner + `"`
+	})
+	return frontmatter.File{Fields: map[string]frontmatter.Value{"description": {Text: about}}, Body: body}, nil
+}
+
+// listFiles lists the files of commands below root. A missing root is no problem.
 func listFiles(all *scanResult, root Root) []string {
 	if root.OnlyNames != nil {
 		return root.OnlyNames
@@ -119,7 +163,7 @@ func listFiles(all *scanResult, root Root) []string {
 		case len(names) == maxCommands || entries > maxEntries:
 			all.Warn(root.Path, "only the first %d commands are read", len(names))
 			return fs.SkipAll
-		case !d.IsDir() && strings.EqualFold(path.Ext(p), ".md"):
+		case !d.IsDir() && (strings.EqualFold(path.Ext(p), ".md") || path.Ext(p) == tomlSuffix):
 			names = append(names, p)
 		}
 		return nil
@@ -133,12 +177,13 @@ func listFiles(all *scanResult, root Root) []string {
 // readHeader adds the command in a file, if it is one.
 func readHeader(all *scanResult, root Root, file string) {
 	where := root.Path + "/" + file
-	name := strings.ReplaceAll(strings.TrimSuffix(file, path.Ext(file)), "/", ":")
+	name := strings.TrimSuffix(strings.TrimSuffix(file, path.Ext(file)), ".prompt")
+	name = strings.ReplaceAll(name, "/", ":")
 	if !isValidName(name) {
 		all.Warn(where, "skipped: %q cannot be typed as a command", name)
 		return
 	}
-	f, err := root.Load(file, maxBytes)
+	f, err := load(root, file)
 	if err != nil {
 		all.Warn(where, "skipped: %v", err)
 		return

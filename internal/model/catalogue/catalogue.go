@@ -102,6 +102,16 @@ func HasModel(name string) bool {
 	return ok
 }
 
+// Newest returns the newest built-in model whose name starts with prefix, or "".
+func Newest(prefix string) (newest string) {
+	for name := range tableRows {
+		if strings.HasPrefix(name, prefix) {
+			newest = name // the table has the oldest first
+		}
+	}
+	return newest
+}
+
 // longestPrefix returns the entry with the longest name that is a prefix of name.
 func longestPrefix[E any](name string, list iter.Seq2[string, E]) (found E, ok bool) {
 	length := -1
