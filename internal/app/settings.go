@@ -33,6 +33,12 @@ func Load(env Env, o Options) (s Settings, err error) {
 	return loadSettings(env, o, trust.Registry.StateOf)
 }
 
+// notSettings maps words that follow -s in other agents to flags of coder.
+var notSettings = map[string]string{
+	"read-only": "--mode plan", "workspace-write": "--mode auto-edit", "danger-full-access": "--mode yolo",
+	"user": "--scope user", "local": "--scope local", "project": "--scope project",
+}
+
 // loadSettings is Load with a function that decides about trust.
 func loadSettings(env Env, o Options, state func(trust.Registry, string) (trust.State, error)) (s Settings, err error) {
 	s.Home = coderHome(env)
@@ -77,6 +83,9 @@ func loadSettings(env Env, o Options, state func(trust.Registry, string) (trust.
 	for _, pair := range o.Set {
 		key, text, ok := strings.Cut(pair, "=")
 		if !ok {
+			if flag := notSettings[pair]; flag != "" {
+				return s, &Error{KindConfig, fmt.Errorf("-s %s: want KEY=VALUE; use %s", key, flag)}
+			}
 			return s, &Error{KindConfig, fmt.Errorf("-s %s: want KEY=VALUE", key)}
 		}
 		value, err := config.ParseValue(key, text)

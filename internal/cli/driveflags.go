@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
 
 	"coder/internal/agent/hooks"
+	"coder/internal/agent/subagent"
 	"coder/internal/app"
 	"coder/internal/policy/mode"
 	"coder/internal/policy/rule"
@@ -51,13 +53,38 @@ func foreignOptions() []option {
 	text := func(long, value, help string, p func(*flags) *string) option {
 		return option{long: long, value: value, help: help, set: func(f *flags, v string) error { *p(f) = v; return nil }}
 	}
+	several := func(o option) option { o.more = isForeignSpec; return o }
+	inMode := func(long, name string) option {
+		return option{long: long, help: "same as --mode " + name,
+			set: func(f *flags, _ string) error { f.Mode = name; return nil }}
+	}
+	model, dir := text("model", "NAME", "model to use", func(f *flags) *string { return &f.Model }),
+		text("cd", "DIR", "same as --cwd", func(f *flags) *string { return &f.Dir })
+	model.short, dir.short = "m", "C"
 	return []option{
-		list("allowedTools", "same as --allowed-tools", func(f *flags,
+		model, dir,
+		inMode("full-auto", mode.AutoEdit), inMode("dangerously-bypass-approvals-and-sandbox", mode.Yolo),
+		inMode("dangerously-skip-permissions", mode.Yolo),
+		text("output-schema", "FILE", "same as --json-schema", func(f *flags) *string { return &f.schema }),
+		yes("ephemeral", "same as --no-session-persistence", func(f *flags) *bool { return &f.Ephemeral }),
+		{long: "skip-git-repo-check", help: "coder needs no repository", set: func(*flags, string) error { return nil }},
+		{long: "agents", value: "JSON", help: "define agents: {NAME: {description, prompt, tools, model}}",
+			set: func(f *flags, v string) (err error) {
+				var by map[string]json.RawMessage
+				if err := json.Unmarshal([]byte(v), &by); err != nil {
+					return usageErrorf("--agents must be a JSON object: %v", err)
+				}
+				if f.Driver.Agents, err = subagent.ParseDefinitions(by); err != nil {
+					return usageErrorf("--agents: %v", err)
+				}
+				return nil
+			}},
+		several(list("allowedTools", "same as --allowed-tools", func(f *flags,
 			s []rule.Spec) {
 			f.AllowTools = append(f.AllowTools, s...)
-		}),
-		list("disallowedTools", "same as --disallowed-tools",
-			func(f *flags, s []rule.Spec) { f.DenyTools = append(f.DenyTools, s...) }),
+		})),
+		several(list("disallowedTools", "same as --disallowed-tools",
+			func(f *flags, s []rule.Spec) { f.DenyTools = append(f.DenyTools, s...) })),
 		list("tools", "offer the model only these tools; default means all", func(f *flags, s []rule.Spec) {
 			if f.OnlyTools = &s; len(s) == 1 && s[0] == (rule.Spec{Tool: "default"}) {
 				f.OnlyTools = nil
@@ -96,12 +123,28 @@ func foreignOptions() []option {
 			func(f *flags) *bool { return &f.echoMessages }),
 		yes("allow-dangerously-skip-permissions", "let the driving program switch to yolo mode",
 			func(f *flags) *bool { return &f.allowBypass }),
-		{long: "dangerously-skip-permissions", help: "same as --yolo",
-			set: func(f *flags, _ string) error { f.Mode = mode.Yolo; return nil }},
 		yes("fork-session", "with -c or -r: continue in a new session", func(f *flags) *bool { return &f.session.ForkCopy }),
 		text("resume-session-at", "ID", "with --fork-session: start at this message",
 			func(f *flags) *string { return &f.resumeAt }),
 	}
+}
+
+// foreignTools are the names of tools that Claude Code's lists of tools contain.
+var foreignTools = []string{"Bash", "Edit", "Glob", "Grep", "LS", "MultiEdit", "NotebookEdit", "Read", "Skill", "Task",
+	"TodoWrite", "WebFetch", "WebSearch", "Write"}
+
+// isForeignSpec reports whether an argument can only be a further tool in a list of tools, not a prompt.
+func isForeignSpec(arg string) bool {
+	name, rest, scoped := strings.Cut(arg, "(")
+	return (slices.Contains(foreignTools, name) || strings.HasPrefix(name, "mcp__") && !strings.Contains(name, " ")) &&
+		(!scoped || strings.HasSuffix(rest, ")"))
+}
+
+// foreignFlags maps other agents' flags to what coder has instead.
+var foreignFlags = map[string]string{
+	"-a": "--mode", "--ask-for-approval": "--mode", "--sandbox": "--mode plan", "--approval-mode": "--mode",
+	"--debug": "--verbose", "--ide": "coder acp", "--oss": "coder setup", "--output-last-message": "-p",
+	"--uncommitted": "coder review", "--setting-sources": "--bare", "--worktree": "coder fork", "-w": "coder fork",
 }
 
 // effortForTokens returns the effort level that corresponds to a number of thinking tokens.

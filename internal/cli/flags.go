@@ -88,8 +88,9 @@ func (f *flags) isMachineOutput() bool {
 // option is a flag: its names, the name of its value, and its description.
 type option struct {
 	long, short, value, help string
-	optional                 bool   // the value is optional
-	command                  string // the command it belongs to; "" is any
+	optional                 bool                  // the value is optional
+	more                     func(arg string) bool // whether a following argument is a further value; nil: none is
+	command                  string                // the command it belongs to; "" is any
 	set                      func(*flags, string) error
 }
 
@@ -406,6 +407,9 @@ func (f *flags) applyFlag(opts []option, arg string, rest []string) (used int, e
 		for _, o := range opts {
 			names = append(names, o.long)
 		}
+		if ours := foreignFlags[name]; ours != "" {
+			return 0, usageErrorf("unknown flag %s; use %s", name, ours)
+		}
 		if long, ok := strings.CutPrefix(name, "--"); ok && nearest.Find(long, names) != "" {
 			return 0, usageErrorf("unknown flag %s; did you mean --%s?", name, nearest.Find(long, names))
 		}
@@ -425,7 +429,12 @@ func (f *flags) applyFlag(opts []option, arg string, rest []string) (used int, e
 		}
 		value, used = rest[0], 1
 	}
-	return used, o.set(f, value)
+	err = o.set(f, value)
+	for err == nil && o.more != nil && used < len(rest) && o.more(rest[used]) {
+		err = o.set(f, rest[used])
+		used++
+	}
+	return used, err
 }
 
 // applyCluster sets several combined one-letter flags, such as -pc, and reports whether arg was that.

@@ -319,7 +319,7 @@ func (inv *invocation) pluginMarket(ctx context.Context, a *app.Workspace, args 
 		if err != nil {
 			return err
 		}
-		return inv.printWrapped(inv.printer.T("added the marketplace %s with %d plugins; coder plugin marketplace search lists them", name, len(offers)))
+		return inv.printWrapped(inv.printer.T("added the marketplace %s (plugins: %d); coder plugin marketplace search lists them", name, len(offers)))
 	}
 	if len(args) == 1 && args[0] == "list" {
 		markets, err := a.LoadMarkets()
