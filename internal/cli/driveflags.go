@@ -39,7 +39,7 @@ func isDriven(args []string) bool {
 func foreignOptions() []option {
 	list := func(long, help string, take func(*flags, []rule.Spec)) option {
 		return option{long: long, value: "RULES", help: help, set: func(f *flags, v string) error {
-			specs, err := rule.ParseSpecs(v)
+			specs, err := rule.ParseSpecs(joinForeignSpecs(v))
 			if err != nil {
 				return usageErrorf("--%s: %v", long, err)
 			}
@@ -54,17 +54,14 @@ func foreignOptions() []option {
 		return option{long: long, value: value, help: help, set: func(f *flags, v string) error { *p(f) = v; return nil }}
 	}
 	several := func(o option) option { o.more = isForeignSpec; return o }
-	inMode := func(long, name string) option {
-		return option{long: long, help: "same as --mode " + name,
-			set: func(f *flags, _ string) error { f.Mode = name; return nil }}
+	inMode := func(long, help, name string) option {
+		return option{long: long, help: help, set: func(f *flags, _ string) error { f.Mode = name; return nil }}
 	}
-	model, dir := text("model", "NAME", "model to use", func(f *flags) *string { return &f.Model }),
-		text("cd", "DIR", "same as --cwd", func(f *flags) *string { return &f.Dir })
-	model.short, dir.short = "m", "C"
 	return []option{
-		model, dir,
-		inMode("full-auto", mode.AutoEdit), inMode("dangerously-bypass-approvals-and-sandbox", mode.Yolo),
-		inMode("dangerously-skip-permissions", mode.Yolo),
+		text("cd", "DIR", "same as --cwd", func(f *flags) *string { return &f.Dir }),
+		inMode("full-auto", "same as --mode auto-edit", mode.AutoEdit),
+		inMode("dangerously-bypass-approvals-and-sandbox", "same as --yolo", mode.Yolo),
+		inMode("dangerously-skip-permissions", "same as --yolo", mode.Yolo),
 		text("output-schema", "FILE", "same as --json-schema", func(f *flags) *string { return &f.schema }),
 		yes("ephemeral", "same as --no-session-persistence", func(f *flags) *bool { return &f.Ephemeral }),
 		{long: "skip-git-repo-check", help: "coder needs no repository", set: func(*flags, string) error { return nil }},
@@ -138,6 +135,30 @@ func isForeignSpec(arg string) bool {
 	name, rest, scoped := strings.Cut(arg, "(")
 	return (slices.Contains(foreignTools, name) || strings.HasPrefix(name, "mcp__") && !strings.Contains(name, " ")) &&
 		(!scoped || strings.HasSuffix(rest, ")"))
+}
+
+// joinForeignSpecs puts commas between the tools of a list that blanks separate. Of another list, such as a
+// command, no word may become a rule.
+func joinForeignSpecs(list string) string {
+	var specs []string
+	depth, from := 0, 0
+	for i, c := range list + " " {
+		switch {
+		case c == '(':
+			depth++
+		case c == ')':
+			depth--
+		case c == ' ' && depth == 0:
+			if spec := list[from:i]; spec != "" {
+				specs = append(specs, spec)
+			}
+			from = i + 1
+		}
+	}
+	if slices.ContainsFunc(specs, func(s string) bool { return !isForeignSpec(strings.TrimSuffix(s, ",")) }) {
+		return list
+	}
+	return strings.ReplaceAll(strings.Join(specs, ","), ",,", ",")
 }
 
 // foreignFlags maps other agents' flags to what coder has instead.

@@ -160,6 +160,9 @@ func allOptions() []option {
 	resume := text("resume", "ID", "continue session ID; without ID, choose one from a list",
 		func(f *flags) *string { return &f.session.ResumeID })
 	resume.short, resume.optional = "r", true
+	model := text("model", "NAME", "model to use", func(f *flags) *string { return &f.Model })
+	dir := text("cwd", "DIR", "work in DIR", func(f *flags) *string { return &f.Dir })
+	model.short, dir.short = "m", "C"
 	return []option{
 		flag("print", "p", "run one turn, print the answer and exit", func(f *flags) *bool { return &f.print }),
 		choice("output-format", "output of -p (default text)", func(f *flags) *string { return &f.outputFormat }, "text",
@@ -180,7 +183,7 @@ func allOptions() []option {
 			func(f *flags) *string { return &f.Provider }),
 		needed(several("set", "s", "KEY=VALUE", "use this setting for this run; repeatable",
 			func(f *flags) *[]string { return &f.Set })),
-		text("model", "NAME", "model to use", func(f *flags) *string { return &f.Model }),
+		model,
 		number("max-steps", "N", "stop after N model replies", func(f *flags) *int { return &f.MaxSteps }),
 		{long: "max-budget-usd", value: "N", help: "stop before the session costs more than $N",
 			set: func(f *flags, v string) error {
@@ -221,7 +224,7 @@ func allOptions() []option {
 		choice("on-ask", "non-interactive runs: deny the call (default), save the question and exit 31, or wait for coder respond", func(f *flags) *string { return &f.onAsk }, "deny", "park", "wait"),
 		flag("auto-approve", "", "allow calls that need approval, except dangerous ones",
 			func(f *flags) *bool { return &f.AutoApprove }),
-		text("cwd", "DIR", "work in DIR", func(f *flags) *string { return &f.Dir }),
+		dir,
 		needed(several("add-dir", "", "DIR", "let file tools use DIR too; repeatable",
 			func(f *flags) *[]string { return &f.AddDirs })),
 		needed(several("mcp-config", "", "FILE|JSON", "add the MCP servers of FILE or of this JSON; repeatable",

@@ -68,7 +68,7 @@ var (
 		{"fork restore worktree replay golden", "Go back and run again"},
 		{"policy trust config mcp plugin", "Settings and permissions"},
 		{"fleet", "Many machines"},
-		{"completion man help version update bug uninstall", "This program"},
+		{"completion man help version update bug uninstall events", "This program"},
 	}
 	flagGroups = []usageLine{
 		{"print output-format input-format events json-schema include-partial-messages verbose", "Input and output"},
@@ -80,7 +80,8 @@ var (
 			"Context and tools"},
 		{"config set settings lang no-color version help", "Settings and screen"},
 		{"permission-prompt-tool replay-user-messages allow-dangerously-skip-permissions resume-session-at allowedTools disallowedTools" +
-			" max-turns max-thinking-tokens thinking dangerously-skip-permissions", "For programs written for another agent"},
+			" max-turns max-thinking-tokens thinking dangerously-skip-permissions dangerously-bypass-approvals-and-sandbox full-auto" +
+			" agents cd output-schema ephemeral skip-git-repo-check", "As in other agents"},
 	}
 )
 
@@ -133,6 +134,7 @@ var commandExamples = map[string][]string{
 	"uninstall": {"coder uninstall"},
 	"help":      {"coder help all", "coder help fork"},
 	"version":   {"coder version --json"},
+	"events":    {"coder events schema > coder.schema.json"},
 }
 
 // exitCodes lists the program's exit codes.

@@ -37,7 +37,7 @@ func JoinSpecs(list []Spec) string {
 	return strings.Join(texts, ",")
 }
 
-// ParseSpecs parses a list of specs separated by commas or blanks. Inside parentheses both are part of the spec.
+// ParseSpecs parses a comma-separated list of specs. A comma inside parentheses is part of the spec.
 func ParseSpecs(list string) ([]Spec, error) {
 	var specs []Spec
 	depth, from := 0, 0
@@ -47,7 +47,7 @@ func ParseSpecs(list string) ([]Spec, error) {
 			depth++
 		case i < len(list) && list[i] == ')':
 			depth--
-		case i == len(list) || strings.IndexByte(", \t\n", list[i]) >= 0 && depth == 0:
+		case i == len(list) || list[i] == ',' && depth == 0:
 			s, err := ParseSpec(list[from:i])
 			if err != nil {
 				return nil, err
