@@ -19,6 +19,7 @@ import (
 	"coder/internal/core/clip"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/core/uip"
 	"coder/internal/tool"
 	"coder/internal/tool/bash"
@@ -258,7 +259,7 @@ func parseOutput(stdout string) (outs []output, text string, err error) {
 				outs = append(outs, out)
 			}
 			if wrong != nil || other.Len() == 0 {
-				return outs, "", fmt.Errorf("its output cannot be read: %w", err)
+				return outs, "", message.Errorf("its output cannot be read: %w", err)
 			}
 		}
 		line, after, _ := strings.Cut(rest, "\n")

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/uip"
 	"coder/internal/policy/mode"
 	"coder/internal/record/seal"
@@ -42,7 +43,7 @@ func checkWithdrawn(r event.Record, a uip.Response) error {
 		ended = e.TaskID
 	}
 	if ended != "" && ended == a.TaskID {
-		return fmt.Errorf("interaction %s: %w", a.ID, ErrWithdrawn)
+		return message.Errorf("interaction %s: %w", a.ID, ErrWithdrawn)
 	}
 	return nil
 }
@@ -65,7 +66,7 @@ func checkKeys(r event.Record, a uip.Response) error {
 			func(a uip.Response) bool { return a.ID == part.ID && yes(part, a) })
 	}
 	if gone {
-		return fmt.Errorf("interaction %s: %w", a.ID, ErrKeysMissing)
+		return message.Errorf("interaction %s: %w", a.ID, ErrKeysMissing)
 	}
 	return nil
 }
@@ -73,7 +74,7 @@ func checkKeys(r event.Record, a uip.Response) error {
 // checkAnswered returns an error if r closes the question id: see [ClosedError].
 func checkAnswered(r event.Record, id string) error {
 	if e, ok := r.Event.(event.InteractionResponded); ok && e.ID == id {
-		return fmt.Errorf("interaction %s: %w", id, ClosedError(e.Response))
+		return message.Errorf("interaction %s: %w", id, ClosedError(e.Response))
 	}
 	return nil
 }

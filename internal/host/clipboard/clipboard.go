@@ -6,10 +6,10 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
+	"coder/internal/core/message"
 	"coder/internal/host/program"
 )
 
@@ -88,7 +88,7 @@ func (s System) Copy(ctx context.Context, text string) (how string, err error) {
 	case s.Terminal == nil:
 		return "", errors.New("install wl-copy (wl-clipboard), xclip or pbcopy to copy")
 	case len(text) > longestCopy:
-		return "", fmt.Errorf("%d bytes are too many to copy through the terminal", len(text))
+		return "", message.Errorf("%d bytes are too many to copy through the terminal", len(text))
 	}
 	s.Terminal("\x1b]52;c;" + base64.StdEncoding.EncodeToString([]byte(text)) + "\x1b\\")
 	return "through the terminal (OSC 52), if it allows that", nil

@@ -17,7 +17,6 @@ package repofile
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -27,6 +26,7 @@ import (
 	"strings"
 	"syscall"
 
+	"coder/internal/core/message"
 	"coder/internal/core/secret"
 
 	"golang.org/x/sys/unix"
@@ -260,7 +260,7 @@ func openOwn(name string) (*os.File, error) {
 
 // readAll reads all of f, if it was opened and is no longer than limit.
 func readAll(name string, f *os.File, err error, limit int64) ([]byte, error) {
-	tooLarge := wrapError(name, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, limit))
+	tooLarge := wrapError(name, message.Errorf("%w: more than %d bytes", ErrTooLarge, limit))
 	if err == nil {
 		if info, err := f.Stat(); err == nil && info.Size() > limit {
 			f.Close()

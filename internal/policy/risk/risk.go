@@ -9,12 +9,12 @@ package risk
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"path"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"coder/internal/core/message"
 	"coder/internal/host/program"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -290,7 +290,7 @@ func (w *walker) judgeInShell(bash bool, judge func()) {
 func parse(text string, lang syntax.LangVariant) (file *syntax.File, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("parse: %v", r)
+			err = message.Errorf("parse: %v", r)
 		}
 	}()
 	return syntax.NewParser(syntax.Variant(lang), syntax.KeepComments(true)).Parse(strings.NewReader(text), "")

@@ -25,6 +25,7 @@ import (
 
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/record/audit"
 )
 
@@ -85,7 +86,7 @@ func Write(w io.Writer, b Bundle) error {
 		r.Seal = ""
 		line, err := event.Encode(r)
 		if err != nil {
-			return fmt.Errorf("record %d: %w", r.Seq, err)
+			return message.Errorf("record %d: %w", r.Seq, err)
 		}
 		kind := event.LogOf(r.Event)
 		line, links[kind] = audit.AddChecksum(line, links[kind])

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"unicode/utf8"
 
+	"coder/internal/core/message"
 	"coder/internal/host/workspace"
 )
 
@@ -64,7 +65,7 @@ func (s *searcher) run(ctx context.Context) {
 		}
 	}
 	if errors.Is(err, errBinary) || errors.Is(err, errBinaryMatch) {
-		err = fmt.Errorf("%s: %w", s.base, err)
+		err = message.Errorf("%s: %w", s.base, err)
 	}
 	s.namedErr, s.results = err, []fileHits{h}
 }

@@ -1,9 +1,12 @@
 package i18n_test
 
 import (
+	"errors"
+	"io/fs"
 	"strings"
 	"testing"
 
+	"coder/internal/core/message"
 	"coder/internal/ui/i18n"
 )
 
@@ -80,6 +83,28 @@ func TestSentencesMadeElsewhereAreKnownByTheirShape(t *testing.T) {
 	var none *i18n.Printer
 	if none.T("%d calls", 2) != "2 calls" || none.TranslateText("x") != "x" {
 		t.Error("a nil Printer does not speak English")
+	}
+}
+
+func TestErrorsAreTranslatedByTheirFormats(t *testing.T) {
+	zh := i18n.For(i18n.Chinese)
+	denied := &fs.PathError{Op: "open", Path: "/x/y", Err: errors.New("permission denied")}
+	for want, err := range map[string]error{
+		"打开会话 s1：打开 /x/y：权限不够":              message.Errorf("open session %s: %w", "s1", denied),
+		"打开会话 this folder is trusted：x":     message.Errorf("open session %s: %w", "this folder is trusted", errors.New("x")),
+		"a.json:1:2：打开会话 s：x":               message.Errorf("%s:%d:%d: %w", "a.json", 1, 2, message.Errorf("open session %s: %w", "s", errors.New("x"))),
+		"打开会话 s1：100%":                      message.Errorf("open session %s: %w", "s1", errors.New("100%")),
+		"此目录已受信任；打开会话 s1：x":                 message.Errorf("%w; %w", errors.New("this folder is trusted"), message.Errorf("open session %s: %w", "s1", errors.New("x"))),
+		"打开会话 s1：此目录已受信任":                   message.Errorf("open session %s: %w", "s1", errors.New("this folder is trusted")),
+		"nothing anybody knows 3: %s":       message.Errorf("nothing anybody knows %d: %s", 3, "%s"),
+		"打开保存的内容 012345678901：打开 /x/y：权限不够": message.Errorf("open saved content %.12s: %w", "0123456789012345", denied),
+	} {
+		if got := zh.TranslateError(err); got != want {
+			t.Errorf("%v: %q, want %q", err, got, want)
+		}
+		if got := i18n.For(i18n.English).TranslateError(err); got != err.Error() {
+			t.Errorf("English changed %v to %q", err, got)
+		}
 	}
 }
 
