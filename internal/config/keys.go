@@ -35,7 +35,7 @@ func LoadKeys(path string) (all []KeyBinding, err error) {
 	if err != nil {
 		return nil, message.Errorf("%s: %w", path, err)
 	}
-	src, err := parseSource(path, data)
+	src, err := parseConfig(path, data)
 	if err != nil {
 		return nil, err
 	}

@@ -117,7 +117,7 @@ func (l *loader) applyManaged(dir string) {
 			l.addError(message.Errorf("managed settings: %w", err))
 			continue
 		}
-		src, err := parseSource(name, data)
+		src, err := parseConfig(name, data)
 		if err == nil {
 			err = src.checkFormat()
 		}
