@@ -96,7 +96,7 @@ func TestSessionsOfEarlierVersions(t *testing.T) {
 	copies, _ := strconv.Atoi(os.Getenv("CODER_FIXTURES"))
 	why := map[string]struct{ resumed, undo string }{
 		"fd443be":  {"was written by an earlier version of coder, which did not sign its records", "an earlier version of coder made"},
-		"50151c53": {"coder did not write its log on this machine and in this folder", "coder did not make this session's changes on this machine and in this folder"},
+		"50151c53": {"the log comes from another machine or folder", "coder did not make this session's changes on this machine and in this folder"},
 	}
 	for commit, why := range why {
 		t.Run(commit, func(t *testing.T) {

@@ -120,7 +120,7 @@ func (q *Queue) fetchOld(ctx context.Context, file string, w io.Writer) error {
 	}
 	var info jetstream.ObjectInfo
 	if err := json.Unmarshal(m.Data, &info); err != nil || !ValidName(info.NUID) {
-		return failed(errors.New("its entry is damaged"))
+		return failed(errors.New("damaged entry"))
 	}
 	var all bytes.Buffer
 	for m, err := range jetstore.Walk(ctx, q.js, old, "$O."+name+"-file.C."+info.NUID) {

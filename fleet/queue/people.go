@@ -82,7 +82,7 @@ func ValidName(s string) bool {
 }
 
 // ErrUnsigned is what an answer is refused with that nobody is known to have given.
-var ErrUnsigned = errors.New("its author is unknown")
+var ErrUnsigned = errors.New("unknown author")
 
 // Verify makes sure that a was signed by the person whom it names; if not, the
 // error is [ErrUnsigned].

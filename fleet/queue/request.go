@@ -38,7 +38,7 @@ func provisionRequests(ctx context.Context, js jetstream.JetStream, replicas int
 func handedIn(id string, text []byte, at time.Time) Task {
 	var t Task
 	if len(text) > maxEntry || json.Unmarshal(text, &t) != nil || t.ID != id || !ValidTask(id) {
-		return broken(id, errors.New("it is not a task request"), at)
+		return broken(id, errors.New("not a task request"), at)
 	}
 	return t.fresh(at)
 }

@@ -67,16 +67,16 @@ func (q *Queue) unseal(id string, value []byte) (t Task, err error) {
 		}
 	}
 	if err := json.Unmarshal(text, &t); err != nil {
-		return t, errors.New("it is not a task")
+		return t, errors.New("not a task")
 	}
 	if t.ID != id || !ValidTask(id) {
-		return t, errors.New("it names another task")
+		return t, errors.New("names another task")
 	}
 	if !slices.Contains(Statuses, t.Status) || t.Status == Broken {
-		return t, errors.New("its status is unknown")
+		return t, errors.New("unknown status")
 	}
 	if t.Result != nil && t.Result.Branch != "" && t.Result.Branch != Branch(id) {
-		return t, errors.New("its branch is not its task's")
+		return t, errors.New("the branch belongs to another task")
 	}
 	if !isSealed {
 		if !t.Status.Ended() {

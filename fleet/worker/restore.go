@@ -163,7 +163,7 @@ func setAside(ctx context.Context, q *queue.Queue, logs *jetstore.Store, dir, id
 			return nil
 		}
 		t.Status, t.Run, t.Question, t.CostUSD = queue.Aside, "", nil, v.cost
-		t.Reason = "its log was restored from a worker's disk; its files may be older"
+		t.Reason = "the log was restored from a worker's disk; the files may be older"
 		t.Result = &v.result
 		return nil
 	})

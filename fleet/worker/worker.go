@@ -276,7 +276,7 @@ func (w *Worker) begin(ctx context.Context, id, token string) (queue.Task, error
 		if t.Attempts >= limit {
 			t.Status, t.Run = queue.Aside, ""
 			t.Reason = fmt.Sprintf("started %d times without finishing; the last time: %s", t.Attempts,
-				cmp.Or(t.Reason, "its worker stopped responding"))
+				cmp.Or(t.Reason, "the worker stopped responding"))
 			return nil
 		}
 		if t.Status == queue.Running {

@@ -63,7 +63,7 @@ func (a *Archive) FindForeignSession(id string) (f transcript.File, found bool, 
 			a.warn(fmt.Sprintf("~/%s is long: some of it was left out", f.Path))
 		}
 		if len(f.Session.Turns) == 0 {
-			return f, true, inputErrorf("~/%s holds no conversation", f.Path)
+			return f, true, inputErrorf("~/%s has no conversation", f.Path)
 		}
 		return f, true, nil
 	}

@@ -87,7 +87,7 @@ func (r mcpReader) addServer(s mcp.Server, err error) {
 	case taken && other == s.Name:
 		err = errors.New("another one with this name takes precedence")
 	case taken:
-		err = message.Errorf("its name is too similar to %s", singleLine(other))
+		err = message.Errorf("the name is too similar to %s", singleLine(other))
 	default:
 		r.usedNames[mcp.ServerKey(s.Name)] = s.Name
 		if err == nil {

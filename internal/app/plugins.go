@@ -158,7 +158,7 @@ func (a *Extensions) pluginServers(p plugin.Plugin, getenv func(string) string,
 			return getenv(name)
 		}, withheld)
 		if err != nil {
-			return nil, nil, nil, message.Errorf("its MCP servers: %w", err)
+			return nil, nil, nil, message.Errorf("MCP servers: %w", err)
 		}
 		for _, s := range without {
 			unset = append(unset, fmt.Sprintf("mcpServers.%s: %v", s.Name, s.Err))

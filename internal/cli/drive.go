@@ -133,7 +133,7 @@ func nextLine[T any](ctx context.Context, in *stdio.Reader, n *int) (line T, wro
 	}
 	switch {
 	case errors.Is(err, stdio.ErrTooLong):
-		return line, message.Errorf("it is longer than %d MiB", maxLineBytes>>20), nil
+		return line, message.Errorf("longer than %d MiB", maxLineBytes>>20), nil
 	case err != nil:
 		return line, nil, err
 	case json.Unmarshal([]byte(strings.TrimPrefix(text, "\ufeff")), &line) != nil:

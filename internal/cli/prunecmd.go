@@ -195,7 +195,7 @@ func sparedReason(ctx context.Context, store *app.Store, id string) string {
 	}
 	rows, err := readTasks(ctx, store.Logs, id, func(uip.Response) {})
 	if err != nil {
-		return "it cannot be read"
+		return "unreadable"
 	}
 	if slices.ContainsFunc(rows, func(t taskRow) bool { return len(t.OpenQuestions) > 0 }) {
 		return reasonOpenQuestion

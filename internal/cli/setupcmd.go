@@ -64,7 +64,7 @@ func (inv *invocation) runSetup(ctx context.Context, a *app.Workspace) error {
 	if fl.keyFromStdin {
 		line, err := inv.stdin.ReadLine(ctx, maxKeyBytes)
 		if s.key = strings.TrimSpace(line); err != nil || s.key == "" {
-			return cmp.Or(ctx.Err(), inputErrorf("no API key came on stdin"))
+			return cmp.Or(ctx.Err(), inputErrorf("no API key on stdin"))
 		}
 	}
 	return s.run(ctx)
@@ -395,7 +395,7 @@ func (s *setupFlow) chooseModel(ctx context.Context, e app.Endpoint) (string, er
 	}
 	if !s.interactive {
 		if usual == "" {
-			why := errors.New("it lists none")
+			why := errors.New("no models listed")
 			if e.Err != nil {
 				why = e.Err
 			}

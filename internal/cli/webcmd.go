@@ -278,7 +278,7 @@ func completeRecords(store *app.Store, session string,
 			last = r.Seq
 		}
 		if last < lines {
-			yield(event.Record{}, message.Errorf("it is damaged after record %d", last))
+			yield(event.Record{}, message.Errorf("damaged after record %d", last))
 		}
 	}
 }

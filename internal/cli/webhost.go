@@ -142,7 +142,7 @@ func (h *hostedSession) followMove(ctx context.Context, left serve.CloseResult) 
 	h.server.hosted[h.place] = h
 	h.server.mu.Unlock()
 	h.server.server.HandleEvent(ctx, was, event.Record{Event: event.Notice{Level: event.LevelInfo,
-		Text: fmt.Sprintf("it continues in session %s", h.ID())}})
+		Text: fmt.Sprintf("the conversation continues in session %s", h.ID())}})
 }
 
 // toPageError converts an error to a page's message.

@@ -79,7 +79,7 @@ func (y *layer) setValue(f *field, v hujson.Value) {
 	if y.untrusted && !f.isShell() {
 		for x := range v.All() {
 			if lit, ok := x.Value.(hujson.Literal); ok && lit.Kind() == '"' && hasVariable(lit.String()) {
-				y.addWarning(v.StartOffset, f.path, "it names a variable")
+				y.addWarning(v.StartOffset, f.path, "names a variable")
 				return
 			}
 		}

@@ -136,7 +136,7 @@ func expandVars(s string, getenv func(string) string, withheld func(string) bool
 		value := getenv(ref.name)
 		if withheld != nil && withheld(ref.name) {
 			if value = ""; !ref.hasDefault {
-				return "", nil, message.Errorf("variable %s is withheld: it holds a provider's key", ref.name)
+				return "", nil, message.Errorf("variable %s is withheld: a provider's key", ref.name)
 			}
 		}
 		if value == "" && !ref.hasDefault {

@@ -110,7 +110,7 @@ func (y *layer) applyStricter(f *field, tool string, given []toolRule) {
 		case known && f.enumRank(g.value) < f.enumRank(old), !known && f.enumRank(g.value) <= y.minRank:
 			y.applyRule(tool, g)
 		case !known || old != g.value:
-			y.addWarning(g.offset, rulePath(tool, g.pattern), "it would loosen a rule")
+			y.addWarning(g.offset, rulePath(tool, g.pattern), "would loosen a rule")
 		}
 		if g.pattern == "*" {
 			for pattern, value := range y.cfg.Permission.Tools[tool] {

@@ -32,7 +32,7 @@ func ParseDefinitions(by map[string]json.RawMessage) (list []Definition, err err
 		case !isValidName(name):
 			err = message.Errorf("%q is not a valid name: use letters, digits, - and _, at most %d", name, maxNameLen)
 		case strings.TrimSpace(g.Prompt) == "" || strings.TrimSpace(g.Description) == "":
-			err = errors.New("it has no prompt or no description")
+			err = errors.New("no prompt or no description")
 		}
 		if err != nil {
 			return nil, message.Errorf("agent %s: %w", name, err)

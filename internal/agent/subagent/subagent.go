@@ -197,9 +197,9 @@ func validate(f frontmatter.File, file string) error {
 	case !isValidName(name):
 		return message.Errorf("%q is not a valid name: use letters, digits, - and _, at most %d", name, maxNameLen)
 	case strings.TrimSpace(f.Body) == "":
-		return errors.New("it has no prompt: nothing follows the header")
+		return errors.New("no prompt: nothing follows the header")
 	case strings.TrimSpace(f.Text("description")) == "":
-		return errors.New("it has no description: the header must say what the agent is for")
+		return errors.New("no description: the header must say what the agent is for")
 	}
 	return nil
 }

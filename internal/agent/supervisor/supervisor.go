@@ -293,7 +293,7 @@ func (s *Session) recordingSink(out event.Sink) event.Sink {
 		rs := []event.Record{r}
 		if q, ok := s.questions.obsoleteQuestion(r); ok {
 			s.broker.Forget(q)
-			rs = []event.Record{newWithdrawal(q, r.Task, "it no longer applies: the call was decided without it"), r}
+			rs = []event.Record{newWithdrawal(q, r.Task, "no longer applies: the call was decided without the answer"), r}
 		}
 		return s.timeline.EmitAll(ctx, shown, rs...)
 	})

@@ -38,7 +38,7 @@ type entry struct {
 }
 
 // ErrChanged means that a folder differs from what the user agreed to.
-var ErrChanged = errors.New("its folder changed since you added it")
+var ErrChanged = errors.New("the folder changed since you added the plugin")
 
 // Inspect reads the plugin in a folder, and pins the folder's content.
 // The pin comes first: the user does not agree to later changes.
@@ -152,7 +152,7 @@ func readEntry(file string) (e entry, err error) {
 		err = json.Unmarshal(text, &e)
 	}
 	if err == nil && (e.Hash == "" || !filepath.IsAbs(e.Path)) {
-		err = errors.New("its location and content are not recorded")
+		err = errors.New("location and content are not recorded")
 	}
 	if err != nil {
 		return e, message.Errorf("%s cannot be used: %w", file, err)

@@ -129,10 +129,10 @@ func walkDir(dir string, visit func(name string, st *unix.Stat_t) error) error {
 			return message.Errorf("%s: %w", name, repofile.ErrNotRegular)
 		}
 		if entries++; entries > maxEntries {
-			return message.Errorf("it has more than %d files", maxEntries)
+			return message.Errorf("more than %d files", maxEntries)
 		}
 		if size > maxBytes {
-			return message.Errorf("it is larger than %d MB", maxBytes>>20)
+			return message.Errorf("larger than %d MB", maxBytes>>20)
 		}
 		return visit(name, &st)
 	})

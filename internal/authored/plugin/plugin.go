@@ -79,7 +79,7 @@ func Read(dir string) (Plugin, error) {
 // readResolved reads the plugin in a folder without links out of it.
 func readResolved(real string) (Plugin, error) {
 	if info, err := os.Stat(real); err != nil || !info.IsDir() {
-		return Plugin{}, errors.New("it is not a folder")
+		return Plugin{}, errors.New("not a folder")
 	}
 	if strings.ContainsFunc(real, unicode.IsControl) || !filepath.IsAbs(real) {
 		return Plugin{}, message.Errorf("%q is not a valid path for a plugin", real)
@@ -136,7 +136,7 @@ func (r *reader) readAll() error {
 	if !found && len(r.plugin.Commands)+len(r.plugin.Skills)+len(r.plugin.Agents)+len(r.plugin.Styles)+len(r.plugin.Hooks)+
 		len(r.plugin.Servers)+len(r.plugin.LSP) == 0 {
 		if _, err := r.files.Stat(marketFile); err == nil {
-			return message.Errorf("it is a collection of plugins (%s): add one of its folders", marketFile)
+			return message.Errorf("a collection of plugins (%s): add one of its folders", marketFile)
 		}
 		return errors.New("it is not a plugin: it has no " + manifestFile)
 	}

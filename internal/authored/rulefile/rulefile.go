@@ -35,7 +35,7 @@ func FormatRules(rules []Rule) string {
 
 // These errors say why a rule file is not used.
 var (
-	ErrNotText = errors.New("it is not text")
+	ErrNotText = errors.New("not a text file")
 	ErrTooMany = message.Errorf("only the first %d rule files and %d KB are used", maxFiles, maxBytes>>10)
 )
 

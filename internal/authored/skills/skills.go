@@ -173,7 +173,7 @@ func parseSkill(text, folder string) (Skill, []string, error) {
 	}
 	description := strings.TrimSpace(f.Text("description"))
 	if description == "" {
-		return Skill{}, problems, errors.New("it has no description")
+		return Skill{}, problems, errors.New("no description")
 	}
 	if runes := []rune(description); len(runes) > maxDescriptionLen {
 		problems = append(problems, fmt.Sprintf("the description is cut at %d characters", maxDescriptionLen))

@@ -118,7 +118,7 @@ func AreConsecutive(last uint64, rs []Record) bool {
 // be accepted.
 type NotRecordableError struct{ Err error }
 
-func (e *NotRecordableError) Error() string { return fmt.Sprintf("it cannot be recorded: %s", e.Err) }
+func (e *NotRecordableError) Error() string { return fmt.Sprintf("cannot be recorded: %s", e.Err) }
 
 func (e *NotRecordableError) Unwrap() error { return e.Err }
 

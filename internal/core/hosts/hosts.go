@@ -49,7 +49,7 @@ func splitPort(address string) (host, port string, err error) {
 		return host, "", nil
 	}
 	if host, port, err = net.SplitHostPort(address); err != nil {
-		return "", "", errors.New("it is not a host and port")
+		return "", "", errors.New("not a host and port")
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 || port[0] == '0' || port[0] == '+' {
@@ -73,12 +73,12 @@ func Canonical(host string) (string, error) {
 	}
 	name := strings.ToLower(strings.TrimSuffix(host, "."))
 	if name == "" || len(name) > maxNameLen {
-		return "", errors.New("it is not a valid host name")
+		return "", errors.New("not a valid host name")
 	}
 	labels := strings.Split(name, ".")
 	for _, label := range labels {
 		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
-			return "", errors.New("it is not a valid host name")
+			return "", errors.New("not a valid host name")
 		}
 		for _, c := range []byte(label) {
 			switch {

@@ -67,7 +67,7 @@ func (s System) Picture(ctx context.Context, most int) ([]byte, error) {
 			return out.Bytes(), nil
 		}
 	}
-	return nil, errors.New("there is no image in the clipboard")
+	return nil, errors.New("no image in the clipboard")
 }
 
 // Copy puts text into the clipboard: with a program of the system, and over SSH or without

@@ -230,7 +230,7 @@ func (c *conn) send(m rpcMessage) error {
 		return c.endError()
 	case c.outboxBytes+len(b) > c.outboxLimit:
 		c.mu.Unlock()
-		c.closeWith(errors.New("it does not read its input"))
+		c.closeWith(errors.New("does not read input"))
 		return c.endError()
 	}
 	c.outbox, c.outboxBytes = append(c.outbox, b), c.outboxBytes+len(b)
@@ -251,7 +251,7 @@ func (c *conn) writeLoop() {
 			return
 		}
 		for b := c.takeOutbox(); b != nil; b = c.takeOutbox() {
-			late := time.AfterFunc(writeTimeout, func() { c.closeWith(errors.New("it does not read its input")) })
+			late := time.AfterFunc(writeTimeout, func() { c.closeWith(errors.New("does not read input")) })
 			_, err := c.transport.Write(b)
 			late.Stop()
 			if err != nil {

@@ -27,7 +27,7 @@ type Change struct {
 // NoFileError is the name of a missing file that a patch changes.
 type NoFileError string
 
-func (e NoFileError) Error() string { return string(e) + ": there is no such file" }
+func (e NoFileError) Error() string { return string(e) + ": no such file" }
 
 // Is makes it match [fs.ErrNotExist].
 func (e NoFileError) Is(target error) bool { return target == fs.ErrNotExist }

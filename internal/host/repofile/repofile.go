@@ -35,10 +35,10 @@ import (
 // Reasons not to read a file.
 var (
 	ErrOutside    = errors.New("the link leads out of its folder")
-	ErrNotRegular = errors.New("it is not a regular file")
+	ErrNotRegular = errors.New("not a regular file")
 	ErrSecret     = errors.New("the file counts as a secret")
 	ErrTooLarge   = errors.New("the file is too large")
-	ErrLinkLoop   = errors.New("its links form a loop")
+	ErrLinkLoop   = errors.New("the links form a loop")
 )
 
 // IsRefused reports whether err means that a file exists but must not be read, as opposed to missing or

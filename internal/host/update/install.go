@@ -64,7 +64,7 @@ func (a *Archive) unpack(r io.Reader) error {
 		}
 	}
 	if a.program == nil {
-		return errors.New("the archive holds no program")
+		return errors.New("the archive has no program")
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (a Archive) Install(ctx context.Context, path string) error {
 	}
 	version, err := runVersion(ctx, next)
 	if err == nil && version != a.version {
-		err = message.Errorf("it says that it is %q", version)
+		err = message.Errorf("reports version %q", version)
 	}
 	if err != nil {
 		return message.Errorf("coder %s does not start here, so coder did not install it: %w", a.version, err)
@@ -166,7 +166,7 @@ func runVersion(ctx context.Context, path string) (version string, err error) {
 	}
 	words := strings.Fields(string(out))
 	if len(words) < 2 || words[0] != "coder" {
-		return "", errors.New("it does not print its version")
+		return "", errors.New("does not print a version")
 	}
 	return words[1], nil
 }
@@ -178,7 +178,7 @@ func Rollback(ctx context.Context, path string) (version string, err error) {
 		return "", err
 	}
 	if info, err := os.Lstat(BackupPath(path)); err != nil || !info.Mode().IsRegular() {
-		return "", message.Errorf("there is no older program at %s", BackupPath(path))
+		return "", message.Errorf("no older program at %s", BackupPath(path))
 	}
 	if version, err = runVersion(ctx, BackupPath(path)); err != nil {
 		return "", message.Errorf("%s does not start here: %w", BackupPath(path), err)

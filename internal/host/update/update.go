@@ -86,7 +86,7 @@ func (s Source) Newest(ctx context.Context, system string) (r Release, err error
 		}
 	}
 	if r.Version == "" {
-		err = message.Errorf("there is no release for %s", system)
+		err = message.Errorf("no release for %s", system)
 	}
 	return r, err
 }

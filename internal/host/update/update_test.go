@@ -172,7 +172,7 @@ func TestNothingIsReplacedUnlessTheReleaseIsTheOneThatWasSigned(t *testing.T) {
 		"a cut archive":          {"", func(r *released) { r.files[archive] = r.files[archive][:30] }, "checksum"},
 		"a program that fails":   {"#!/bin/sh\nexit 3\n", nil, "does not start here"},
 		"a program of elsewhere": {"\x7fELF not for this machine", nil, "does not start here"},
-		"another version":        {says("1.2.2"), nil, `it says that it is "1.2.2"`},
+		"another version":        {says("1.2.2"), nil, `reports version "1.2.2"`},
 		"another program":        {"#!/bin/sh\necho hello\n", nil, "does not print its version"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -41,7 +41,7 @@ func OpenFolder(dir string, content ContentSource) (Folder, error) {
 }
 
 // ErrContentMissing is the error of a content that nobody has any more.
-var ErrContentMissing = errors.New("it was not saved")
+var ErrContentMissing = errors.New("not saved")
 
 const (
 	ownerAll    = 0o700

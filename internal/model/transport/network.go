@@ -89,7 +89,7 @@ func Authorities(text []byte) (*x509.CertPool, error) {
 type redirectError struct{ to string }
 
 func (e redirectError) Error() string {
-	return fmt.Sprintf("it redirects to %s; neither the key nor the conversation was sent there", e.to)
+	return fmt.Sprintf("the endpoint redirects to %s; neither the key nor the conversation was sent there", e.to)
 }
 
 func checkRedirect(req *http.Request, via []*http.Request) error {

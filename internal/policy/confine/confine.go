@@ -545,7 +545,7 @@ func insideTest(dirs []string) func(path string) bool {
 func (c *Confiner) hide(ctx context.Context, l *sandbox.Limits, paths []string) error {
 	paths = existingPaths(paths)
 	if len(paths) > 0 && (c.o.Demand == Off || !c.findSandbox(ctx).CanHide(sandbox.Limits{Write: l.Write, Hide: paths})) {
-		return message.Errorf("%s cannot be hidden here, and may hold unapproved content", strings.Join(paths, ", "))
+		return message.Errorf("%s cannot be hidden here, and may have unapproved content", strings.Join(paths, ", "))
 	}
 	l.Hide = append(l.Hide, paths...)
 	return nil

@@ -53,7 +53,7 @@ func (f Facts) exists(p string) bool   { return f.Exists == nil || f.Exists(p) }
 func (f Facts) isInside(p string) bool { return f.IsInside != nil && f.IsInside(p) }
 func (f Facts) readGit(p string) ([]program.Setting, error) {
 	if f.ReadGit == nil || !path.IsAbs(p) {
-		return nil, errors.New("nothing is known about the repository")
+		return nil, errors.New("the repository is unknown")
 	}
 	return f.ReadGit(p)
 }

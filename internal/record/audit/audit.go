@@ -227,7 +227,7 @@ type chainState struct {
 }
 
 var (
-	errChecksum   = errors.New("its checksum does not match: the line was changed, or does not follow the line before it")
+	errChecksum   = errors.New("wrong checksum: the line was changed, or does not follow the line before it")
 	errNoChecksum = errors.New("the line has no checksum, though earlier lines do")
 	errPrevHash   = errors.New("the line does not follow the line before it")
 )

@@ -101,7 +101,7 @@ func DropSecrets(world *past.FileHistory) (left []string, err error) {
 	slices.Sort(left)
 	if len(world.Start) > maxFiles || size > maxBytes {
 		return nil,
-			message.Errorf("it started with %d files of %d bytes; a golden session allows %d of %d: record it in a smaller folder", len(world.Start), size, maxFiles, maxBytes)
+			message.Errorf("the session started with %d files of %d bytes; a golden session allows %d of %d: record in a smaller folder", len(world.Start), size, maxFiles, maxBytes)
 	}
 	return left, nil
 }

@@ -112,7 +112,7 @@ func (p *Store) Complete(ctx context.Context, w *FileHistory, begun time.Time) e
 	added := 0
 	for s, changed := range p.CurrentFiles(ctx, ".", known) {
 		if added++; added > maxPresent {
-			return message.Errorf("its initial files are unavailable: the undo store does not have all of them, and there are more than %d", maxPresent)
+			return message.Errorf("the initial files are unavailable: the undo store does not have all of them, and there are more than %d", maxPresent)
 		}
 		since, dir := changed.After(begun), s.Hash == "dir"
 		if !s.ContentLost && !(since && dir) {

@@ -521,7 +521,7 @@ func (p *operation) addGoal(ctx context.Context, w fileGoal) error {
 	s.current = now
 	switch {
 	case w.target.ContentLost:
-		p.recordLost(w.target, "its content was not saved")
+		p.recordLost(w.target, "the content was not saved")
 		return nil
 	case p.keeper.isSame(ctx, now, w.target):
 		p.resolveCurrent(ctx, s, w)
@@ -632,7 +632,7 @@ func (p *operation) addStep(ctx context.Context, s step) error {
 		s.current = now
 	}
 	if s.current.ContentLost {
-		const unsaved = "its current content could not be restored"
+		const unsaved = "the current content could not be restored"
 		if s.forcedReason = cmp.Or(s.forcedReason, unsaved); !p.force {
 			p.keepFile(s, unsaved)
 			return nil
@@ -644,7 +644,7 @@ func (p *operation) addStep(ctx context.Context, s step) error {
 
 // ReasonOthersFiles is why a folder created by a turn stays: it contains files that are not the turn's or are
 // ignored, which could not be restored.
-const ReasonOthersFiles = "it contains other files"
+const ReasonOthersFiles = "contains other files"
 
 // keepOccupied keeps folders that would not be empty.
 func (p *operation) keepOccupied() {

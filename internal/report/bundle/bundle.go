@@ -156,7 +156,7 @@ func Read(r io.Reader) (b Bundle, err error) {
 		return b, err
 	}
 	if json.Unmarshal(entries[manifestName], &b.Manifest) != nil || b.Format != Format {
-		return b, newError("its manifest is invalid")
+		return b, newError("the manifest is invalid")
 	}
 	if b.Version != Version {
 		return b, newError("its version is %d, but this program reads version %d", b.Version, Version)

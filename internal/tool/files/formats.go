@@ -193,7 +193,7 @@ func (t *cellText) UnmarshalJSON(b []byte) error {
 func notebookText(_ context.Context, b []byte) (string, error) {
 	var nb notebook
 	if err := json.Unmarshal(b, &nb); err != nil || nb.Cells == nil {
-		return "", errors.New("it is malformed")
+		return "", errors.New("malformed file")
 	}
 	var out strings.Builder
 	for i, c := range nb.Cells {

@@ -62,10 +62,10 @@ func parseBook(text []byte) (b book, err error) {
 		Minor  int `json:"nbformat_minor"`
 	}
 	if err := json.Unmarshal(text, &top); err != nil {
-		return b, message.Errorf("it is malformed: %w", err)
+		return b, message.Errorf("malformed file: %w", err)
 	}
 	if b.minor = top.Minor; top.Format != 4 {
-		return b, message.Errorf("its format %d is not supported: convert it with jupyter nbconvert --to notebook",
+		return b, message.Errorf("format %d is not supported: convert the file with jupyter nbconvert --to notebook",
 			top.Format)
 	}
 	if line, rest, ok := bytes.Cut(text, []byte("\n")); ok && strings.TrimSpace(string(line)) == "{" {
@@ -94,7 +94,7 @@ func parseBook(text []byte) (b book, err error) {
 		b.list.to = int(d.InputOffset()) - 1
 		return b, nil
 	}
-	return b, errors.New("it has no cells")
+	return b, errors.New("no cells")
 }
 
 // members returns the members of a cell, in order.

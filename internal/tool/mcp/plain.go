@@ -50,9 +50,9 @@ func (p *peer) plainError(err error) error {
 	case versionPattern().MatchString(text):
 		return message.Errorf("unsupported protocol version %s", oneLine(versionPattern().FindStringSubmatch(text)[1]))
 	case ended && page != nil:
-		return message.Errorf("not an MCP server: the address sent %s", oneLine(*page))
+		return message.Errorf("not an MCP server: the answer was %s", oneLine(*page))
 	case contentPattern().MatchString(text):
-		return message.Errorf("not an MCP server: the address sent %s",
+		return message.Errorf("not an MCP server: the answer was %s",
 			oneLine(contentPattern().FindStringSubmatch(text)[1]))
 	case status >= http.StatusBadRequest && (ended || strings.Contains(text, http.StatusText(status))):
 		return message.Errorf("the address answered %d %s; coder mcp get %s shows the settings", status,

@@ -253,7 +253,7 @@ func (p *peer) listTools(ctx context.Context, session *sdk.ClientSession) error 
 			case len(tools) >= maxTools:
 				refused = append(refused, fmt.Sprintf("more than %d tools; the rest are skipped", maxTools))
 			case err == nil && names[foldName(r.spec.Name)] != "":
-				err = message.Errorf("its name is too similar to %s", oneLine(names[foldName(r.spec.Name)]))
+				err = message.Errorf("the name is too similar to %s", oneLine(names[foldName(r.spec.Name)]))
 			case err == nil && p.host.options.IsTaken != nil && p.host.options.IsTaken(r.spec.Name):
 				err = errors.New("the name is reserved for a coder tool")
 			}

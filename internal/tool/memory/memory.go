@@ -132,7 +132,7 @@ func (o Options) PlanChange(name, text string) (c Change, err error) {
 		return c, err
 	}
 	if slices.ContainsFunc(o.Entries(), func(e notes.Entry) bool { return e.Name == name && e.FromUser }) {
-		return c, message.Errorf("the entry %s belongs to the user and holds for all projects; choose another name",
+		return c, message.Errorf("the entry %s belongs to the user and applies to all projects; choose another name",
 			name)
 	}
 	c = Change{Name: name, Path: path.Join(Dir, name+".md"), New: []byte(strings.TrimSpace(text) + "\n")}

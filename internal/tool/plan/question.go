@@ -117,18 +117,18 @@ func (a questionArgs) list() ([]question, error) {
 func (q question) check() error {
 	switch {
 	case strings.TrimSpace(q.Question) == "":
-		return errors.New("it is empty")
+		return errors.New("empty question")
 	case len(q.Question) > maxQuestion:
-		return message.Errorf("it is longer than %d bytes", maxQuestion)
+		return message.Errorf("longer than %d bytes", maxQuestion)
 	case len(q.Options) == 1:
 		return errors.New("one option is not a choice; give two or more, or none")
 	case len(q.Validation.Regex) > maxQuestion:
-		return message.Errorf("its regular expression is longer than %d bytes", maxQuestion)
+		return message.Errorf("the regular expression is longer than %d bytes", maxQuestion)
 	case len(q.Options) > maxOptions:
 		return message.Errorf("%d options are too many, the limit is %d", len(q.Options), maxOptions)
 	}
 	if _, err := regexp.Compile(q.Validation.Regex); err != nil {
-		return message.Errorf("its validation: %w; use RE2 syntax", err)
+		return message.Errorf("validation: %w; use RE2 syntax", err)
 	}
 	for _, o := range q.Options {
 		if strings.TrimSpace(o.Label) == "" || len(o.Label)+len(o.Description) > maxQuestion {

@@ -214,7 +214,7 @@ func explainSyntax(err error) error {
 	case s.Code == syntax.ErrInvalidEscape && dialectHints()[s.Expr] != "":
 		return message.Errorf("pattern: %w (write %s)", err, dialectHints()[s.Expr])
 	case s.Code == syntax.ErrInvalidCharRange && strings.HasPrefix(s.Expr, `\p{`):
-		return message.Errorf(`pattern: %w (classes are such as \p{L}, \p{Lu} or \p{Han})`, err)
+		return message.Errorf(`pattern: %w (classes look like \p{L}, \p{Lu} or \p{Han})`, err)
 	case s.Code == syntax.ErrInvalidPerlOp && strings.HasPrefix(s.Expr, "(?"):
 		return message.Errorf("pattern: %w (the flags are i, m, s and U; comments and free spacing are not supported)",
 			err)

@@ -187,8 +187,8 @@ func (s *searcher) hasFound() bool {
 
 // Files that are not text are not shown.
 var (
-	errBinary      = errors.New("it is a binary file with no matching line")
-	errBinaryMatch = errors.New("it is a binary file with a match")
+	errBinary      = errors.New("a binary file with no matching line")
+	errBinaryMatch = errors.New("a binary file with a match")
 )
 
 // sniffLen is how much of a file is examined to tell text from binary.

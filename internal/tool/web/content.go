@@ -55,7 +55,7 @@ func (o Options) readResponse(resp *http.Response, r request) (fetchResult, erro
 		return o.readImage(v, resp, head)
 	case !strings.HasPrefix(kind, "text/") && !strings.HasSuffix(kind, "+json") && !strings.HasSuffix(kind, "+xml") &&
 		!strings.HasSuffix(kind, "+yaml") && !slices.Contains(textTypes, strings.TrimPrefix(kind, "application/")):
-		return v, message.Errorf("it is not text, but %s%s", kind, describeSize(resp))
+		return v, message.Errorf("not text, but %s%s", kind, describeSize(resp))
 	}
 	return v.readText(resp, head, limit, params["charset"], r)
 }
@@ -116,7 +116,7 @@ func (v fetchResult) readText(resp *http.Response, head []byte, limit int, chars
 	}
 	text, remark := decode(body, charset, markup || strings.HasSuffix(v.ContentType, "xml"))
 	if strings.ContainsRune(text[:min(len(text), sniffLen)], 0) {
-		return v, message.Errorf("its type is %s, but it is binary%s", v.ContentType, describeSize(resp))
+		return v, message.Errorf("the type is %s, but the content is binary%s", v.ContentType, describeSize(resp))
 	}
 	v.Note = tool.JoinNotes(v.Note, remark)
 	if markup && r.format != "html" {

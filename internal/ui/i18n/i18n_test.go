@@ -22,7 +22,7 @@ func TestSentencesMadeElsewhereAreKnownByTheirShape(t *testing.T) {
 		"open session s1: open /x/y: permission denied":               "打开会话 s1：打开 /x/y：权限不够",
 		"ask the model: rate limited: no such host":                   "请求模型：请求过于频繁：没有这个主机",
 		"a.json:1:2: ui.lang: expected a string, found 1":             "a.json:1:2：ui.lang：应为字符串，实为 1",
-		"x: ignored in an untrusted project: k (it names a variable)": "x：项目未受信任，已忽略：k（它引用了变量）",
+		"x: ignored in an untrusted project: k (names a variable)": "x：项目未受信任，已忽略：k（引用了变量）",
 		// what stands within a sentence is in the same language
 		"session s is in use by process 7 (coder) on vm since noon": "会话 s 正被主机 vm 上的进程 7（coder，自 noon 起）使用",
 		"session s is in use by process 7 (coder)":                  "会话 s 正被进程 7（coder）使用",
@@ -127,7 +127,7 @@ func TestTheLanguageIsTheOneAskedForOrThatOfTheEnvironment(t *testing.T) {
 func FuzzSaidLeavesWhatItDoesNotKnow(f *testing.F) {
 	f.Add("rule: x; y")
 	f.Add("%s %d %[2]s")
-	f.Add("bash, read-only  allow  x (it names a variable): a, b")
+	f.Add("bash, read-only  allow  x (names a variable): a, b")
 	zh, en := i18n.For(i18n.Chinese), i18n.For(i18n.English)
 	f.Fuzz(func(t *testing.T, s string) {
 		if said := zh.TranslateText(s); strings.Count(said, "\n") != strings.Count(s, "\n") && !strings.Contains(s, "%") {
