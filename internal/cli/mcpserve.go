@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/model/scripted"
 	"coder/internal/serve"
 	"coder/internal/tool"
@@ -32,7 +32,7 @@ var unservedClasses = []tool.Class{
 func (inv *invocation) runMCPServe(ctx context.Context, a *app.Workspace) error {
 	noModel := a.CheckProvider()
 	if noModel != nil {
-		inv.warn(fmt.Sprintf("tools only, without delegate: %s", errorMessage(noModel)))
+		inv.warnMessage(message.New("tools only, without delegate: %s", errorMessage(noModel)))
 		a.ScriptedProvider = scripted.New(nil, scripted.Options{})
 	}
 	h, err := serve.Open(ctx, a, serve.Options{Which: inv.flags.session, User: mcp.ClientInteractor})
@@ -110,7 +110,7 @@ func (inv *invocation) runDelegated(ctx context.Context, words string, tell func
 		Kept    bool   `json:"persisted"`
 	}{OK: err == nil, Answer: done.Text, Session: ended.ID, Kept: ended.UnsavedErr == nil}
 	if err != nil {
-		answer.Error = fmt.Sprint(errorMessage(err))
+		answer.Error = errorMessage(err).String()
 	}
 	return mcp.OfferedResult{Text: string(jsonx.MustMarshal(answer)), Failed: err != nil}, nil
 }

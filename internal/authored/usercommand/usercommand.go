@@ -9,7 +9,6 @@ package usercommand
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"path"
 	"regexp"
@@ -20,6 +19,7 @@ import (
 
 	"coder/internal/authored/frontmatter"
 	"coder/internal/authored/toml"
+	"coder/internal/core/message"
 )
 
 // These limits apply to reading.
@@ -89,11 +89,11 @@ func (c *Catalogue) Find(name string) (Command, bool) {
 func (c *Catalogue) Expand(name, args string) (Command, []Segment, error) {
 	cmd, ok := c.Find(name)
 	if !ok {
-		return Command{}, nil, fmt.Errorf("%w: %q", ErrNotFound, name)
+		return Command{}, nil, message.Errorf("%w: %q", ErrNotFound, name)
 	}
 	f, err := load(cmd.root, cmd.file)
 	if err != nil {
-		return cmd, nil, fmt.Errorf("read command /%s: %w", cmd.Name, err)
+		return cmd, nil, message.Errorf("read command /%s: %w", cmd.Name, err)
 	}
 	return cmd, Expand(f.Body, args), nil
 }
@@ -114,7 +114,7 @@ func load(root Root, file string) (frontmatter.File, error) {
 	}
 	text, cut, err := frontmatter.ReadFile(root.Files, file, maxBytes)
 	if cut {
-		err = fmt.Errorf("longer than %d bytes", maxBytes)
+		err = message.Errorf("longer than %d bytes", maxBytes)
 	}
 	if err != nil {
 		return frontmatter.File{}, err
@@ -126,7 +126,7 @@ func load(root Root, file string) (frontmatter.File, error) {
 	about, _ := fields["description"].(string)
 	body, _ := fields["prompt"].(string)
 	if body == "" {
-		return frontmatter.File{}, errors.New("it has no prompt")
+		return frontmatter.File{}, message.Errorf("it has no prompt")
 	}
 	body = geminiPart().ReplaceAllStringFunc(geminiForm.Replace(body), func(part string) string {
 		inner := part[2 : len(part)-1]
