@@ -41,35 +41,34 @@ func (e *NotRerunnableError) Error() string {
 	return fmt.Sprintf("the session cannot be rerun from record %d on: %s", e.Record, e.Why)
 }
 
-// Replayer runs a recording again: it stands in for what came from outside, at the place of the
-// record where it came in. It is safe for concurrent use.
+// Replayer reruns a recording. It replays each outside input at the record where the input arrived, and is safe for
+// concurrent use.
 type Replayer struct {
 	RerunSide   Side // how the records of the rerun are read
 	recordSide  Side
 	recording   *Recording
 	workCopy    *past.Copy
-	try         int                       // how many reruns of the recording there were before
+	try         int                       // number of earlier reruns
 	clock       atomic.Value              // of time.Time
 	mu          sync.Mutex                // guards the fields below
-	pending     map[string][]event.Record // what the process under way has still to make, by stream
-	endsEarly   bool                      // it is to end there, before its books are closed
-	ended       bool                      // it did
+	pending     map[string][]event.Record // records that the current process must still produce, by stream
+	endsEarly   bool                      // the process must end before it closes its logs
+	ended       bool                      // the process has ended there
 	streamNames streamNamer               // of the rerun's tasks
-	requested   map[string]streamRecord   // calls and questions on record, by the ids that they have now
-	turnOpen    bool                      // a turn is
-	mode        string                    // of the last record that changed it
-	run         event.RunOptions          // of the turn under way, or else the next one
-	window      int                       // that the server told of; 0 if it did not yet
-	cancel      context.CancelFunc        // of the input under way
-	changeMode  func(mode string)         // has the turn under way go on in another mode
-	diverged    bool                      // the rerun took another course, which ended it
-	produced    []streamRecord            // what it came to so far
-	numbers     map[uint64]uint64         // of its records, by those on record
+	requested   map[string]streamRecord   // recorded calls and questions, by their ids in the rerun
+	turnOpen    bool                      // a turn is open
+	mode        string                    // the mode after the last mode record
+	run         event.RunOptions          // options of the current turn, or of the next one
+	window      int                       // window that the server reported; 0 if none yet
+	cancel      context.CancelFunc        // stops the current input
+	changeMode  func(mode string)         // continues the current turn in another mode
+	diverged    bool                      // the rerun differed, so it ended
+	produced    []streamRecord            // records of the rerun so far
+	numbers     map[uint64]uint64         // record numbers of the rerun, by the recorded ones
 	unclear     int                       // calls whose commits have one of two dates
 }
 
-// NewReplayer begins to replay a recording in a copy of the files that it began with. The try is
-// how many reruns there were before.
+// NewReplayer returns a Replayer of recording in a copy of its starting files. try is the number of earlier reruns.
 func NewReplayer(recording *Recording, was, is Side, copy *past.Copy, try int) *Replayer {
 	f := &Replayer{
 		recording: recording, recordSide: was, RerunSide: is, workCopy: copy, try: try, mode: mode.Build,
@@ -445,7 +444,7 @@ func (f *Replayer) promptInput(created event.Record, task event.TaskCreated, tur
 		}
 		said := f.typedInput(m.Text())
 		said.Verbatim = command
-		if !strings.Contains(said.Text(), "@") { // what is named is read anew
+		if !strings.Contains(said.Text(), "@") { // a named file is read again
 			said.Pictures = slices.Collect(chat.PartsOf[chat.Image](m))
 		}
 		return said
