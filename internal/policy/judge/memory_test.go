@@ -83,13 +83,13 @@ func TestGrantsAreCopiedFromBeforeATime(t *testing.T) {
 	allow(t, m, "go vet", policy.ThisProject)
 	allow(t, m, "npm run lint", policy.ThisSession)
 	_, m = memoryOf(t, dir, root, "s", after)
-	allow(t, m, "make deploy", policy.ThisProject)
+	allow(t, m, "go build", policy.ThisProject)
 	if err := judge.CopyGrants(dir, root, toDir, toRoot, after); err != nil {
 		t.Fatal(err)
 	}
 	j, _ := memoryOf(t, toDir, toRoot, "s", after)
 	for command, want := range map[string]policy.Verdict{
-		"go vet": policy.Allow, "npm run lint": policy.Ask, "make deploy": policy.Ask,
+		"go vet": policy.Allow, "npm run lint": policy.Ask, "go build": policy.Ask,
 	} {
 		if o := verdict(t, j, run(command)); o.Verdict != want {
 			t.Errorf("%s: %v", command, o)
