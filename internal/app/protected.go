@@ -110,8 +110,9 @@ func newProtectedFiles(a *safety, ws *workspace.Workspace) *protectedFiles {
 	return p
 }
 
-// skippedFolders returns a function that reports whether the searches skip a folder: a
-// bulky one, unless a rule or an ignore file names it.
+// skippedFolders returns a function that reports whether the searches skip a folder: a bulky
+// one, unless a pattern names something in it. A pattern for all of it hides it from tools alone,
+// since builds need it.
 func (p *protectedFiles) skippedFolders() func(rel string) bool {
 	patterns := slices.Clone(p.in.Config.Permission.Frozen)
 	for _, s := range p.in.Options.DenyTools {
@@ -125,13 +126,18 @@ func (p *protectedFiles) skippedFolders() func(rel string) bool {
 	for _, i := range p.ignores {
 		patterns = slices.AppendSeq(patterns, i.list.Patterns())
 	}
-	named := make(map[string]bool)
+	inside, whole := make(map[string]bool), make(map[string]bool)
 	for _, pattern := range patterns {
-		for part := range strings.SplitSeq(pattern, "/") {
-			named[part] = true
+		parts := strings.Split(strings.TrimRight(pattern, "/*"), "/")
+		whole[parts[len(parts)-1]] = true
+		for _, part := range parts[:len(parts)-1] {
+			inside[part] = true
 		}
 	}
-	return func(rel string) bool { return secret.IsBulkyFolder(rel) && !named[path.Base(rel)] }
+	return func(rel string) bool {
+		base := path.Base(rel)
+		return secret.IsBulkyFolder(rel) && (!inside[base] || whole[base])
+	}
 }
 
 // isNestedMarker reports whether a name marks a repository or project below the workspace.
