@@ -147,7 +147,7 @@ func TestAFileThatIsNoAgentIsToldOfOnce(t *testing.T) {
 		}
 	})
 	for _, id := range []string{"one", "two"} {
-		if text, _ := s.run(s.start(id), "/agents"); !strings.Contains(text, ".coder/agents/notes.md: skipped: it has no description") {
+		if text, _ := s.run(s.start(id), "/agents"); !strings.Contains(text, ".coder/agents/notes.md: skipped: no description") {
 			t.Errorf("%s", text)
 		}
 	}

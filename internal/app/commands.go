@@ -3,7 +3,6 @@ package app
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/task"
 	"coder/internal/host/workspace"
 	"coder/internal/slash"
@@ -64,13 +64,13 @@ func (a *Archive) listTasks(ctx context.Context, sessionID string) (rows []slash
 	created := make(map[string]time.Time)
 	for r, err := range a.Store().Logs.Read(ctx, sessionID, 0, event.LogDomain) {
 		if err != nil {
-			return nil, fmt.Errorf("read session %s: %w", sessionID, err)
+			return nil, message.Errorf("read session %s: %w", sessionID, err)
 		}
 		if e, ok := r.Event.(event.TaskCreated); ok {
 			created[e.TaskID] = r.Time
 		}
 		if err := all.Add(r); err != nil {
-			return nil, fmt.Errorf("read session %s: %w", sessionID, err)
+			return nil, message.Errorf("read session %s: %w", sessionID, err)
 		}
 	}
 	for _, t := range all.All() {

@@ -24,6 +24,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/host/patch"
 	"coder/internal/host/repofile"
 	"coder/internal/policy/mode"
@@ -215,7 +216,7 @@ func (inv *invocation) newAppIn(root, mode string, warn func(string)) (*app.Work
 func (w *webServer) listSessions(ctx context.Context, root string) ([]session.Head, error) {
 	a, err := w.projectApp(root)
 	if err != nil {
-		return nil, errors.New(errorMessage(err))
+		return nil, errors.New(errorMessage(err).String())
 	}
 	all, err := a.Store().ListHeads(ctx)
 	w.mu.Lock()
@@ -277,7 +278,7 @@ func completeRecords(store *app.Store, session string,
 			last = r.Seq
 		}
 		if last < lines {
-			yield(event.Record{}, fmt.Errorf("it is damaged after record %d", last))
+			yield(event.Record{}, message.Errorf("damaged after record %d", last))
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/patch"
 	"coder/internal/tool/git"
@@ -88,7 +89,7 @@ func (d *Changes) diff(ctx context.Context, path string, full bool) ([]display.B
 	}
 	if path != "" && len(c.Files)+len(c.Untracked) == 0 {
 		if _, err := d.Git.Workspace.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("no file or folder %s", sanitize.Line(path, 200))
+			return nil, message.Errorf("no file or folder %s", sanitize.Line(path, 200))
 		}
 		return []display.Block{display.Text(fmt.Sprintf("nothing in %s changed since the last commit",
 			sanitize.Line(path, 200)))}, nil

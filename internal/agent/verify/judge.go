@@ -60,7 +60,7 @@ var environmentSigns = []struct{ sign, reason string }{
 	{"java_home", "no Java is installed"},
 	{"unable to locate a java runtime", "no Java is installed"},
 	{"missing script", "the project has no test script"},
-	{"no tests ran", "there are no tests"},
+	{"no tests ran", "no tests"},
 	{"no space left on device", "the disk is full"},
 	{"disk quota exceeded", "the disk is full"},
 	{"cannot allocate memory", "not enough memory"},

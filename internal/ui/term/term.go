@@ -9,7 +9,6 @@ package term
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/core/uip"
 	"coder/internal/ui/term/ink"
@@ -279,7 +279,7 @@ func (r *Renderer) write(draw func()) error {
 			_, err = io.WriteString(r.options.Out, text)
 		}
 		if err != nil {
-			r.err = fmt.Errorf("write to the terminal: %w", err)
+			r.err = message.Errorf("write to the terminal: %w", err)
 		}
 	}
 	r.reportActivity()

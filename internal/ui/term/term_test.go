@@ -313,7 +313,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-type upper struct{}
+type upper struct{ term.English }
 
 func (upper) T(format string, args ...any) string {
 	return strings.ToUpper(fmt.Sprintf(format, args...))
