@@ -221,7 +221,7 @@ func (f *Replayer) promptInput(created event.Record, task event.TaskCreated, tur
 		}
 		said := f.typedInput(m.Text())
 		said.Verbatim = command
-		if !strings.Contains(said.Text(), "@") { // what is named is read anew
+		if !strings.Contains(said.Text(), "@") { // a named file is read again
 			said.Pictures = slices.Collect(chat.PartsOf[chat.Image](m))
 		}
 		return said

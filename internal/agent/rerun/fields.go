@@ -101,7 +101,7 @@ type Side struct {
 
 // leaf is a field of a record that holds no other fields, or a file that a call left.
 type leaf struct {
-	name     string        // what it says, or of a file what its content is called, and its mode
+	name     string        // the text, or of a file the hash of its content and its mode
 	content  func() string // of a file: its mode and what it held, "" if that cannot be compared
 	isFile   bool
 	optional bool // records of earlier versions do not have it

@@ -25,33 +25,32 @@ var (
 	errProcessEnded = errors.New("the process ended here")
 )
 
-// Replayer runs a take again: it stands in for what came from outside, at the place of the
-// record where it came in. It is safe for concurrent use.
+// Replayer reruns a recording. It replays each outside input at the record where the input arrived, and is safe for
+// concurrent use.
 type Replayer struct {
 	recording             *Recording
 	recordSide, rerunSide Side
 	workCopy              *past.Copy
 	clock                 atomic.Value              // of time.Time
 	mu                    sync.Mutex                // guards the fields below
-	pending               map[string][]event.Record // what the process under way has still to make, by stream
-	endsEarly             bool                      // it is to end there, before its books are closed
-	ended                 bool                      // it did
+	pending               map[string][]event.Record // records that the current process must still produce, by stream
+	endsEarly             bool                      // the process must end before it closes its logs
+	ended                 bool                      // the process has ended there
 	streamNames           streamNamer               // of the rerun's tasks
-	requested             map[string]streamRecord   // calls and questions on record, by the ids that they have now
-	turnOpen              bool                      // a turn is
-	mode                  string                    // of the last record that changed it
-	run                   event.RunOptions          // of the turn under way, or else the next one
-	cancel                context.CancelFunc        // of the input under way
-	changeMode            func(mode string)         // has the turn under way go on in another mode
-	diverged              bool                      // the rerun took another course, which ended it
-	produced              []streamRecord            // what it came to so far
-	window                int                       // that the server told of; 0 if it did not yet
-	try                   int                       // how many reruns of the take there were before
+	requested             map[string]streamRecord   // recorded calls and questions, by their ids in the rerun
+	turnOpen              bool                      // a turn is open
+	mode                  string                    // the mode after the last mode record
+	run                   event.RunOptions          // options of the current turn, or of the next one
+	cancel                context.CancelFunc        // stops the current input
+	changeMode            func(mode string)         // continues the current turn in another mode
+	diverged              bool                      // the rerun differed, so it ended
+	produced              []streamRecord            // records of the rerun so far
+	window                int                       // window that the server reported; 0 if none yet
+	try                   int                       // number of earlier reruns
 	unclear               int                       // calls whose commits have one of two dates
 }
 
-// NewReplayer begins to follow a rerun of take, in a copy of the files that it began with. The try is
-// how many reruns there were before.
+// NewReplayer returns a Replayer of take in a copy of its starting files. try is the number of earlier reruns.
 func NewReplayer(take *Recording, was, is Side, copy *past.Copy, try int) *Replayer {
 	f := &Replayer{
 		recording: take, recordSide: was, rerunSide: is, workCopy: copy, try: try, mode: mode.Build,
