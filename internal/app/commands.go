@@ -32,6 +32,9 @@ func (a *Archive) newChanges(ws *workspace.Workspace) *slash.Changes {
 	}
 }
 
+// ChangedTurns returns the turns that changed files, oldest first.
+func (a *Session) ChangedTurns() []slash.Turn { return a.changes.Turns() }
+
 // commands returns the session's slash commands, and the function that passes them its records.
 func (a *Session) commands() (all []slash.Command, observe func(event.Record)) {
 	kit, clip := a.kit, a.clipboard()
@@ -45,9 +48,12 @@ func (a *Session) commands() (all []slash.Command, observe func(event.Record)) {
 		Session: a.id, Root: a.Root, DataDir: a.dataDir(), CustomKeys: a.screen.KeyBindings,
 		LineMode: a.Config.UI.Plain || a.Env.Getenv("TERM") == "dumb",
 		Now:      a.Env.Now, NewID: func() string { return NewSessionID(a.Env.Now()) },
-		Records: slash.Records{Archive: a.Store(), Ledger: a.BuildLedger, Trace: a.TraceProvenance, Search: a.SearchSessions},
-		Files:   slash.Files{Changes: a.changes, History: &kit.history, Undo: kit.undo, Redo: kit.redo, Restore: a.restore},
-		Costs:   ledger, Models: modelSwitcher{a.Models, a.live},
+		Records: slash.Records{Archive: a.Store(), Ledger: a.BuildLedger, Trace: a.TraceProvenance, Search: a.SearchSessions,
+			ReadDiff: func(ctx context.Context, from, to uint64) (string, error) {
+				return a.ReadDiff(ctx, a.id, from, to, func(path string) string { return path + " changed, but its content was not saved\n" })
+			}},
+		Files: slash.Files{Changes: a.changes, History: &kit.history, Undo: kit.undo, Redo: kit.redo, Restore: a.restore},
+		Costs: ledger, Models: modelSwitcher{a.Models, a.live},
 		Permissions: a.judge.Permissions, Revoke: revoke, Servers: kit.mcp, Login: a.loginMCP, Skills: a.loadLibrary().skills,
 		Agents: a.crew.list,
 		Todos:  kit.todos.List, Jobs: kit.backgroundJobs, Copy: clip.Copy,

@@ -161,13 +161,6 @@ func joinForeignSpecs(list string) string {
 	return strings.ReplaceAll(strings.Join(specs, ","), ",,", ",")
 }
 
-// foreignFlags maps other agents' flags to what coder has instead.
-var foreignFlags = map[string]string{
-	"-a": "--mode", "--ask-for-approval": "--mode", "--sandbox": "--mode plan", "--approval-mode": "--mode",
-	"--debug": "--verbose", "--ide": "coder acp", "--oss": "coder setup", "--output-last-message": "-p",
-	"--uncommitted": "coder review", "--setting-sources": "--bare", "--worktree": "coder fork", "-w": "coder fork",
-}
-
 // effortForTokens returns the effort level that corresponds to a number of thinking tokens.
 func effortForTokens(tokens int) string {
 	switch {

@@ -72,7 +72,7 @@ type flags struct {
 	mcpEnv, mcpHeaders           []string // also for a new MCP server
 	preset                       string   // the preset for setup
 	agent                        string   // another one, whose settings or sessions are meant
-	undo                         bool     // that is undone
+	undo                         bool     // --undo
 	keyFromStdin                 bool     // read its key from stdin
 	all                          bool     // include archived sessions
 	inProject                    bool     // config changes the project's settings
@@ -391,6 +391,21 @@ func parseFlags(args []string) (*flags, error) {
 	return f.validate()
 }
 
+// isAssignment reports whether an argument is KEY=VALUE, as -c of other programs takes.
+func isAssignment(arg string) bool {
+	key, value, ok := strings.Cut(arg, "=")
+	return ok && key != "" && strings.Trim(key, "abcdefghijklmnopqrstuvwxyz_.") == "" && !strings.ContainsAny(value, " \n")
+}
+
+// foreignFlags maps other programs' flags to what coder has instead.
+var foreignFlags = map[string]string{
+	"-a": "--mode build|auto-edit|yolo", "--ask-for-approval": "--mode build|auto-edit|yolo",
+	"--approval-mode": "--mode build|auto-edit|yolo", "--full-auto": "--mode auto-edit", "--auto-edit": "--mode auto-edit",
+	"--dangerously-bypass-approvals-and-sandbox": "--yolo -s safety.sandbox=off", "--sandbox": "-s safety.sandbox=VALUE",
+	"--config": "-s KEY=VALUE", "--oss": "--provider ollama", "-C": "--cwd DIR", "--cd": "--cwd DIR",
+	"--worktree": "coder worktree", "-q": "-p", "--quiet": "-p", "--message": "-p", "--ide": "coder acp",
+}
+
 // applyFlag sets the flag that arg names and returns how many of rest it used.
 func (f *flags) applyFlag(opts []option, arg string, rest []string) (used int, err error) {
 	name, value, hasValue := strings.Cut(arg, "=")
@@ -406,12 +421,12 @@ func (f *flags) applyFlag(opts []option, arg string, rest []string) (used int, e
 		return 0, nil
 	}
 	if i < 0 {
+		if own := foreignFlags[name]; own != "" {
+			return 0, usageErrorf("unknown flag %s; use %s", name, own)
+		}
 		var names []string
 		for _, o := range opts {
 			names = append(names, o.long)
-		}
-		if ours := foreignFlags[name]; ours != "" {
-			return 0, usageErrorf("unknown flag %s; use %s", name, ours)
 		}
 		if long, ok := strings.CutPrefix(name, "--"); ok && nearest.Find(long, names) != "" {
 			return 0, usageErrorf("unknown flag %s; did you mean --%s?", name, nearest.Find(long, names))
@@ -480,6 +495,8 @@ func (f *flags) validate() (*flags, error) {
 		f.print = true // a terminal shows the interactive output
 	}
 	switch {
+	case f.command == nil && f.session.ContinueLast && len(f.args) > 0 && isAssignment(f.args[0]):
+		return nil, usageErrorf("-c continues the last session; for a setting use -s %s", f.args[0])
 	case len(f.images) > 0 && (f.isDriven || f.command != nil || f.inputFormat == "stream-json"):
 		return nil, usageErrorf("--image goes with a prompt")
 	case f.events != "" && f.outputFormat != "":

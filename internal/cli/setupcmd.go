@@ -295,8 +295,8 @@ func (s *setupFlow) openChosen(ctx context.Context, value string, found []app.En
 		}
 		return e, err
 	case value == itemOtherAddress:
-		if value, err = s.askLine(ctx, s.printer.T("Address: ")); err != nil {
-			return e, err
+		if value, err = s.askLine(ctx, s.printer.T("Address: ")); err != nil || value == "" {
+			return e, cmp.Or(err, errNoAnswer)
 		}
 		e, err = s.app.FindEndpointWithoutKey(value)
 	case preset.Name != "" && usual == "":

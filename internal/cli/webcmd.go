@@ -93,8 +93,12 @@ func (w *webServer) printAddress(at net.Addr, key browser.Key, cert *tls.Certifi
 		scheme = "https"
 	}
 	var lines []string
+	forPhone := "" // the first address that another device may reach
 	for _, host := range listenerAddresses(at, w.invocation.flags.listen) {
-		lines = append(lines, fmt.Sprintf("%s://%s/%s/?token=%s", scheme, host, key.Path, key.Token))
+		line := fmt.Sprintf("%s://%s/%s/?token=%s", scheme, host, key.Path, key.Token)
+		if lines = append(lines, line); forPhone == "" && !isLoopback(host) {
+			forPhone = line
+		}
 	}
 	if cert != nil {
 		lines = append(lines,
@@ -102,6 +106,9 @@ func (w *webServer) printAddress(at net.Addr, key browser.Key, cert *tls.Certifi
 			"  "+certFingerprint(cert))
 	}
 	lines = append(lines, words.T("anyone with this link can act as you; Ctrl-C stops the server"))
+	if forPhone != "" && w.invocation.isTerminal && words.DisplaySigns("✓") == "✓" {
+		lines = append(lines, qrCode(forPhone, w.invocation.columns)...)
+	}
 	return w.invocation.printWrapped(lines...)
 }
 

@@ -129,3 +129,9 @@ func listenerAddresses(at net.Addr, asked string) (all []string) {
 	}
 	return all
 }
+
+// isLoopback reports whether only this machine reaches an address with a port.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
+}

@@ -29,12 +29,16 @@ const (
 	maxFiles = 200
 )
 
-// Diff shows the changes in the workspace: with "full" line by line, with a path only below that path.
-func Diff(changes *Changes) Command {
+// Diff shows the changes in the workspace: with "full" line by line, with a path only below that path, with "turn"
+// those of one turn.
+func Diff(changes *Changes, read ReadDiff) Command {
 	return Command{
-		Name: "diff", IsReadOnly: true, Args: "[full|PATH]", Help: "show what changed in the workspace",
+		Name: "diff", IsReadOnly: true, Args: "[full|turn|PATH]", Help: "show what changed in the workspace",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			path := c.Args
+			if number, ok := strings.CutPrefix(path+" ", "turn "); ok {
+				return changes.diffTurn(ctx, strings.TrimSpace(number), read)
+			}
 			if rest, ok := strings.CutPrefix(path+" ", "full "); ok {
 				path = strings.TrimSpace(rest)
 			}
@@ -56,10 +60,12 @@ type Changes struct {
 	mu            sync.Mutex                 // guards the fields below
 	names         []string                   // files changed by calls of this session, in order of their first change
 	initialStates map[string]event.FileState // their state before
+	turns         []Turn
 }
 
 // Add adds a record.
 func (d *Changes) Add(r event.Record) {
+	d.addTurnRecord(r)
 	e, ok := r.Event.(event.ToolCallCompleted)
 	if !ok {
 		return
@@ -127,7 +133,7 @@ const moreChangesText = "more changes not shown; /diff PATH shows one file"
 type Change struct {
 	Name           string
 	Added, Deleted int
-	Note           string // what is to be said besides, in words; "" if nothing
+	Note           string // additional remark; may be empty
 	hasCounts      bool   // its lines were compared
 }
 

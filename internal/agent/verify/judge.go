@@ -127,8 +127,10 @@ func RefusedNotice(command string) string {
 		strings.Join(allowedCommands, ", "))
 }
 
-// NotRunNotice says that no check ran, in words that are the same in every language, and then why.
-func NotRunNotice(why string) []string { return []string{NotRunText, why} }
+// NotRunNotice says that no check ran, in words that are the same in every language, and then why in the user's.
+func NotRunNotice(why string) []string {
+	return []string{NotRunText, "automatic check not run: " + why}
+}
 
 // EnvironmentNotice says that a check gave no result, and then why.
 func EnvironmentNotice(command string, v Verdict) []string {

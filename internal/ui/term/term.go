@@ -25,8 +25,7 @@ import (
 // Options configures a Renderer. Only Out is required.
 type Options struct {
 	Out io.Writer
-	// Stream, if set, replaces Out. It also receives what is not in the stream yet and can be shown below it
-	// meanwhile.
+	// Stream, if set, replaces Out. ahead is output that is not in the stream yet, for display below the stream.
 	Stream     func(text string, ahead PendingOutput) error
 	Width      func() int // terminal columns; nil or 0: unknown
 	Palette    Palette
@@ -62,6 +61,7 @@ type Renderer struct {
 	breakDeadline time.Time    // deadline for it, even inside a line; zero: none
 	linesAbove    int          // lines added since a table began to arrive
 	omitted       string       // the last text of which a part was not shown
+	agents        string       // what the other agents of the turn did and said
 	newest        string       // output of the last of them
 	preview       tablePreview // of the arriving table
 	reply         reply
@@ -108,7 +108,7 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 		case event.TaskCreated:
 			t := r.findTask(rec.Task)
 			if r.nameAgent(t, e); t.parent == "" {
-				r.section = sectionTurnStart
+				r.section, r.agents = sectionTurnStart, ""
 			}
 		case event.TaskFailed:
 			if r.findTask(rec.Task).parent == "" {
