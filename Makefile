@@ -23,7 +23,7 @@ CGO      := $(and $(filter 1,$(shell $(GO) env CGO_ENABLED)),$(shell command -v 
 RACE     := $(if $(CGO),-race)
 NO_RACE  := no C compiler found, so these tests run without the race detector
 
-.PHONY: help notes build fleet install uninstall release release-key install-test run test test-race test-long quick race web-test real-model recordings check try figures mutate elsewhere fmt vet lint film reference clients site bench fuzz fuzz-shell chaos soak cover golden again fixtures lists tools clean
+.PHONY: help notes build fleet install uninstall release release-key install-test run test test-race test-long quick race web-test real-model recordings check try accept figures mutate elsewhere fmt vet lint film reference clients site bench fuzz fuzz-shell chaos soak cover golden again fixtures lists tools clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -108,11 +108,17 @@ SLOW := -e /host/sandbox$$ -e /host/shell$$ -e /host/lsp$$ -e /tool/git$$
 quick: vet ## run the tests that are quick, for the inner loop: under a minute
 	RAPID_SEED=1 RAPID_CHECKS=10 $(GO) test -short -shuffle=1 -timeout 10m $$($(GO) list $(PKGS) | grep -v $(SLOW))
 
+# Sets pages to the scripts and screens in which WORD stands, as an expression for go test.
+PAGES = cd cmd/coder/testdata; pages=$$(grep -lwF -e '$(WORD)' script/*.txtar screens/*.txtar | sed 's|.*/||; s|\.txtar$$||' | paste -sd'|'); \
+	cd ../../..; set -x
 try: ## run what a small change touches: make try WORD=WORD takes the scripts and screens in which the word stands
 	@test -n "$(WORD)" || { echo "make try WORD=WORD: a word of a command, a sentence or a file"; exit 2; }
-	$(GO) test ./internal/arch ./internal/slash ./internal/ui/i18n
-	@pages=$$(cd cmd/coder/testdata && grep -lwF -e '$(WORD)' script/*.txtar screens/*.txtar | sed 's|.*/||; s|\.txtar$$||' | sort -u | paste -sd'|'); \
-	set -x; $(GO) test ./cmd/coder -run "^(TestScripts|TestScreens)$$/^(help|$$pages)$$"
+	@$(PAGES); failed=0; $(GO) test ./internal/arch ./internal/slash ./internal/ui/i18n || failed=1; \
+	$(GO) test ./internal/cli -run TestReferencePagesAreFresh || failed=1; \
+	$(GO) test ./cmd/coder -run "^(TestScripts|TestScreens)$$/^(help|$$pages)$$" || failed=1; exit $$failed
+
+accept: reference ## rewrite the reference pages, and the pictures of /help and of screens with WORD: make accept WORD=WORD
+	@$(PAGES); $(GO) test ./cmd/coder -run "^TestScreens$$/^(help|$$pages)$$" -update && git diff --stat docs cmd
 
 race: ## run the other tests with the race detector too
 	@$(if $(RACE),,echo "no C compiler found, and the race detector needs one: install gcc or clang"; exit 2)

@@ -2,8 +2,10 @@ package arch
 
 import (
 	"cmp"
+	"encoding/json"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -161,4 +163,31 @@ func headings(t *testing.T, path string) map[string]bool {
 		all[strings.ReplaceAll(name, " ", "-")] = true
 	}
 	return all
+}
+
+// TestTheExampleForContributorsCompiles builds the slash command of CONTRIBUTING.md, and the line that adds it to All.
+func TestTheExampleForContributorsCompiles(t *testing.T) {
+	text, err := os.ReadFile(top("CONTRIBUTING.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fence := regexp.MustCompile("(?s)`(internal/slash/\\w+\\.go)`:\n\n   ```go\n(.*?)   ```").FindSubmatch(text)
+	row := regexp.MustCompile("(?m)^2\\. Add `(.+),` to `All`").FindSubmatch(text)
+	if fence == nil || row == nil {
+		t.Fatal("CONTRIBUTING.md has no example of a slash command")
+	}
+	example := regexp.MustCompile("(?m)^   ").ReplaceAllString(string(fence[2]), "") +
+		"\nfunc exampleRow(w Deps) []Command { return []Command{" + string(row[1]) + "} }\n"
+	folder := t.TempDir()
+	source := filepath.Join(folder, "example.go")
+	overlay, _ := json.Marshal(map[string]any{"Replace": map[string]string{string(fence[1]): source}})
+	if err := cmp.Or(os.WriteFile(source, []byte(example), 0o600),
+		os.WriteFile(filepath.Join(folder, "overlay.json"), overlay, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.Command("go", "build", "-overlay", filepath.Join(folder, "overlay.json"), "./internal/slash")
+	build.Dir = top(".")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Errorf("the example in CONTRIBUTING.md: %v\n%s", err, out)
+	}
 }

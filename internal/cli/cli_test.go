@@ -12,10 +12,14 @@ import (
 	"coder/internal/agent/orchestrator"
 	"coder/internal/agent/toolrun"
 	"coder/internal/app"
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
 	"coder/internal/host/stdio"
 	"coder/internal/model/meter"
 	"coder/internal/model/provider"
+	"coder/internal/policy/confine"
 	"coder/internal/record/session"
+	"coder/internal/serve"
 	"coder/internal/ui/i18n"
 	"coder/internal/ui/term/ink"
 )
@@ -36,6 +40,14 @@ func TestExitCodes(t *testing.T) {
 		{&app.Error{Kind: app.KindConfig, Err: errors.New("bad")}, 52},
 		{&app.Error{Kind: app.KindUntrusted, Err: errors.New("who knows")}, 55},
 		{&app.Error{Kind: app.KindInput, Err: errors.New("empty")}, 42},
+		{fmt.Errorf("run it: %w", confine.ErrUnavailable), 44},
+		{fmt.Errorf("ask: %w", uip.ErrAnswerPending), ExitPending},
+		{toolrun.ErrStoppedByHook, ExitDenied},
+		{orchestrator.ErrPromptDenied, ExitDenied},
+		{&event.NewerFormatError{}, ExitInput},
+		{serve.Refusal("no"), ExitInput},
+		{&orchestrator.AttachError{}, ExitInput},
+		{context.DeadlineExceeded, ExitInterrupted},
 		{fmt.Errorf("%w (3)", orchestrator.ErrStepLimit), 53},
 		{&provider.Error{Kind: provider.ErrBadRequest}, 54},
 		{fmt.Errorf("ask the model: %w", meter.ErrBudget), 58},

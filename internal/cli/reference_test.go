@@ -34,8 +34,17 @@ func TestReferencePagesAreFresh(t *testing.T) {
 			}
 			continue
 		}
-		if got, err := os.ReadFile(path); err != nil || string(got) != text {
-			t.Errorf("docs/reference/%s is stale: run make reference (%v)", name, err)
+		got, err := os.ReadFile(path)
+		if err != nil {
+			t.Error(err)
+		}
+		old, fresh := strings.Split(string(got), "\n"), strings.Split(text, "\n")
+		for i := range max(len(old), len(fresh)) {
+			if i >= len(old) || i >= len(fresh) || old[i] != fresh[i] {
+				t.Errorf("docs/reference/%s: run make reference to replace line %d and below\n- %s\n+ %s", name, i+1,
+					strings.Join(old[i:min(i+1, len(old))], ""), strings.Join(fresh[i:min(i+1, len(fresh))], ""))
+				break
+			}
 		}
 	}
 }

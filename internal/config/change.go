@@ -48,7 +48,7 @@ func RemoveKey(content []byte, key string) (out []byte, was bool, err error) {
 		return nil, false, errors.New(unknownKeyMessage(root, f, words, key))
 	}
 	content, hadBOM := bytes.CutPrefix(content, utf8BOM)
-	src, err := parseSource("settings", content)
+	src, err := parseConfig("settings", content)
 	if err != nil {
 		return nil, false, err
 	}
@@ -161,7 +161,7 @@ func ParseWritten(content []byte) (map[string]any, error) {
 	if len(bytes.TrimSpace(content)) == 0 {
 		return all, nil
 	}
-	src, err := parseSource("settings", content)
+	src, err := parseConfig("settings", content)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func LoadKeys(path string) (all []KeyBinding, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	src, err := parseSource(path, data)
+	src, err := parseConfig(path, data)
 	if err != nil {
 		return nil, err
 	}

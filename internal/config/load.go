@@ -187,7 +187,7 @@ func (l *loader) loadFile(f file) {
 		l.addError(fmt.Errorf("read settings: %w", err))
 		return
 	}
-	src, err := parseSource(f.path, data)
+	src, err := parseConfig(f.path, data)
 	if err == nil {
 		err = src.checkFormat()
 	}

@@ -116,7 +116,7 @@ func (l *loader) applyManaged(dir string) {
 			l.addError(fmt.Errorf("managed settings: %w", err))
 			continue
 		}
-		src, err := parseSource(name, data)
+		src, err := parseConfig(name, data)
 		if err == nil {
 			err = src.checkFormat()
 		}

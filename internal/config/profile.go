@@ -105,7 +105,7 @@ func (l *loader) resetEndpoint() {
 // ForgetEndpoint resets a settings file's endpoint and profile to the defaults: no setting, above all no
 // key, may reach another endpoint. The rest of the file stays unchanged. gone lists the reset settings.
 func ForgetEndpoint(content []byte) (text []byte, gone []string, err error) {
-	src, err := parseSource("settings", content)
+	src, err := parseConfig("settings", content)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -14,7 +14,7 @@ import (
 // variable as skipped. It uses no variable for which withheld, which may be nil, returns true.
 func ParseServers(text []byte, getenv func(string) string,
 	withheld func(string) bool) (servers map[string]json.RawMessage, skipped []Skipped, err error) {
-	src, err := parseSource(mcpServers, text)
+	src, err := parseConfig(mcpServers, text)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -86,7 +86,7 @@ func isDisabled(entry hujson.Value) bool {
 // RemoveServer returns a file of settings, or of MCP servers, without one of
 // its servers. The rest is unchanged. It reports whether the server existed.
 func RemoveServer(content []byte, name string) (without []byte, found bool, err error) {
-	src, err := parseSource("settings", content)
+	src, err := parseConfig("settings", content)
 	if err != nil {
 		return nil, false, err
 	}

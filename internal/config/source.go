@@ -33,7 +33,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s", e.Source, e.Line, e.Column, e.Text)
 }
 
-// source is a parsed file.
+// source is a parsed config file.
 type source struct {
 	name       string
 	root       hujson.Value
@@ -42,8 +42,8 @@ type source struct {
 
 var utf8BOM = []byte("\xef\xbb\xbf")
 
-// parseSource reads JSON with comments and trailing commas. An empty file is an empty object.
-func parseSource(name string, data []byte) (*source, error) {
+// parseConfig parses a config file: JSON with comments and trailing commas. An empty file is an empty object.
+func parseConfig(name string, data []byte) (*source, error) {
 	data = bytes.TrimPrefix(data, utf8BOM)
 	s := &source{name: name, lineStarts: []int{0}}
 	for i, c := range data {
@@ -186,7 +186,7 @@ func SetValue(content []byte, key string, value any) (out []byte, err error) {
 	if !ok {
 		return nil, errors.New(unknownKeyMessage(l.root, f, words, key))
 	}
-	src, err := parseSource("value", text)
+	src, err := parseConfig("value", text)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +198,7 @@ func SetValue(content []byte, key string, value any) (out []byte, err error) {
 	if len(bytes.TrimSpace(content)) == 0 {
 		content = []byte("{}\n")
 	}
-	if src, err = parseSource("settings", content); err != nil {
+	if src, err = parseConfig("settings", content); err != nil {
 		return nil, err
 	}
 	e := &editor{content: content, newline: "\n", unit: "  "}

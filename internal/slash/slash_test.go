@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -285,6 +286,17 @@ func TestContextTellsWhatWasDone(t *testing.T) {
 		if got, err := o.RunText(t.Context(), "/compact undo", w); err != nil || got.Text != tt.back {
 			t.Errorf("%s: %q, %v", tt.name, got.Text, err)
 		}
+	}
+}
+
+func TestNoTokensAreFreeInAFullWindow(t *testing.T) {
+	o, w := open(t)
+	w.talk.Add(event.Record{Event: event.MessageAdded{Message: chat.TextMessage(chat.User, "first")}})
+	w.talk.Add(event.Record{Seq: 1, Event: event.MessageAdded{Message: chat.TextMessage(chat.Assistant, "seen"),
+		Usage: &chat.Usage{In: 1500, Out: 5}}})
+	got, err := o.RunText(t.Context(), "/context", w)
+	if err != nil || !regexp.MustCompile(`(?m)^free +0 +0`).MatchString(got.Text) {
+		t.Errorf("%v\n%s", err, got.Text)
 	}
 }
 

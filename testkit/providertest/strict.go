@@ -36,129 +36,198 @@ func check(wire string, body []byte) error {
 	return nil
 }
 
-// CheckMessages refuses what Anthropic's wire would refuse. Signatures are
-// those that the server has given out, with the thinking they are for; nil
-// means that any is taken.
-func CheckMessages(body []byte, signatures map[string]string) error {
-	type cache struct{ Type string }
-	var req struct {
+// toolCalls are the calls of a request that wait for their results.
+type toolCalls []string
+
+// answer removes a call that has its result now, and reports whether the call waited.
+func (c *toolCalls) answer(id string) bool {
+	i := slices.Index(*c, id)
+	if i >= 0 {
+		*c = slices.Delete(*c, i, i+1)
+	}
+	return i >= 0
+}
+
+type (
+	cacheMark struct{ Type string }
+
+	// messagesRequest is a request on Anthropic's wire.
+	messagesRequest struct {
 		Model     string
 		MaxTokens int `json:"max_tokens"`
 		Stream    bool
 		System    []struct {
 			Type, Text string
-			Cache      *cache `json:"cache_control"`
+			Cache      *cacheMark `json:"cache_control"`
 		}
 		Tools []struct {
 			Name, Description string
 			Schema            map[string]any `json:"input_schema"`
-			Cache             *cache         `json:"cache_control"`
+			Cache             *cacheMark     `json:"cache_control"`
 		}
 		Messages []struct {
 			Role    string
-			Content []struct {
-				Type      string
-				Text      *string         `json:"text"`
-				Thinking  *string         `json:"thinking"`
-				Signature string          `json:"signature"`
-				Data      string          `json:"data"`
-				ID        string          `json:"id"`
-				Name      string          `json:"name"`
-				Input     json.RawMessage `json:"input"`
-				For       string          `json:"tool_use_id"`
-				Content   string          `json:"content"`
-				IsError   bool            `json:"is_error"`
-				Source    *struct {
-					Type, Data string
-					MediaType  string `json:"media_type"`
-				} `json:"source"`
-				Cache *cache `json:"cache_control"`
-			}
+			Content []messagesBlock
 		}
 	}
+
+	messagesBlock struct {
+		Type      string
+		Text      *string         `json:"text"`
+		Thinking  *string         `json:"thinking"`
+		Signature string          `json:"signature"`
+		Data      string          `json:"data"`
+		ID        string          `json:"id"`
+		Name      string          `json:"name"`
+		Input     json.RawMessage `json:"input"`
+		For       string          `json:"tool_use_id"`
+		Content   string          `json:"content"`
+		IsError   bool            `json:"is_error"`
+		Source    *struct {
+			Type, Data string
+			MediaType  string `json:"media_type"`
+		} `json:"source"`
+		Cache *cacheMark `json:"cache_control"`
+	}
+)
+
+// breakpoints counts the places up to which the server is to cache.
+func (r messagesRequest) breakpoints() (n int) {
+	count := func(c *cacheMark) {
+		if c != nil {
+			n++
+		}
+	}
+	for _, s := range r.System {
+		count(s.Cache)
+	}
+	for _, tool := range r.Tools {
+		count(tool.Cache)
+	}
+	for _, m := range r.Messages {
+		for _, b := range m.Content {
+			count(b.Cache)
+		}
+	}
+	return n
+}
+
+// CheckMessages refuses what Anthropic's wire would refuse. Signatures are
+// those that the server has given out, with the thinking they are for; nil
+// means that any is taken.
+func CheckMessages(body []byte, signatures map[string]string) error {
+	var req messagesRequest
 	if err := strictly(body, &req); err != nil {
 		return err
 	}
 	if req.Model == "" || req.MaxTokens <= 0 || len(req.Messages) == 0 {
 		return errors.New("model, max_tokens and messages are required")
 	}
-	breakpoints := 0
 	for _, s := range req.System {
-		if s.Cache != nil {
-			breakpoints++
-		}
 		if strings.TrimSpace(s.Text) == "" {
 			return errors.New("system: text content blocks must be non-empty")
 		}
 	}
 	for _, tool := range req.Tools {
-		if tool.Cache != nil {
-			breakpoints++
-		}
 		if !vendorID.MatchString(tool.Name) || tool.Schema["type"] != "object" {
 			return fmt.Errorf("tool %q: name or input_schema", tool.Name)
 		}
 	}
-	var waiting []string
+	talk := messagesTalk{signatures: signatures}
 	for i, m := range req.Messages {
 		if want := [...]string{"user", "assistant"}[i%2]; m.Role != want {
 			return fmt.Errorf("messages.%d: role %s, want %s", i, m.Role, want)
 		}
-		if len(m.Content) == 0 {
-			return fmt.Errorf("messages.%d: content is empty", i)
+		if err := talk.add(m.Role, m.Content); err != nil {
+			return fmt.Errorf("messages.%d%w", i, err)
 		}
-		var called []string
-		said := false
-		for j, c := range m.Content {
-			at := fmt.Sprintf("messages.%d.content.%d", i, j)
-			if c.Cache != nil {
-				breakpoints++
-			}
-			switch {
-			case c.Type == "text" && c.Text != nil && strings.TrimSpace(*c.Text) != "":
-				said = true
-			case c.Type == "image" && m.Role == "user" && c.Source != nil && c.Source.Type == "base64":
-				said = true
-			case c.Type == "thinking" && m.Role == "assistant" && c.Cache == nil && c.Thinking != nil:
-				if words, ok := signatures[c.Signature]; c.Signature == "" || signatures != nil && (!ok || words != *c.Thinking) {
-					return fmt.Errorf("%s: invalid signature in thinking block", at)
-				}
-			case c.Type == "redacted_thinking" && m.Role == "assistant" && c.Cache == nil && c.Data != "":
-			case c.Type == "tool_use" && m.Role == "assistant" && vendorID.MatchString(c.ID) && vendorID.MatchString(c.Name) &&
-				bytes.HasPrefix(c.Input, []byte("{")):
-				if slices.Contains(called, c.ID) {
-					return fmt.Errorf("%s: tool_use ids must be unique", at)
-				}
-				called = append(called, c.ID)
-			case c.Type == "tool_result" && m.Role == "user":
-				k := slices.Index(waiting, c.For)
-				if k < 0 {
-					return fmt.Errorf("%s: unexpected tool_use_id %s", at, c.For)
-				}
-				if said {
-					return fmt.Errorf("%s: tool_result blocks come first", at)
-				}
-				waiting = slices.Delete(waiting, k, k+1)
-			default:
-				return fmt.Errorf("%s: %s block of %s is not as it should be", at, c.Type, m.Role)
-			}
-		}
-		if len(waiting) > 0 && m.Role == "user" {
-			return fmt.Errorf("messages.%d: tool_use ids were found without tool_result blocks immediately after: %v", i,
-				waiting)
-		}
-		waiting = called
 	}
-	if breakpoints > 4 {
-		return fmt.Errorf("%d breakpoints, at most 4", breakpoints)
+	if n := req.breakpoints(); n > 4 {
+		return fmt.Errorf("%d breakpoints, at most 4", n)
 	}
 	return nil
 }
 
-// CheckResponses refuses what OpenAI's Responses wire would refuse. Reasoning
-// is that which the server has given out, encrypted; nil means any.
-func CheckResponses(body []byte, reasoning map[string]bool) error {
-	var req struct {
+// messagesTalk is a conversation on Anthropic's wire, as far as it was checked.
+type messagesTalk struct {
+	signatures map[string]string
+	waiting    toolCalls // of the last message
+}
+
+// add checks the next message.
+func (t *messagesTalk) add(role string, blocks []messagesBlock) error {
+	if len(blocks) == 0 {
+		return errors.New(": content is empty")
+	}
+	var called toolCalls
+	said := false
+	for i, b := range blocks {
+		var fault string
+		switch b.kind(role) {
+		case "content":
+			said = true
+		case "thinking":
+			fault = t.thinkingFault(b)
+		case "data":
+		case "call":
+			if slices.Contains(called, b.ID) {
+				fault = "tool_use ids must be unique"
+			}
+			called = append(called, b.ID)
+		case "result":
+			switch {
+			case !t.waiting.answer(b.For):
+				fault = "unexpected tool_use_id " + b.For
+			case said:
+				fault = "tool_result blocks come first"
+			}
+		default:
+			fault = fmt.Sprintf("%s block of %s is not as it should be", b.Type, role)
+		}
+		if fault != "" {
+			return fmt.Errorf(".content.%d: %s", i, fault)
+		}
+	}
+	if len(t.waiting) > 0 && role == "user" {
+		return fmt.Errorf(": tool_use ids were found without tool_result blocks immediately after: %v", t.waiting)
+	}
+	t.waiting = called
+	return nil
+}
+
+// kind returns what a block is in a message of a role, or "" if the server would refuse the block.
+func (b messagesBlock) kind(role string) string {
+	user, assistant := role == "user", role == "assistant"
+	for _, form := range []struct {
+		kind, name string
+		ok         bool
+	}{
+		{"content", "text", b.Text != nil && strings.TrimSpace(*cmp.Or(b.Text, new(string))) != ""},
+		{"content", "image", user && b.Source != nil && b.Source.Type == "base64"},
+		{"thinking", "thinking", assistant && b.Cache == nil && b.Thinking != nil},
+		{"data", "redacted_thinking", assistant && b.Cache == nil && b.Data != ""},
+		{"call", "tool_use", assistant && vendorID.MatchString(b.ID) && vendorID.MatchString(b.Name) &&
+			bytes.HasPrefix(b.Input, []byte("{"))},
+		{"result", "tool_result", user},
+	} {
+		if form.name == b.Type && form.ok {
+			return form.kind
+		}
+	}
+	return ""
+}
+
+func (t *messagesTalk) thinkingFault(b messagesBlock) string {
+	words, ok := t.signatures[b.Signature]
+	if b.Signature == "" || t.signatures != nil && (!ok || words != *b.Thinking) {
+		return "invalid signature in thinking block"
+	}
+	return ""
+}
+
+type (
+	// responsesRequest is a request on OpenAI's Responses wire.
+	responsesRequest struct {
 		Model, Instructions string
 		Stream, Store       bool
 		Include             []string
@@ -168,21 +237,29 @@ func CheckResponses(body []byte, reasoning map[string]bool) error {
 			Strict                  bool
 			Parameters              map[string]any
 		}
-		Input []struct {
-			Type, Role string
-			Content    []struct {
-				Type, Text string
-				ImageURL   string `json:"image_url"`
-			}
-			ID        string
-			Summary   []json.RawMessage
-			Encrypted string `json:"encrypted_content"`
-			CallID    string `json:"call_id"`
-			Name      string
-			Arguments string
-			Output    *string
-		}
+		Input []responsesItem
 	}
+
+	responsesItem struct {
+		Type, Role string
+		Content    []struct {
+			Type, Text string
+			ImageURL   string `json:"image_url"`
+		}
+		ID        string
+		Summary   []json.RawMessage
+		Encrypted string `json:"encrypted_content"`
+		CallID    string `json:"call_id"`
+		Name      string
+		Arguments string
+		Output    *string
+	}
+)
+
+// CheckResponses refuses what OpenAI's Responses wire would refuse. Reasoning
+// is that which the server has given out, encrypted; nil means any.
+func CheckResponses(body []byte, reasoning map[string]bool) error {
+	var req responsesRequest
 	if err := strictly(body, &req); err != nil {
 		return err
 	}
@@ -194,59 +271,99 @@ func CheckResponses(body []byte, reasoning map[string]bool) error {
 			return fmt.Errorf("tool %q is not as it should be", tool.Name)
 		}
 	}
-	var waiting []string
-	pending := "" // reasoning that has to lead to something
-	for i, it := range req.Input {
-		leads := it.Type == "message" && it.Role == "assistant" || it.Type == "function_call" || it.Type == "reasoning"
-		if pending != "" && !leads {
-			return fmt.Errorf("input.%d: item %s of type reasoning was provided without its required following item", i, pending)
-		}
-		pending = ""
-		switch it.Type {
-		case "message":
-			want := map[string][]string{"user": {"input_text", "input_image"}, "assistant": {"output_text"}}[it.Role]
-			for _, c := range it.Content {
-				if !slices.Contains(want, c.Type) {
-					return fmt.Errorf("input.%d: invalid value %q of %s", i, c.Type, it.Role)
-				}
-			}
-			if len(it.Content) == 0 {
-				return fmt.Errorf("input.%d: no content", i)
-			}
-		case "reasoning":
-			if it.Encrypted == "" || reasoning != nil && !reasoning[it.Encrypted] || it.Summary == nil {
-				return fmt.Errorf("input.%d: the encrypted content %s could not be verified", i, it.Encrypted)
-			}
-			pending = cmp.Or(it.ID, "?")
-		case "function_call":
-			if it.CallID == "" || len(it.CallID) > 64 || !json.Valid([]byte(it.Arguments)) || !vendorID.MatchString(it.Name) {
-				return fmt.Errorf("input.%d: function_call %q is not as it should be", i, it.CallID)
-			}
-			waiting = append(waiting, it.CallID)
-		case "function_call_output":
-			k := slices.Index(waiting, it.CallID)
-			if k < 0 || it.Output == nil {
-				return fmt.Errorf("input.%d: no tool call found for function call output with call_id %s", i, it.CallID)
-			}
-			waiting = slices.Delete(waiting, k, k+1)
-		default:
-			return fmt.Errorf("input.%d: type %q", i, it.Type)
+	talk := responsesTalk{reasoning: reasoning}
+	for i, item := range req.Input {
+		if err := talk.add(item); err != nil {
+			return fmt.Errorf("input.%d: %w", i, err)
 		}
 	}
-	if len(waiting) > 0 {
-		return fmt.Errorf("no tool output found for function calls %v", waiting)
+	if len(talk.waiting) > 0 {
+		return fmt.Errorf("no tool output found for function calls %v", talk.waiting)
 	}
-	if pending != "" {
-		return fmt.Errorf("item %s of type reasoning was provided without its required following item", pending)
+	return talk.checkFollowed()
+}
+
+// responsesTalk is a conversation on the Responses wire, as far as it was checked.
+type responsesTalk struct {
+	reasoning map[string]bool
+	waiting   toolCalls
+	pending   string // reasoning that something must follow
+}
+
+func (t *responsesTalk) checkFollowed() error {
+	if t.pending == "" {
+		return nil
+	}
+	return fmt.Errorf("item %s of type reasoning was provided without its required following item", t.pending)
+}
+
+// add checks the next item.
+func (t *responsesTalk) add(it responsesItem) error {
+	follows := it.Type == "message" && it.Role == "assistant" || it.Type == "function_call" || it.Type == "reasoning"
+	if err := t.checkFollowed(); err != nil && !follows {
+		return err
+	}
+	t.pending = ""
+	switch it.Type {
+	case "message":
+		return it.checkContent()
+	case "reasoning":
+		if it.Encrypted == "" || t.reasoning != nil && !t.reasoning[it.Encrypted] || it.Summary == nil {
+			return fmt.Errorf("the encrypted content %s could not be verified", it.Encrypted)
+		}
+		t.pending = cmp.Or(it.ID, "?")
+	case "function_call":
+		if it.CallID == "" || len(it.CallID) > 64 || !json.Valid([]byte(it.Arguments)) ||
+			!vendorID.MatchString(it.Name) {
+			return fmt.Errorf("function_call %q is not as it should be", it.CallID)
+		}
+		t.waiting = append(t.waiting, it.CallID)
+	case "function_call_output":
+		if !t.waiting.answer(it.CallID) || it.Output == nil {
+			return fmt.Errorf("no tool call found for function call output with call_id %s", it.CallID)
+		}
+	default:
+		return fmt.Errorf("type %q", it.Type)
 	}
 	return nil
 }
 
-// CheckGemini refuses what Google's wire would refuse. Signatures are those
-// that the server has given out, nil means any; of the calls of a turn the first
-// must have one.
-func CheckGemini(body []byte, signatures map[string]bool) error {
-	type part struct {
+// checkContent checks the parts of a message.
+func (it responsesItem) checkContent() error {
+	want := map[string][]string{"user": {"input_text", "input_image"}, "assistant": {"output_text"}}[it.Role]
+	for _, c := range it.Content {
+		if !slices.Contains(want, c.Type) {
+			return fmt.Errorf("invalid value %q of %s", c.Type, it.Role)
+		}
+	}
+	if len(it.Content) == 0 {
+		return errors.New("no content")
+	}
+	return nil
+}
+
+type (
+	// geminiRequest is a request on Google's wire.
+	geminiRequest struct {
+		GenerationConfig struct {
+			MaxOutputTokens int
+			ThinkingConfig  *struct{ IncludeThoughts bool }
+		}
+		Tools []struct {
+			FunctionDeclarations []struct {
+				Name, Description    string
+				Parameters           map[string]any
+				ParametersJSONSchema map[string]any `json:"parametersJsonSchema"`
+			}
+		}
+		SystemInstruction *struct{ Parts []geminiPart }
+		Contents          []struct {
+			Role  string
+			Parts []geminiPart
+		}
+	}
+
+	geminiPart struct {
 		Text       *string
 		Signature  string `json:"thoughtSignature"`
 		InlineData *struct{ MimeType, Data string }
@@ -259,24 +376,13 @@ func CheckGemini(body []byte, signatures map[string]bool) error {
 			Response map[string]any
 		} `json:"functionResponse"`
 	}
-	var req struct {
-		GenerationConfig struct {
-			MaxOutputTokens int
-			ThinkingConfig  *struct{ IncludeThoughts bool }
-		}
-		Tools []struct {
-			FunctionDeclarations []struct {
-				Name, Description    string
-				Parameters           map[string]any
-				ParametersJSONSchema map[string]any `json:"parametersJsonSchema"`
-			}
-		}
-		SystemInstruction *struct{ Parts []part }
-		Contents          []struct {
-			Role  string
-			Parts []part
-		}
-	}
+)
+
+// CheckGemini refuses what Google's wire would refuse. Signatures are those
+// that the server has given out, nil means any; of the calls of a turn the first
+// must have one.
+func CheckGemini(body []byte, signatures map[string]bool) error {
+	var req geminiRequest
 	if err := strictly(body, &req); err != nil {
 		return err
 	}
@@ -290,38 +396,51 @@ func CheckGemini(body []byte, signatures map[string]bool) error {
 			}
 		}
 	}
-	var waiting []string
+	talk := geminiTalk{signatures: signatures}
 	for i, c := range req.Contents {
 		if want := [...]string{"user", "model"}[i%2]; c.Role != want {
 			return fmt.Errorf("contents.%d: role %s, want %s", i, c.Role, want)
 		}
-		if len(c.Parts) == 0 {
-			return fmt.Errorf("contents.%d: parts must not be empty", i)
+		if err := talk.add(c.Role, c.Parts); err != nil {
+			return fmt.Errorf("contents.%d%w", i, err)
 		}
-		var called, answered []string
-		for j, p := range c.Parts {
-			at := fmt.Sprintf("contents.%d.parts.%d", i, j)
-			switch {
-			case signatures != nil && p.Signature != "" && !signatures[p.Signature] &&
-				p.Signature != "skip_thought_signature_validator":
-				return fmt.Errorf("%s: corrupted thought signature", at)
-			case p.Call != nil && c.Role == "model" && vendorID.MatchString(p.Call.Name):
-				if len(called) == 0 && p.Signature == "" {
-					return fmt.Errorf("%s: function call %s is missing a thought_signature", at, p.Call.Name)
-				}
-				called = append(called, p.Call.Name)
-			case p.Result != nil && c.Role == "user" && p.Result.Response != nil:
-				answered = append(answered, p.Result.Name)
-			case p.Text != nil || p.InlineData != nil && c.Role == "user":
-			default:
-				return fmt.Errorf("%s: required oneof field 'data' must have one initialized field", at)
-			}
-		}
-		slices.Sort(answered)
-		if slices.Sort(waiting); c.Role == "user" && !slices.Equal(waiting, answered) {
-			return fmt.Errorf("contents.%d: function responses %v for function calls %v", i, answered, waiting)
-		}
-		waiting = called
 	}
+	return nil
+}
+
+// geminiTalk is a conversation on Google's wire, as far as it was checked.
+type geminiTalk struct {
+	signatures map[string]bool
+	waiting    []string // the names of the last content's calls
+}
+
+// add checks the next content.
+func (t *geminiTalk) add(role string, parts []geminiPart) error {
+	if len(parts) == 0 {
+		return errors.New(": parts must not be empty")
+	}
+	var called, answered []string
+	for i, p := range parts {
+		switch {
+		case t.signatures != nil && p.Signature != "" && !t.signatures[p.Signature] &&
+			p.Signature != "skip_thought_signature_validator":
+			return fmt.Errorf(".parts.%d: corrupted thought signature", i)
+		case p.Call != nil && role == "model" && vendorID.MatchString(p.Call.Name):
+			if len(called) == 0 && p.Signature == "" {
+				return fmt.Errorf(".parts.%d: function call %s is missing a thought_signature", i, p.Call.Name)
+			}
+			called = append(called, p.Call.Name)
+		case p.Result != nil && role == "user" && p.Result.Response != nil:
+			answered = append(answered, p.Result.Name)
+		case p.Text != nil || p.InlineData != nil && role == "user":
+		default:
+			return fmt.Errorf(".parts.%d: required oneof field 'data' must have one initialized field", i)
+		}
+	}
+	slices.Sort(answered)
+	if slices.Sort(t.waiting); role == "user" && !slices.Equal(t.waiting, answered) {
+		return fmt.Errorf(": function responses %v for function calls %v", answered, t.waiting)
+	}
+	t.waiting = called
 	return nil
 }

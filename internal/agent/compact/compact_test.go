@@ -101,6 +101,27 @@ func TestCutPlaces(t *testing.T) {
 }
 
 // A long run of steps after one question is cut between steps.
+// TestTheCutPrefersAMessageFromTheUser within half of what stays.
+func TestTheCutPrefersAMessageFromTheUser(t *testing.T) {
+	const length, want = 60, 40 // half of what stays is 10
+	for name, tt := range map[string]struct{ user, cut int }{
+		"at the cut": {40, 40}, "near": {35, 35}, "just near enough": {30, 30}, "too far": {29, 40}, "after it": {45, 40},
+	} {
+		var view []chat.Message
+		var safe []int
+		for i := range length {
+			view, safe = append(view, says("a")), append(safe, i)
+		}
+		view[tt.user] = user("u")
+		if got := preferredCut(view, safe, want); got != tt.cut {
+			t.Errorf("%s: %d, want %d", name, got, tt.cut)
+		}
+	}
+	if got := preferredCut(make([]chat.Message, length), []int{50}, want); got != 50 {
+		t.Errorf("only a later boundary: %d", got)
+	}
+}
+
 func TestCutInsideATurn(t *testing.T) {
 	view := []chat.Message{user("do it all")}
 	for i := range 40 {

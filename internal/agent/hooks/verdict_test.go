@@ -51,6 +51,17 @@ func TestWhatOnlyMeansNoRefuses(t *testing.T) {
 	}
 }
 
+// TestExitCode2OfAHookThatTimedOutIsNoVerdict: whoever stopped the hook chose the code.
+func TestExitCode2OfAHookThatTimedOutIsNoVerdict(t *testing.T) {
+	hook := Hook{Event: PreToolUse, Command: "x", FromUser: true}
+	for _, late := range []bool{false, true} {
+		sum, told := heard(hook, tool.ShellResult{ExitCode: 2, Stderr: "no", TimedOut: late})
+		if (sum.DenyReason == "") != late || (len(told) == 1) != late {
+			t.Errorf("timed out %v: %+v, %q", late, sum, told)
+		}
+	}
+}
+
 func TestAVerdictNobodyCanReadNeverAllows(t *testing.T) {
 	for name, r := range map[string]tool.ShellResult{
 		"broken":            {Stdout: `{"decision":"block"`},

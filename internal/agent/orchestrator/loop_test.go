@@ -99,3 +99,19 @@ func TestAReplyIsNotAskedToBeLongerThanTheWindowLeaves(t *testing.T) {
 		}
 	}
 }
+
+func TestFieldsThatDifferInEveryRunAreNoChange(t *testing.T) {
+	same := `{"ok":true}`
+	for _, result := range []string{
+		`{"ok":true,"duration_ms":5}`, `{"ok":true,"log_path":"runs/2.log"}`, `{"ok":true,"seconds":1.5}`,
+	} {
+		if got := stripVolatileFields(result); got != same {
+			t.Errorf("%s: %s", result, got)
+		}
+	}
+	for _, result := range []string{`{"ok":true,"stdout":"a"}`, `text`, `["seconds"]`} {
+		if got := stripVolatileFields(result); got != result {
+			t.Errorf("%s: %s", result, got)
+		}
+	}
+}

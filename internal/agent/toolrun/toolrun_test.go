@@ -253,6 +253,29 @@ func TestReadOnlyCallsRunSideBySideAndKeepTheirOrder(t *testing.T) {
 	})
 }
 
+// TestAQuestionAmongReadsIsAsked: reads of which one needs approval run one after the other.
+func TestAQuestionAmongReadsIsAsked(t *testing.T) {
+	b := newBench(t)
+	b.add("read", tool.Read, b.fine("read"))
+	b.runner.Policy = policy.Func(func(_ context.Context, c policy.Case) (policy.Opinion, error) {
+		if c.Plan.Effects[0].Target == "secret" {
+			return policy.Opinion{Verdict: policy.Ask, Reasons: []policy.Reason{{By: "rule", Text: "secret"}}}, nil
+		}
+		return policy.Opinion{Verdict: policy.Allow}, nil
+	})
+	b.round.User = uip.InteractorFunc(func(_ context.Context, q uip.Request) (uip.Response, error) {
+		b.note("asked " + q.CallID())
+		return uip.Response{ID: q.ID, Option: uip.OptionApprove, Author: "user"}, nil
+	})
+	got, err := b.run(t.Context(), "read a", "read secret")
+	if err != nil || strings.Count(got, "asked") != 1 || !strings.Contains(got, "asked c2") {
+		t.Errorf("%v\n%s", err, got)
+	}
+	if !strings.Contains(got, "run read a") || !strings.Contains(got, "run read secret") {
+		t.Errorf("not all ran:\n%s", got)
+	}
+}
+
 // What runs side by side is announced in the order in which the model called it.
 func TestCallsSideBySideStartInTheirOrder(t *testing.T) {
 	b := newBench(t)

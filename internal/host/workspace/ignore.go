@@ -317,65 +317,97 @@ func (m *globMatcher) matchStar(p, name string, at int) matchResult {
 // parseClass parses the class that begins at from, and returns its end and whether it contains b. ok is false
 // if it is unterminated.
 func (m *globMatcher) parseClass(p string, from int, b byte) (end int, in, ok bool) {
-	i := from + 1
-	negated := i < len(p) && (p[i] == '!' || p[i] == '^')
+	c := class{pattern: p, at: from + 1, name: m.lower(b), ignoreCase: m.ignoreCase}
+	negated := c.at < len(p) && (p[c.at] == '!' || p[c.at] == '^')
 	if negated {
-		i++
+		c.at++
 	}
-	b = m.lower(b)
-	var last byte // possible start of a range, or 0
-	for first := true; i < len(p) && (first || p[i] != ']'); first = false {
-		c := p[i]
-		switch {
-		case c == '\\':
-			if i++; i == len(p) {
-				return 0, false, false
-			}
-			c = p[i]
-			in = in || c == b
-		case c == '-' && last != 0 && i+1 < len(p) && p[i+1] != ']':
-			i++
-			if p[i] == '\\' {
-				if i++; i == len(p) {
-					return 0, false, false
-				}
-			}
-			up := b - 'a' + 'A'
-			in = in || last <= b && b <= p[i] || m.ignoreCase && b >= 'a' && b <= 'z' && last <= up && up <= p[i]
-			c = 0 // the end of a range cannot start another
-		case c == '[' && i+1 < len(p) && p[i+1] == ':':
-			close := i + 2
-			for close < len(p) && p[close] != ']' {
-				close++
-			}
-			if close == len(p) {
-				return 0, false, false
-			}
-			if close == i+2 || p[close-1] != ':' { // only a bracket
-				in = in || b == '['
-				break
-			}
-			ranges, known := posixClasses[p[i+2:max(close-1, i+2)]]
-			if !known {
-				return 0, false, false
-			}
-			if m.ignoreCase && p[i+2:close-1] == "upper" {
-				ranges = posixClasses["alpha"]
-			}
-			for ; ranges != ""; ranges = ranges[2:] {
-				in = in || ranges[0] <= b && b <= ranges[1]
-			}
-			i, c = close, 0
-		default:
-			in = in || c == b
+	for first := true; c.at < len(p) && (first || p[c.at] != ']'); first = false {
+		if !c.addMember() {
+			return 0, false, false
 		}
-		last = c
-		i++
 	}
-	if i >= len(p) {
+	if c.at >= len(p) {
 		return 0, false, false
 	}
-	return i, in != negated, true
+	return c.at, c.contains != negated, true
+}
+
+// class is a class of bytes such as [a-z_] while it is parsed and compared with one byte of a name.
+type class struct {
+	pattern    string
+	at         int  // the next byte of pattern
+	name       byte // in lower case if ignoreCase
+	ignoreCase bool
+	last       byte // possible start of a range, or 0
+	contains   bool // a member up to at is name
+}
+
+// addMember parses the next member: a byte, the end of a range, or a named class. It returns false if the class
+// is unterminated.
+func (c *class) addMember() bool {
+	b := c.pattern[c.at]
+	switch {
+	case b == '\\':
+		if !c.unescape() {
+			return false
+		}
+		b = c.pattern[c.at]
+		c.add(b, b)
+	case b == '-' && c.last != 0 && c.at+1 < len(c.pattern) && c.pattern[c.at+1] != ']':
+		c.at++
+		if c.pattern[c.at] == '\\' && !c.unescape() {
+			return false
+		}
+		c.addRange(c.last, c.pattern[c.at])
+		b = 0 // the end of a range cannot start another
+	case b == '[' && c.at+1 < len(c.pattern) && c.pattern[c.at+1] == ':':
+		end := strings.IndexByte(c.pattern[c.at+2:], ']')
+		if end < 0 {
+			return false
+		}
+		name, named := strings.CutSuffix(c.pattern[c.at+2:c.at+2+end], ":")
+		if !named { // only a bracket
+			c.add(b, b)
+			break
+		}
+		if !c.addNamed(name) {
+			return false
+		}
+		c.at, b = c.at+2+end, 0
+	default:
+		c.add(b, b)
+	}
+	c.last = b
+	c.at++
+	return true
+}
+
+// unescape moves from a backslash to the byte after it, if there is one.
+func (c *class) unescape() bool {
+	c.at++
+	return c.at < len(c.pattern)
+}
+
+func (c *class) add(first, last byte) { c.contains = c.contains || first <= c.name && c.name <= last }
+
+func (c *class) addRange(first, last byte) {
+	c.add(first, last)
+	if upper := c.name - 'a' + 'A'; c.ignoreCase && c.name >= 'a' && c.name <= 'z' {
+		c.contains = c.contains || first <= upper && upper <= last
+	}
+}
+
+// addNamed adds a class such as alpha, and returns false if the name is unknown.
+func (c *class) addNamed(name string) bool {
+	ranges, known := posixClasses[name]
+	if c.ignoreCase && name == "upper" {
+		ranges = posixClasses["alpha"]
+	}
+	for ; ranges != ""; ranges = ranges[2:] {
+		c.add(ranges[0], ranges[1])
+	}
+	return known
 }
 
 func (m *globMatcher) lower(b byte) byte {

@@ -288,3 +288,35 @@ func TestAModelMayTakeLongToReadARequest(t *testing.T) {
 		t.Errorf("elsewhere: %v", got)
 	}
 }
+
+// TestTheLastUsedUpLimitCounts, or else the first limit to end.
+func TestTheLastUsedUpLimitCounts(t *testing.T) {
+	for name, tt := range map[string]struct {
+		headers map[string]string
+		want    time.Duration
+	}{
+		"none": {nil, 0},
+		"several used up": {map[string]string{
+			"X-Ratelimit-Reset-Requests": "5s", "X-Ratelimit-Remaining-Requests": "0",
+			"X-Ratelimit-Reset-Tokens": "20s", "X-Ratelimit-Remaining-Tokens": "0",
+		}, 20 * time.Second},
+		"one used up": {map[string]string{
+			"X-Ratelimit-Reset-Requests": "1s", "X-Ratelimit-Remaining-Requests": "7",
+			"X-Ratelimit-Reset-Tokens": "20s", "X-Ratelimit-Remaining-Tokens": "0",
+		}, 20 * time.Second},
+		"none used up": {map[string]string{
+			"X-Ratelimit-Reset-Requests": "30", "X-Ratelimit-Reset-Tokens": "20s",
+		}, 20 * time.Second},
+		"over already": {map[string]string{"X-Ratelimit-Reset": "0", "X-Ratelimit-Reset-Tokens": "3s"}, 3 * time.Second},
+	} {
+		h := make(http.Header)
+		for name, value := range tt.headers {
+			h.Set(name, value)
+		}
+		for range 20 { // the headers come in any order
+			if got := limitReset(h, nil); got != tt.want {
+				t.Errorf("%s: %v, want %v", name, got, tt.want)
+			}
+		}
+	}
+}

@@ -169,3 +169,74 @@ func TestASwitchedOffToolIsRefusedAndPlanRefusesWhateverWrites(t *testing.T) {
 		}
 	}
 }
+
+func TestAModeIsNarrowerIfNeitherItNorItsPresetIsWider(t *testing.T) {
+	for _, tt := range []struct {
+		now, mode, preset string
+		want              bool
+	}{
+		{"build", "plan", "", true},
+		{"build", "default", "", true},
+		{"build", "build", "", true},
+		{"build", "build", "strict", true},
+		{"build", "auto-edit", "", false},
+		{"build", "plan", "yolo", false},
+		{"auto-edit", "yolo", "", false},
+		{"yolo", "yolo", "auto-edit", true},
+		{"plan", "build", "strict", false},
+		{"plan", "plan", "balanced", false},
+		{"yolo", "nope", "", false},
+		{"yolo", "plan", "nope", false},
+	} {
+		if got := at(t, tt.now).IsNarrower(tt.mode, tt.preset); got != tt.want {
+			t.Errorf("%s with %q from %s: %v", tt.mode, tt.preset, tt.now, got)
+		}
+	}
+}
+
+func TestPlanRemembersThatItBeganInYolo(t *testing.T) {
+	for _, tt := range []struct {
+		before []string
+		want   bool
+	}{
+		{[]string{"yolo", "plan"}, true},
+		{[]string{"yolo", "plan", "plan"}, true},
+		{[]string{"yolo", "plan", "build", "plan"}, false},
+		{[]string{"build", "plan"}, false},
+		{[]string{"yolo"}, false},
+	} {
+		if got := at(t, tt.before...).FromYolo(); got != tt.want {
+			t.Errorf("after %v: %v", tt.before, got)
+		}
+	}
+}
+
+func TestAForbiddenModeStaysClosed(t *testing.T) {
+	s := at(t, "build")
+	s.Forbid("yolo")
+	if err := s.Switch("yolo"); err == nil {
+		t.Error("the session went to yolo")
+	}
+	if err := s.SetPreset("yolo"); err == nil {
+		t.Error("a preset led to yolo")
+	}
+	if m, _ := s.Current(); m.Name != "build" {
+		t.Errorf("now in %s", m.Name)
+	}
+}
+
+func TestToolsOfEveryModeComeFirst(t *testing.T) {
+	for class, want := range map[tool.Class]int{tool.ClassReadFile: 0, tool.ClassEditFile: 1, tool.ClassEndPlan: 2} {
+		if got := mode.Rank(class); got != want {
+			t.Errorf("%v: %d, want %d", class, got, want)
+		}
+	}
+}
+
+func TestOnlyYoloIsUnchecked(t *testing.T) {
+	for _, name := range mode.Names() {
+		if m, _ := mode.Lookup(name); m.Unchecked != (name == mode.Yolo) {
+			t.Errorf("%s: %v", name, m.Unchecked)
+		}
+	}
+}

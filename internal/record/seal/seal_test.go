@@ -31,7 +31,7 @@ func bears(e event.Event) bool {
 	case event.TaskCreated, event.InteractionResponded, event.ToolCallRequested, event.ToolCallCompleted, event.ModeChanged:
 		return true
 	case event.MessageAdded:
-		return len(e.Message.Calls()) > 0
+		return len(e.Message.Calls()) > 0 && e.Message.Role == chat.Assistant
 	}
 	return false
 }
@@ -42,6 +42,8 @@ func TestWhatWasSealedIsVouchedForWhenItIsReadAgain(t *testing.T) {
 	events := append(eventtest.Samples(),
 		event.ToolCallRequested{CallID: odd, Tool: "write", Input: json.RawMessage("{ \"path\" :\n\"x\u2028\" }"), Effects: []event.Effect{{Kind: event.EffectWrite, Target: ""}}},
 		event.TaskCreated{TaskID: "t", Intent: odd},
+		event.MessageAdded{Message: chat.Message{Role: chat.Assistant, Parts: []chat.Part{chat.Text("done")}}},
+		event.MessageAdded{Message: chat.Message{Role: chat.User, Parts: []chat.Part{chat.ToolCall{ID: "u", Name: "write"}}}},
 		event.InteractionRequested{Request: uip.Request{ID: "u", Display: uip.Display{Title: odd}}},
 		event.InteractionResponded{Response: uip.Response{ID: "u", Input: odd}},
 		event.MessageAdded{Message: chat.Message{Role: chat.Assistant, Parts: []chat.Part{chat.Text("hm"), chat.ToolCall{ID: odd, Name: "write", Args: json.RawMessage("{ \"a\":\t\"" + "\u2028" + "\" }")}}}},

@@ -154,3 +154,47 @@ func TestOpenQuestions(t *testing.T) {
 		}
 	}
 }
+
+// TestTheEndOfATaskClosesItsOwnQuestions, however the task ends.
+func TestTheEndOfATaskClosesItsOwnQuestions(t *testing.T) {
+	for _, end := range []event.Event{
+		event.TaskCompleted{TaskID: "t"}, event.TaskFailed{TaskID: "t"}, event.TaskCanceled{TaskID: "t"},
+	} {
+		s, err := asof.Fold(t.Context(), read([]event.Record{
+			{Seq: 1, Event: event.InteractionRequested{Request: uip.Request{ID: "a", TaskID: "t"}}},
+			{Seq: 2, Event: event.InteractionRequested{Request: uip.Request{ID: "b", TaskID: "other"}}},
+			{Seq: 3, Event: end},
+		}), nil)
+		if err != nil || len(s.Open) != 1 || s.Open[0].ID != "b" {
+			t.Errorf("%T: %+v, %v", end, s.Open, err)
+		}
+	}
+}
+
+// TestFoldersAreNoFiles: a folder that was made, removed or changed as a whole has no content.
+func TestFoldersAreNoFiles(t *testing.T) {
+	store := undo.OpenStore(t.TempDir(), undo.StoreOptions{NoSync: true})
+	defer store.Close()
+	ws, err := workspace.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.Close()
+	kept := undo.New(ws, store, undo.Options{Now: time.Now})
+	state := func(hash string) event.FileState { return event.FileState{Path: "x", Hash: hash} }
+	for _, tt := range []struct {
+		before, after string
+		files         int
+	}{
+		{"", "dir", 0}, {"dir", "", 0}, {"tree:1", "tree:2", 0}, {"", "h", 1}, {"h", "", 1},
+	} {
+		s, err := asof.Fold(t.Context(), read([]event.Record{
+			{Seq: 1, Event: event.ToolCallRequested{CallID: "c", Tool: "bash"}},
+			{Seq: 2, Event: event.ToolCallCompleted{CallID: "c", Tool: "bash",
+				Changes: []event.FileChange{{Before: state(tt.before), After: state(tt.after)}}}},
+		}), kept)
+		if err != nil || len(s.Files) != tt.files {
+			t.Errorf("%q to %q: %+v, %v", tt.before, tt.after, s.Files, err)
+		}
+	}
+}

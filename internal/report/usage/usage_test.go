@@ -2,6 +2,7 @@ package usage
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,5 +59,22 @@ func TestWhatWasUsedIsAddedUp(t *testing.T) {
 func TestNothingIsNoLines(t *testing.T) {
 	if all, total := new(Tally).Sums(); all == nil || len(all) > 0 || total != (Sum{}) {
 		t.Errorf("%v, %v", all, total)
+	}
+}
+
+func TestEqualCostsAreInOrderOfTokensThenNames(t *testing.T) {
+	tally := Tally{By: Model, Location: time.UTC, WithCost: func(_ string, u chat.Usage) chat.Usage { return u }}
+	for model, u := range map[string]chat.Usage{
+		"b": {In: 1, Out: 1}, "a": {In: 1, Out: 1}, "in": {In: 9}, "out": {In: 1, Out: 7}, "cost": {In: 1, Cost: 1},
+	} {
+		tally.Add("/a", "s", event.Record{Event: event.Spent{Model: model, Usage: u}})
+	}
+	all, _ := tally.Sums()
+	var names []string
+	for _, s := range all {
+		names = append(names, s.Key)
+	}
+	if got := strings.Join(names, " "); got != "cost in out a b" {
+		t.Error(got)
 	}
 }

@@ -3,6 +3,7 @@ package i18n_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"go/ast"
 	"os"
 	"regexp"
@@ -170,7 +171,7 @@ var elsewhere = map[string]string{
 const osError = "the system or the standard library"
 
 func TestEveryTextThatReachesPeopleIsInTheCatalogue(t *testing.T) {
-	_, table := catalogue(t)
+	keys, table := catalogue(t)
 	said := i18n.For(i18n.Chinese)
 	for _, s := range readSource(t).speech() {
 		if _, whole := table[s.format]; whole {
@@ -187,10 +188,19 @@ func TestEveryTextThatReachesPeopleIsInTheCatalogue(t *testing.T) {
 			case !strings.Contains(line, "%") && said.TranslateText(line) != line && !englishRun.MatchString(said.TranslateText(line)):
 				// The catalogue has a wider format for it, which leaves nothing as it was.
 			default:
-				t.Errorf("%s: %q has no translation", s.where, line)
+				t.Errorf("%s: %q has no translation; add it to zh-CN.json %s", s.where, line, placeOf(line, keys))
 			}
 		}
 	}
+}
+
+// placeOf returns the place of a new entry among the sorted keys.
+func placeOf(key string, keys []string) string {
+	at, _ := slices.BinarySearch(keys, key)
+	if at == 0 {
+		return "as the first entry"
+	}
+	return fmt.Sprintf("below %q", keys[at-1])
 }
 
 var englishRun = regexp.MustCompile(`[a-z]{2,} [a-z]{2,} [a-z]{2,}`)
@@ -215,8 +225,10 @@ func TestTranslationsTakeTheSameArguments(t *testing.T) {
 			t.Errorf("%q has other lines: %q", key, value)
 		}
 	}
-	if !slices.IsSorted(keys) {
-		t.Error("the entries are not in order; sort them by their keys")
+	for i := range keys[1:] {
+		if keys[i+1] < keys[i] {
+			t.Errorf("%q must not stand below %q; sort the entries by the bytes of their keys", keys[i+1], keys[i])
+		}
 	}
 }
 

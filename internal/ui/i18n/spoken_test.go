@@ -44,7 +44,7 @@ var args = map[string]int{
 var fields = map[string][]string{
 	"event.Notice": {"Text"}, "event.TaskFailed": {"Reason"}, "event.TaskCanceled": {"Reason"}, "event.Retrying": {"Why"},
 	"policy.Reason": {"Text"}, "Reason": {"Text"}, "uip.Option": {"Label"}, "uip.Display": {"Title", "Description"},
-	"tool.Result": {"Summary"}, "exitError": {"text"}, "CommandError": {"0"}, "DeniedError": {"0"}, "BreakError": {"1"},
+	"tool.Result": {"Summary"}, "exitError": {"text"}, "CommandError": {"0"}, "Command": {"Help"}, "orchestrator.Command": {"Help"}, "DeniedError": {"0"}, "BreakError": {"1"},
 	"usercommand": {"help"}, "option": {"help"}, "usageLine": {"description", "1"}, "Finding": {"Item", "Detail", "Advice"}, "app.Finding": {"Item", "Detail", "Advice"}, "danger": {"0"}, "finding": {"1", "text"}, "wrapper": {"risk"}, "Warning": {"Text"},
 	"event.ClaimedError": {"Holder"}, "Note": {"Text"},
 }
