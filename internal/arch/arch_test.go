@@ -480,6 +480,7 @@ var mayStart = map[string]string{
 	"cli/democrash.go":           "this program itself",
 	"cli/fleetcmd.go":            "the fleet's program, where you asked for it by name",
 	"testkit/bench/":             "measures the program that you name",
+	"testkit/bench/baseline/":    "runs the commands of the bench's own server",
 	"testkit/film/":              "shows the program that you name",
 	"testkit/mutate/":            "runs go, which you have",
 	"testkit/release/":           "runs go and the packager, which you have, and what they built",
