@@ -175,7 +175,8 @@ func TestAChangeOfModeKeepsTheRequest(t *testing.T) {
 			if i > 0 {
 				args = append(args[:6:6], "-r", "s", "go on")
 			}
-			if _, stderr, code := p.run(args...); code != 0 {
+			want := map[string]int{"plan": 30}[mode] // a call was refused
+			if _, stderr, code := p.run(args...); code != want {
 				t.Fatalf("%s: code %d: %s", mode, code, stderr)
 			}
 		}
