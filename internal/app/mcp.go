@@ -20,6 +20,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/core/secret"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/program"
@@ -86,7 +87,7 @@ func (r mcpReader) addServer(s mcp.Server, err error) {
 	case taken && other == s.Name:
 		err = errors.New("another one with this name takes precedence")
 	case taken:
-		err = fmt.Errorf("its name is too similar to %s", singleLine(other))
+		err = message.Errorf("the name is too similar to %s", singleLine(other))
 	default:
 		r.usedNames[mcp.ServerKey(s.Name)] = s.Name
 		if err == nil {

@@ -270,7 +270,7 @@ func (a *Workspace) warnForeignEntries(f ForeignSettings) {
 	if len(count) == 0 {
 		return
 	}
-	a.warn(fmt.Sprintf("coder does not apply %s (denials: %d, hooks: %d, MCP servers: %d, other: %d); coder setup --from %s shows and takes them over",
+	a.warn(fmt.Sprintf("coder does not apply %s (denials: %d, hooks: %d, MCP servers: %d, other: %d); coder setup --from %s shows and imports them",
 		strings.Join(f.Files, ", "), count["guard"], count["hook"], count["MCP server"], count["rule"]+count["setting"],
 		f.Agent))
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"coder/internal/core/display"
+	"coder/internal/core/message"
 	"coder/internal/host/patch"
 	"coder/internal/host/workspace"
 	"coder/internal/tool"
@@ -115,11 +116,11 @@ func (h hunkSelection) describe(n int) string { return fmt.Sprintf("%d/%d hunks"
 func (h hunkSelection) check(n int) error {
 	for i, one := range h {
 		if one < 1 || one > n || h[:i].includes(one) {
-			return fmt.Errorf("%s: use hunks 1 to %d, each once", tool.OnlyHunks, n)
+			return message.Errorf("%s: use hunks 1 to %d, each once", tool.OnlyHunks, n)
 		}
 	}
 	if len(h) == 0 {
-		return fmt.Errorf("%s names no hunk", tool.OnlyHunks)
+		return message.Errorf("%s names no hunk", tool.OnlyHunks)
 	}
 	return nil
 }
@@ -186,7 +187,7 @@ func (c *change) apply(ctx context.Context, _ io.Writer) (tool.Result, error) {
 			now, _, _ := loadFile(c.ws, c.realPath) // only needed for the explanation
 			return tool.Result{}, staleError(c.path, c.old, now)
 		} else if err != nil {
-			return tool.Result{}, fmt.Errorf("the file could not be written: %w", err)
+			return tool.Result{}, message.Errorf("the file could not be written: %w", err)
 		}
 	}
 	diff, cut := patch.Truncate(strings.ToValidUTF8(c.diff, "\ufffd"), patch.MaxLines, patch.MaxChars)
@@ -202,7 +203,7 @@ func (c *change) apply(ctx context.Context, _ io.Writer) (tool.Result, error) {
 }
 
 func staleError(path string, then, now []byte) error {
-	return fmt.Errorf("%s changed on disk since the change was planned; re-read it%s", path,
+	return message.Errorf("%s changed on disk since the change was planned; re-read it%s", path,
 		describeChange(path, then, now))
 }
 

@@ -13,6 +13,7 @@ import (
 	"path"
 	"strings"
 
+	"coder/internal/core/message"
 	"coder/internal/host/workspace"
 	"coder/internal/tool"
 )
@@ -79,7 +80,7 @@ func loadFile(ws *workspace.Workspace, path string) ([]byte, fs.FileInfo, error)
 		return nil, nil, err
 	}
 	if info.Mode().Perm()&0o222 == 0 {
-		return nil, nil, fmt.Errorf("%s: %w", path, workspace.ErrReadOnly)
+		return nil, nil, message.Errorf("%s: %w", path, workspace.ErrReadOnly)
 	}
 	return b, info, nil
 }
