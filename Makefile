@@ -167,8 +167,8 @@ site: ## make the website of docs/ in bin/site/html, with a search; a broken lin
 	NO_MKDOCS_2_WARNING=1 $(SITE)/venv/bin/mkdocs build --strict -f tools/site/mkdocs.yml -d $(CURDIR)/$(SITE)/html
 	@echo "$(SITE)/html/index.html"
 
-bench: build ## measure start-up, steps, streams and memory against a baseline in the same run
-	$(GO) run ./testkit/bench -coder bin/coder
+bench: build ## measure start, steps, end and memory beside a bare client, and an earlier build: make bench BASE=PROGRAM
+	$(GO) run ./testkit/bench -coder bin/coder $(if $(BASE),-base $(BASE))
 
 # Those of which a mistake does the most harm.
 WATCHED := policy policy/grant policy/judge policy/mode policy/rule agent/toolrun agent/broker agent/rerun record/timeline record/seal serve report/usage report/asof

@@ -162,6 +162,38 @@ func TestABodyBeginsLikeTheOneBefore(t *testing.T) {
 	}
 }
 
+// TestAChangeOfModeKeepsTheRequest changes the mode where the model sees the tools of all modes: a request begins with
+// all of the one before, and what the mode forbids is refused.
+func TestAChangeOfModeKeepsTheRequest(t *testing.T) {
+	for _, tools := range []string{"full", "lean"} {
+		p, s := connected(t, "")
+		p.installed("gopls", "git")
+		p.file("settings.json", fmt.Sprintf(`{"tools": {"list": "all"}, "runtime": {"tools": %q}}`, tools))
+		s.Script(say("one"), use("write", `{"path":"new.txt","content":"x"}`), say("two"), say("three"))
+		for i, mode := range []string{"build", "plan", "default"} {
+			args := []string{"-p", "--config", "settings.json", "--auto-approve", "--mode", mode, "--session-id", "s", "go on"}
+			if i > 0 {
+				args = append(args[:6:6], "-r", "s", "go on")
+			}
+			want := map[string]int{"plan": 30}[mode] // a call was refused
+			if _, stderr, code := p.run(args...); code != want {
+				t.Fatalf("%s: code %d: %s", mode, code, stderr)
+			}
+		}
+		requests := s.Requests()
+		for i := 1; i < len(requests); i++ {
+			before, now := requests[i-1].Body, requests[i].Body
+			if n := same(before, now); n < len(before)-len("]}") {
+				t.Errorf("%s: request %d differs from the one before at byte %d of %d: %s", tools, i+1, n, len(before),
+					now[n:min(n+80, len(now))])
+			}
+		}
+		if _, err := os.Stat(p.ws + "/new.txt"); err == nil {
+			t.Errorf("%s: a call that plan mode forbids ran", tools)
+		}
+	}
+}
+
 // head is a request as a prefix cache sees it.
 type head struct {
 	system string

@@ -95,6 +95,10 @@ func (a *Session) turnSettingsFunc() func() orchestrator.Settings {
 		m, _ := a.ModeState.Current()
 		lean := a.isLean()
 		tools := t.allTools().Without(func(name string) bool { return !m.Has(name) || a.isForbidden(name) })
+		listsAll := c.Tools.List == "all"
+		if listsAll {
+			tools = tools.ListingOff(func(name string) bool { return !a.isForbidden(name) })
+		}
 		var listed []skills.Skill
 		if _, on := tools.FirstOfClass(tool.ClassLoadSkill); on {
 			listed, _ = a.loadLibrary().skills.List()
@@ -107,7 +111,7 @@ func (a *Session) turnSettingsFunc() func() orchestrator.Settings {
 			Rules:  slices.Concat(book.Rules, a.memoryRules()),
 			Skills: skills.FormatList(listed, prompt.MaxSkillsBytes), Append: a.Options.AppendSystem,
 			Replacement: a.Options.SystemPrompt,
-			Style:       a.outputStyle().Text, PlanMode: m.Name == mode.Plan,
+			Style:       a.outputStyle().Text, PlanMode: m.Name == mode.Plan && !listsAll,
 		}
 		return orchestrator.Settings{
 			Model: a.ModelName(), Mode: m.Name, ModeText: m.Prompt, System: t.concealer.Text(prompt.SystemText(facts)),

@@ -49,8 +49,13 @@ func (a *Session) unadvertisedFilter(m mode.Mode, lean bool, listed []skills.Ski
 		case class == tool.ClassLoadSkill && lean:
 			return len(listed) == 0
 		}
-		return lean && !slices.Contains(everydayTools, class) && !slices.Contains(m.Essential, class)
+		return lean && !slices.Contains(everydayTools, class) && !a.isEssential(m, class)
 	}
+}
+
+// isEssential reports whether a tool is part of the mode, or of any mode if the model sees the tools of all.
+func (a *Site) isEssential(m mode.Mode, class tool.Class) bool {
+	return slices.Contains(m.Essential, class) || a.Config.Tools.List == "all" && mode.IsEssential(class)
 }
 
 // customSkills returns the skills that are not built in.

@@ -45,9 +45,10 @@ func (s *startSaver) isOff() bool {
 
 // Stream sends a request to the model in use. When the first reply begins a call, coder scans all files
 // while the rest of the reply arrives, so that the first call that may write finds most of the work done.
-// An answer without calls scans nothing.
+// An answer without calls scans nothing. The folders of a new session reach the disk beside the request.
 func (s *startSaver) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
 	reply := s.of.live.Stream(ctx, req)
+	s.of.Store().logs.SyncAhead(s.of.id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.started || s.checked || s.isOff() {

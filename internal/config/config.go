@@ -204,6 +204,7 @@ type Storage struct {
 // Tools says how to present tools to the model.
 type Tools struct {
 	Dialect string `json:"dialect" doc:"tool names sent to the model; coder accepts the others too" enum:"native|sema|coauthor"`
+	List    string `json:"list" doc:"tools that the model sees: the mode's, or those of all modes, which keeps prompt caches when the mode changes" enum:"mode|all"`
 }
 
 // LSP has the settings for language servers.
@@ -323,7 +324,7 @@ func Default() Config {
 		Instructions: []string{},
 		Storage: Storage{Fsync: "decisions", UndoBytes: 512 << 20, RunsBytes: 500 << 20, RunsSessionBytes: 200 << 20,
 			CacheBytes: 512 << 20},
-		Tools: Tools{Dialect: "native"},
+		Tools: Tools{Dialect: "native", List: "mode"},
 		LSP:   LSP{Servers: map[string]json.RawMessage{}},
 		Fetch: Fetch{
 			TimeoutMS:     30_000,

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"coder/internal/core/nearest"
 )
@@ -68,10 +69,10 @@ func (f *field) valueRange() (least, most float64, ok bool) {
 	return least, most, true
 }
 
-// rootField returns the settings in Config, read from its tags.
-func rootField() *field {
+// rootField returns the settings in Config, read from its tags. Nobody changes them.
+var rootField = sync.OnceValue(func() *field {
 	return addFields(&field{kind: kindObject}, reflect.TypeFor[Config]())
-}
+})
 
 // addFields adds the settings in t to f.
 func addFields(f *field, t reflect.Type) *field {

@@ -18,6 +18,7 @@ type Set struct {
 	byName       map[string]int // folded name or alias → index
 	isOff        func(name string) bool
 	unadvertised func(name string) bool
+	listedOff    func(name string) bool
 
 	ownCount   int // number of original tools
 	generation int // of the tools added by Beside
@@ -104,6 +105,17 @@ func (s Set) Without(off func(name string) bool) Set {
 	return s
 }
 
+// ListingOff returns s, but advertises also the switched-off tools for which name is true. Calls of them are refused.
+func (s Set) ListingOff(name func(string) bool) Set {
+	s.listedOff = name
+	return s
+}
+
+// isHidden reports whether a tool is not advertised because it is switched off.
+func (s Set) isHidden(name string) bool {
+	return s.IsOff(name) && (s.listedOff == nil || !s.listedOff(name))
+}
+
 // Unadvertised returns s without advertising the tools for which name is true. They run if they are called.
 func (s Set) Unadvertised(name func(string) bool) Set {
 	s.unadvertised = name
@@ -149,13 +161,12 @@ func (s Set) Specs() iter.Seq[Spec] {
 	return func(yield func(Spec) bool) {
 		for i, sp := range s.specs {
 			g, isGroup := s.tools[i].(Group)
-			if sp.Unlisted || s.IsOff(sp.Name) || s.unadvertised != nil && s.unadvertised(sp.Name) || s.usesDialect() &&
+			if sp.Unlisted || s.isHidden(sp.Name) || s.unadvertised != nil && s.unadvertised(sp.Name) || s.usesDialect() &&
 				isGroup || !s.usesDialect() && s.groups[i] != "" {
 				continue
 			}
-			if isGroup && s.isOff != nil && slices.ContainsFunc(g.Members,
-				func(m Member) bool { return s.isOff(m.Tool.Spec().Name) }) {
-				sp = g.specWithout(s.isOff)
+			if isGroup && slices.ContainsFunc(g.Members, func(m Member) bool { return s.isHidden(m.Tool.Spec().Name) }) {
+				sp = g.specWithout(s.isHidden)
 			}
 			for _, a := range sp.Aliases {
 				if a.Dialect != "" && a.Dialect == s.dialect {

@@ -40,12 +40,18 @@ func many(n int) reply {
 	}
 }
 
-// call is a reply that asks to read a file, never twice in the same words.
-func call(i int) reply {
+// read is a reply that asks to read a file. The number makes replies differ: coder stops a call that repeats.
+func read(i int) reply { return calls(i, 1, "read", `{"path":"a.txt","limit":%d}`) }
+
+// calls is a reply of n calls of a tool. Each has its own number in its arguments, counted from first.
+func calls(first, n int, tool, args string) reply {
 	return func(w io.Writer) {
-		event(w, fmt.Sprintf(`{"choices":[{"index":0,"delta":{"role":"assistant","tool_calls":[{"index":0,"id":"call_%d","type":"function","function":{"name":"read","arguments":""}}]}}]}`, i))
-		// the same call again and again is stopped
-		event(w, fmt.Sprintf(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"path\":\"a.txt\",\"limit\":%d}"}}]}}]}`, 40+i))
+		for i := range n {
+			event(w, fmt.Sprintf(`{"choices":[{"index":0,"delta":{"role":"assistant","tool_calls":[{"index":%d,`+
+				`"id":"call_%d","type":"function","function":{"name":%q,"arguments":""}}]}}]}`, i, first+i, tool))
+			event(w, fmt.Sprintf(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"function":{"arguments":%q}}]}}]}`,
+				i, fmt.Sprintf(args, 40+first+i)))
+		}
 		end(w, "tool_calls")
 	}
 }
@@ -59,6 +65,8 @@ type server struct {
 	replies []reply
 	begun   []time.Time // first byte of each request
 	ended   []time.Time // last byte of each reply
+	bytes   int         // of the first request's body
+	others  int         // requests that are not for the model: what the server is and has
 }
 
 func newServer() *server {
@@ -73,17 +81,23 @@ func (s *server) close()      { s.http.Close() }
 func (s *server) play(rs ...reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.replies, s.begun, s.ended = rs, nil, nil
+	s.replies, s.begun, s.ended, s.bytes, s.others = rs, nil, nil, 0, 0
 }
 
 func (s *server) serve(w http.ResponseWriter, r *http.Request) {
-	if !strings.HasSuffix(r.URL.Path, "/chat/completions") { // what the server is and has
+	if !strings.HasSuffix(r.URL.Path, "/chat/completions") {
+		s.mu.Lock()
+		s.others++
+		s.mu.Unlock()
 		http.NotFound(w, r)
 		return
 	}
 	began := time.Now()
-	_, _ = io.Copy(io.Discard, r.Body)
+	sent, _ := io.Copy(io.Discard, r.Body)
 	s.mu.Lock()
+	if len(s.begun) == 0 {
+		s.bytes = int(sent)
+	}
 	s.begun = append(s.begun, began)
 	next := s.replies[0]
 	s.replies = s.replies[1:]
@@ -107,13 +121,6 @@ type pieces struct {
 func (p *pieces) push() {
 	_ = p.Flush() // who reads may be gone
 	p.to.Flush()
-}
-
-// firstByte is how long after the start the first request began.
-func (s *server) firstByte() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.begun[0].Sub(s.started)
 }
 
 // gaps are the times between the end of each reply and the next request.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"coder/internal/host/program"
@@ -216,7 +215,7 @@ func (b *runner) watching(int) error {
 			return 0, err
 		}
 		s.leave()
-		return cpu(s.cmd.ProcessState.SysUsage().(*syscall.Rusage)), nil
+		return s.cmd.ProcessState.UserTime() + s.cmd.ProcessState.SystemTime(), nil
 	}
 	var long, short []time.Duration
 	for range 3 {

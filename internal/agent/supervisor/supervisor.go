@@ -231,8 +231,7 @@ func (s *Session) announce(ctx context.Context, out event.Sink, resumed bool) er
 		}
 	}
 	opened := event.SessionOpened{Dir: s.supervisor.Dir, Model: set.Model, Mode: set.Mode, Resumed: resumed,
-		MaxTokens: set.ContextLimit}
-	opened.Tools = s.Tools()
+		MaxTokens: set.ContextLimit, Tools: toolNames(set)}
 	return s.recordingSink(out).Emit(ctx, event.Record{Actor: "system", Event: opened})
 }
 
@@ -462,8 +461,10 @@ func (s *Session) Prompts() (texts []string) {
 }
 
 // Tools returns the names of the tools in the next turn.
-func (s *Session) Tools() (names []string) {
-	for spec := range s.engine.Settings().Tools.Specs() {
+func (s *Session) Tools() (names []string) { return toolNames(s.engine.Settings()) }
+
+func toolNames(set orchestrator.Settings) (names []string) {
+	for spec := range set.Tools.Specs() {
 		names = append(names, spec.Name)
 	}
 	return names

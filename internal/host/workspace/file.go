@@ -340,6 +340,13 @@ func (w *Workspace) Readlink(name string) (string, error) {
 // if accept allows. It replaces a link at name instead of following it. If content cannot be read
 // completely, nothing changes.
 func (w *Workspace) Restore(name string, content io.Reader, mode fs.FileMode, accept Accept) error {
+	return w.RestoreSynced(name, content, mode, accept, runNow)
+}
+
+// RestoreSynced is [Workspace.Restore] with a caller that runs the sync of the new content: one with many files can
+// sync several at once.
+func (w *Workspace) RestoreSynced(name string, content io.Reader, mode fs.FileMode, accept Accept,
+	runSync func(sync func() error) error) error {
 	return w.withParent(name, func(dir *os.Root, base string) error {
 		old, err := readOriginal(dir, base, true)
 		if err != nil {
@@ -349,7 +356,8 @@ func (w *Workspace) Restore(name string, content io.Reader, mode fs.FileMode, ac
 			old = new(original)
 		}
 		old.mode = mode.Perm()
-		d, err := w.newDraft(dir, func(f io.Writer) error { _, err := io.Copy(f, content); return err }, old)
+		fill := func(f io.Writer) error { _, err := io.Copy(f, content); return err }
+		d, err := w.newDraftSynced(dir, fill, old, runSync)
 		if err != nil {
 			return err
 		}

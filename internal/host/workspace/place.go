@@ -188,6 +188,14 @@ type draft struct {
 
 // newDraft writes a file for dir and syncs it: once placed, it survives a crash of the machine.
 func (w *Workspace) newDraft(dir *os.Root, fill func(io.Writer) error, old *original) (d *draft, err error) {
+	return w.newDraftSynced(dir, fill, old, runNow)
+}
+
+func runNow(do func() error) error { return do() }
+
+// newDraftSynced is newDraft with a caller that runs the sync.
+func (w *Workspace) newDraftSynced(dir *os.Root, fill func(io.Writer) error, old *original,
+	runSync func(sync func() error) error) (d *draft, err error) {
 	d = &draft{ws: w, destDir: dir}
 	if d.file, err = createUnnamed(dir); err != nil {
 		full := err
@@ -214,7 +222,7 @@ func (w *Workspace) newDraft(dir *os.Root, fill func(io.Writer) error, old *orig
 	}
 	if err == nil {
 		disk.Trace("sync", filepath.Join(dir.Name(), "draft"))
-		err = d.file.Sync()
+		err = runSync(d.file.Sync)
 	}
 	if err == nil {
 		d.info, err = d.file.Stat()

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"strconv"
 	"strings"
+	"sync/atomic"
 )
 
 // CheckedMonth is the month the table was last checked.
@@ -187,13 +188,28 @@ func tableRows(yield func(name, line string) bool) {
 }
 
 // findBuiltin finds a model in the built-in table.
-func findBuiltin(name string) (m Model, ok bool) {
-	line, ok := longestPrefix(name, tableRows)
-	if !ok {
-		return m, false
+func findBuiltin(name string) (Model, bool) {
+	if f := lastFound.Load(); f != nil && f.name == name {
+		return f.model, f.ok
 	}
-	return parseRow(line), true
+	f := &found{name: name}
+	line, ok := longestPrefix(name, tableRows)
+	if f.ok = ok; ok {
+		f.model = parseRow(line)
+	}
+	lastFound.Store(f)
+	return f.model, f.ok
 }
+
+// found is the result of a search of the table. Nobody changes its model's lists.
+type found struct {
+	name  string
+	model Model
+	ok    bool
+}
+
+// lastFound is the last search: a session asks for one model again and again.
+var lastFound atomic.Pointer[found]
 
 // parseRow parses a line of the table.
 func parseRow(line string) Model {

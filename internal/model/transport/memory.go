@@ -2,13 +2,13 @@ package transport
 
 import (
 	"bytes"
-	"hash/crc32"
 	"io"
 	"slices"
 	"strings"
 	"sync"
 
 	"coder/internal/core/chat"
+	"coder/internal/core/jsonx"
 	"coder/internal/model/provider"
 )
 
@@ -105,10 +105,8 @@ func (k *BodyCache[F, D, S]) Body(h Head[D], msgs []chat.Message) (open func() (
 
 // checksum returns the checksum of a body.
 func checksum(kept []byte, end string) uint32 {
-	return crc32.Update(crc32.Checksum(kept, castagnoli()), castagnoli(), []byte(end))
+	return jsonx.Checksum(jsonx.Checksum(0, kept), []byte(end))
 }
-
-var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
 // Rebuild rewrites the body of a recorded request. It returns false if the result differs from what was
 // sent. dialects are the ones in which messages differ.

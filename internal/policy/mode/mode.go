@@ -106,6 +106,11 @@ func Lookup(name string) (Mode, error) {
 	return Mode{}, message.Errorf("unknown mode %q: use one of %s", name, strings.Join(Names(), ", "))
 }
 
+// IsEssential reports whether tools of a class are part of any mode.
+func IsEssential(c tool.Class) bool {
+	return slices.ContainsFunc(modes, func(m Mode) bool { return slices.Contains(m.Essential, c) })
+}
+
 // Rank orders tools by class for the model: first tools of every mode, then tools of the initial mode, then
 // the others. The tool lists of two modes then begin alike, and a provider's cache stays valid for that part.
 func Rank(c tool.Class) int {

@@ -11,6 +11,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"coder/internal/core/event"
@@ -255,6 +256,7 @@ type step struct {
 // operation is an undo, redo or restore in preparation.
 type operation struct {
 	keeper  *Keeper
+	mu      sync.Mutex // guards the fields below while files are restored
 	force   bool
 	steps   []step
 	plan    Plan

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -240,9 +241,7 @@ func (p *operation) execute(ctx context.Context, tool string, c Request, in requ
 			p.recordFailure(s, err)
 		}
 	}
-	for i := range p.steps {
-		p.restoreFile(ctx, &p.steps[i])
-	}
+	p.restoreFiles(ctx)
 	for i := range up {
 		s := &p.steps[i]
 		if !s.isPending() || kindOf(s.target) != kindDir {
@@ -420,7 +419,38 @@ func (p *operation) clearPath(ctx context.Context, s *step) {
 	}
 }
 
-// restoreFile restores the content and mode of a file, or the target of a link.
+// syncsAtOnce is how many files are synced at once. A file system commits them together, so that many files take
+// hardly longer than one.
+const syncsAtOnce = 64
+
+// restoreFiles restores files and links. Only the syncs of their contents run side by side.
+func (p *operation) restoreFiles(ctx context.Context) {
+	failed, unchanged := len(p.plan.Failed), len(p.plan.Unchanged)
+	var all sync.WaitGroup
+	free := make(chan struct{}, syncsAtOnce)
+	for i := range p.steps {
+		free <- struct{}{}
+		all.Go(func() {
+			defer func() { <-free }()
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.restoreFile(ctx, &p.steps[i])
+		})
+	}
+	all.Wait()
+	byPath := func(a, b Note) int { return cmp.Compare(a.Path, b.Path) }
+	slices.SortStableFunc(p.plan.Failed[failed:], byPath)
+	slices.SortStableFunc(p.plan.Unchanged[unchanged:], byPath)
+}
+
+// syncUnlocked runs a sync without p.mu, so that other files can be prepared meanwhile.
+func (p *operation) syncUnlocked(run func() error) error {
+	p.mu.Unlock()
+	defer p.mu.Lock()
+	return run()
+}
+
+// restoreFile restores the content and mode of a file, or the target of a link. p.mu is held.
 func (p *operation) restoreFile(ctx context.Context, s *step) {
 	if !s.isPending() || kindOf(s.target) != kindFile && kindOf(s.target) != kindLink {
 		return
@@ -428,14 +458,15 @@ func (p *operation) restoreFile(ctx context.Context, s *step) {
 	if !p.isReady(ctx, s) {
 		return
 	}
-	if err := p.keeper.restoreContent(ctx, s.target, p.acceptPlanned(ctx, s)); err != nil {
+	if err := p.restoreContent(ctx, s.target, p.acceptPlanned(ctx, s)); err != nil {
 		p.recordGiveUp(s, err)
 		return
 	}
 	s.done = true
 }
 
-func (k *Keeper) restoreContent(ctx context.Context, to event.FileState, accept workspace.Accept) error {
+func (p *operation) restoreContent(ctx context.Context, to event.FileState, accept workspace.Accept) error {
+	k := p.keeper
 	if kindOf(to) == kindLink {
 		return k.ws.RestoreLink(to.Path, to.Link, accept)
 	}
@@ -444,5 +475,5 @@ func (k *Keeper) restoreContent(ctx context.Context, to event.FileState, accept 
 		return err
 	}
 	defer content.Close()
-	return k.ws.Restore(to.Path, content, fs.FileMode(to.Mode), accept)
+	return k.ws.RestoreSynced(to.Path, content, fs.FileMode(to.Mode), accept, p.syncUnlocked)
 }

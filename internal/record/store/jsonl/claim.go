@@ -28,9 +28,10 @@ type claim struct {
 	last           uint64
 	logs           [logCount]logFile
 	unsynced       []string // folders whose names may not be synced
-	brokenErr      error    // why the state of the disk is unknown
-	imported       bool     // what is written comes from elsewhere
-	markedInMemory bool     // marked as continued in memory
+	ahead          *aheadSync
+	brokenErr      error // why the state of the disk is unknown
+	imported       bool  // what is written comes from elsewhere
+	markedInMemory bool  // marked as continued in memory
 	closed         bool
 }
 
@@ -146,22 +147,65 @@ func (c *claim) write(b batch) error {
 	if err := c.dirSyncer.Sync(); err != nil { // sync first what the record says is done
 		return err
 	}
-	for i := range c.logs {
-		l := &c.logs[i]
-		if !l.dirty {
-			continue
-		}
-		if err := l.f.Sync(); err != nil {
-			c.brokenErr = err // the system may have dropped unwritten data
-			return err
-		}
-		l.dirty = false
+	if err := c.syncLogs(); err != nil {
+		c.brokenErr = err // the system may have dropped unwritten data
+		return err
 	}
+	c.finishAhead()
 	err := disk.SyncDirs(c.disk, c.unsynced...)
 	if err == nil {
 		c.unsynced = nil
 	}
 	return err
+}
+
+// syncLogs syncs the written logs, all at once: a file system then often commits them in one step.
+func (c *claim) syncLogs() error {
+	var errs [logCount]error
+	var all sync.WaitGroup
+	for i := range c.logs {
+		if l := &c.logs[i]; l.dirty {
+			all.Go(func() { errs[i] = l.f.Sync() })
+		}
+	}
+	all.Wait()
+	for i := range c.logs {
+		c.logs[i].dirty = c.logs[i].dirty && errs[i] != nil
+	}
+	return errors.Join(errs[:]...)
+}
+
+// aheadSync is a sync of folders that has begun before a record needs it.
+type aheadSync struct {
+	dirs []string
+	done chan struct{}
+	err  error // valid once done is closed
+}
+
+// syncAhead begins to sync the folders of a new session, so that the first record that needs them does not wait.
+func (c *claim) syncAhead() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || c.ahead != nil || c.fsync == FsyncNever || len(c.unsynced) == 0 {
+		return
+	}
+	a := &aheadSync{dirs: c.unsynced, done: make(chan struct{})}
+	c.ahead, c.unsynced = a, nil
+	go func() {
+		defer close(a.done)
+		a.err = disk.SyncDirs(c.disk, a.dirs...)
+	}()
+}
+
+// finishAhead waits for the sync that began ahead. If it failed, its folders are unsynced again.
+func (c *claim) finishAhead() {
+	if c.ahead == nil {
+		return
+	}
+	if <-c.ahead.done; c.ahead.err != nil {
+		c.unsynced = append(c.ahead.dirs, c.unsynced...)
+	}
+	c.ahead = nil
 }
 
 // markDirChanged records that the session's folder has new names.
@@ -201,6 +245,7 @@ func (c *claim) close() error {
 	if c.brokenErr == nil {
 		c.heads.add(c.currentHead(false))
 	}
+	c.finishAhead()
 	var errs []error
 	if c.fsync != FsyncNever {
 		errs = append(errs, c.dirSyncer.Sync())

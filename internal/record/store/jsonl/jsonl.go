@@ -191,6 +191,14 @@ func (s *Store) newClaim(session string) *claim {
 	return c
 }
 
+// SyncAhead begins to sync the folders of a new session beside other work. The first record that must be on the disk
+// waits for the end, and syncs again what failed.
+func (s *Store) SyncAhead(session string) {
+	if c := s.findClaim(session); c != nil {
+		c.syncAhead()
+	}
+}
+
 func (s *Store) findClaim(session string) *claim {
 	s.mu.Lock()
 	defer s.mu.Unlock()

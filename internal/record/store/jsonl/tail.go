@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
 	"slices"
-	"sync"
 
 	"coder/internal/core/jsonx"
 	"coder/internal/host/repofile"
@@ -54,8 +52,6 @@ type listRegion struct {
 	sums []uint32
 }
 
-var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
-
 // encodedSnapshot is a snapshot ready to be written.
 type encodedSnapshot struct {
 	id                 string
@@ -92,7 +88,7 @@ func encodeSnapshot(s session.Snapshot, before []json.RawMessage) (c encodedSnap
 		return c, err
 	}
 	c.tools = joinLines(tools)
-	c.toolSum = crc32.Checksum(c.tools, castagnoli())
+	c.toolSum = jsonx.Checksum(0, c.tools)
 	if c.local, err = encodeLines(s.Local); err != nil {
 		return c, err
 	}
@@ -160,21 +156,21 @@ func writeLines(b *bytes.Buffer, all [][]byte) {
 
 func lineSums(all [][]byte) (sums []uint32) {
 	for _, line := range all {
-		sums = append(sums, crc32.Checksum(line, castagnoli()))
+		sums = append(sums, jsonx.Checksum(0, line))
 	}
 	return sums
 }
 
 // endMark returns the end mark of a file: the newest record in it, and the checksums of its content.
 func endMark(at uint64, fixed uint32, parts ...[]uint32) string {
-	sum := crc32.New(castagnoli())
+	sum := uint32(0)
 	for _, p := range append([][]uint32{{fixed}}, parts...) {
 		for _, n := range p {
-			_, _ = sum.Write([]byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)})
+			sum = jsonx.Checksum(sum, []byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)})
 		}
-		_, _ = sum.Write([]byte{0})
+		sum = jsonx.Checksum(sum, []byte{0})
 	}
-	return fmt.Sprintf("%d-%08x", at, sum.Sum32())
+	return fmt.Sprintf("%d-%08x", at, sum)
 }
 
 // encode returns the complete file, with spare room if it is long, and its layout.
