@@ -44,6 +44,7 @@ require (
 	github.com/godbus/dbus/v5 v5.2.2 // indirect
 	github.com/zalando/go-keyring v0.2.8 // indirect
 	golang.org/x/net v0.62.0 // indirect
+	rsc.io/qr v0.2.0 // indirect
 )
 
 replace coder => ../

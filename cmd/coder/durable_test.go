@@ -66,10 +66,10 @@ func durableRows(t *testing.T) (rows []durableRow) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, found := strings.Cut(string(text), "\n## On the disk when promised\n")
+	_, section, found := strings.Cut(string(text), "\n## Durable files\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	if !found {
-		t.Fatal("docs/FAULTS.md has no section about what is on the disk")
+		t.Fatal("docs/FAULTS.md has no section about durable files")
 	}
 	for line := range strings.Lines(section) {
 		cells := strings.Split(line, "|")

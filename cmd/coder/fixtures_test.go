@@ -95,8 +95,8 @@ func (p *program) does(code int, words []string, args ...string) {
 func TestSessionsOfEarlierVersions(t *testing.T) {
 	copies, _ := strconv.Atoi(os.Getenv("CODER_FIXTURES"))
 	why := map[string]struct{ resumed, undo string }{
-		"fd443be":  {"was written by an earlier version of coder, which did not sign its records", "an earlier version of coder made"},
-		"50151c53": {"coder did not write its log on this machine and in this folder", "coder did not make this session's changes on this machine and in this folder"},
+		"fd443be":  {"written by an earlier version of coder, which did not sign records", "an earlier version of coder made"},
+		"50151c53": {"the log comes from another machine or folder", "coder did not make this session's changes on this machine and in this folder"},
 	}
 	for commit, why := range why {
 		t.Run(commit, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestSessionsOfEarlierVersions(t *testing.T) {
 					}
 					words := []string{"continued"}
 					if id == "edit" {
-						words = append(words, why.resumed, "its changes so far cannot be undone")
+						words = append(words, why.resumed, "changes so far cannot be undone")
 					}
 					p.does(0, words, "-p", "-r", id, "--auto-approve", "--script", next, "what now")
 					p.does(0, []string{"removed: next.txt"}, "-p", "-r", id, "--script", next, "/undo")

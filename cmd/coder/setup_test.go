@@ -137,7 +137,7 @@ func TestASlowServerIsNotWaitedFor(t *testing.T) {
 	defer slow.Close()
 	p := looking(t, slow.URL+"/v1")
 	p.env = append(p.env, "CODER_CONFIG="+p.file("hasty.json", `{"discovery": {"timeout_ms": 100}}`))
-	if out, _, code := p.run("models"); code != 0 || !strings.Contains(out, "it did not answer within 100ms") {
+	if out, _, code := p.run("models"); code != 0 || !strings.Contains(out, "no answer within 100ms") {
 		t.Errorf("%d %s", code, out)
 	}
 }
@@ -266,7 +266,7 @@ func TestSetupInAPipe(t *testing.T) {
 		"no key":          {[]string{"setup", "--preset", "mistral"}, 52, "Mistral needs a key: set MISTRAL_API_KEY and try again"},
 		"no address":      {[]string{"setup", "--preset", "azure", "--model", "x"}, 52, "Azure OpenAI needs an address: set AZURE_OPENAI_ENDPOINT"},
 		"a key":           {[]string{"setup", "--preset", "sk-ant-foo"}, 42, "this looks like an API key"},
-		"no key on stdin": {[]string{"setup", "--preset", "groq", "--api-key-stdin"}, 42, "no API key came on stdin"},
+		"no key on stdin": {[]string{"setup", "--preset", "groq", "--api-key-stdin"}, 42, "no API key on stdin"},
 		"not an address":  {[]string{"setup", "--preset", "ftp://x"}, 42, "ftp://x is not an address such as https://host/v1"},
 		"too many words":  {[]string{"models", "--json", "all", "of", "them"}, 2, "usage: coder models [--json]"},
 	} {

@@ -347,7 +347,7 @@ func TestWebOverWhatIsDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"", "/replay", "/cost", "/window", "/changes"} {
-		if status, page := s.get(s.of("s1", path)); status != 200 || !strings.Contains(page, "it is damaged after record 3") {
+		if status, page := s.get(s.of("s1", path)); status != 200 || !strings.Contains(page, "damaged after record 3") {
 			t.Errorf("%s: %d\n%s", path, status, page)
 		}
 	}

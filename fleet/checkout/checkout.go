@@ -10,12 +10,12 @@ package checkout
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"coder/internal/core/message"
 	"coder/internal/host/program"
 	"coder/internal/host/worktree"
 )
@@ -41,22 +41,22 @@ const CheckpointRef = "refs/coder/checkpoint"
 func Look(ctx context.Context, dir, base string, door program.Launcher) (top string, dirty bool, err error) {
 	t, err := worktree.Open(ctx, dir, door)
 	if err != nil {
-		return "", false, fmt.Errorf("%s is not a git repository", dir)
+		return "", false, message.Errorf("%s is not a git repository", dir)
 	}
 	// it changes nothing, not even an index
 	ask := func(args ...string) (string, error) { return t.Git(ctx, nil, args...) }
 	at := cmp.Or(base, "HEAD")
 	if bare, err := ask("rev-parse", "--is-bare-repository"); err != nil {
-		return "", false, fmt.Errorf("%s is not a git repository: %w", dir, err)
+		return "", false, message.Errorf("%s is not a git repository: %w", dir, err)
 	} else if top = dir; bare != "true" {
 		if top, err = ask("rev-parse", "--show-toplevel"); err != nil {
-			return "", false, fmt.Errorf("%s is not a git repository: %w", dir, err)
+			return "", false, message.Errorf("%s is not a git repository: %w", dir, err)
 		}
 		changes, err := ask("status", "--porcelain")
 		dirty = err == nil && changes != ""
 	}
 	if _, err := ask("rev-parse", "--verify", "--quiet", "--end-of-options", at+"^{commit}"); err != nil {
-		return "", false, fmt.Errorf("%s not found in %s", at, top)
+		return "", false, message.Errorf("%s not found in %s", at, top)
 	}
 	return top, dirty, nil
 }
@@ -113,7 +113,7 @@ func (f *Folder) feed(ctx context.Context, in io.Reader, args ...string) (string
 
 // commit makes a commit of the files as they are, and reports whether they or the
 // commits below are other than those of the last one. It moves nothing.
-func (f *Folder) commit(ctx context.Context, message string) (commit string, changed bool, err error) {
+func (f *Folder) commit(ctx context.Context, text string) (commit string, changed bool, err error) {
 	head, err := f.git(ctx, "rev-parse", "--verify", "HEAD^{commit}")
 	if err != nil {
 		return "", false, err
@@ -134,7 +134,7 @@ func (f *Folder) commit(ctx context.Context, message string) (commit string, cha
 	if tree == f.tree && head == f.head {
 		return "", false, nil
 	}
-	commit, err = f.git(ctx, "commit-tree", "-p", head, "-m", message, tree)
+	commit, err = f.git(ctx, "commit-tree", "-p", head, "-m", text, tree)
 	if err == nil {
 		f.tree, f.head = tree, head
 	}
@@ -165,7 +165,7 @@ func (f *Folder) stage(ctx context.Context) error {
 func (f *Folder) Checkpoint(ctx context.Context) (file string, err error) {
 	tree, head := f.tree, f.head
 	if err := f.disarm(ctx); err != nil {
-		return "", fmt.Errorf("create a checkpoint: %w", err)
+		return "", message.Errorf("create a checkpoint: %w", err)
 	}
 	commit, changed, err := f.commit(ctx, "checkpoint")
 	if err == nil && changed {
@@ -173,7 +173,7 @@ func (f *Folder) Checkpoint(ctx context.Context) (file string, err error) {
 	}
 	if err != nil {
 		f.tree, f.head = tree, head
-		return "", fmt.Errorf("create a checkpoint: %w", err)
+		return "", message.Errorf("create a checkpoint: %w", err)
 	}
 	return file, nil
 }
@@ -196,7 +196,7 @@ func (f *Folder) Restore(ctx context.Context, file string) error {
 		{"reset", "--quiet"},
 	} {
 		if _, err := f.git(ctx, args...); err != nil {
-			return fmt.Errorf("restore a checkpoint: %w", err)
+			return message.Errorf("restore a checkpoint: %w", err)
 		}
 	}
 	var err error
@@ -214,17 +214,17 @@ type Result struct {
 
 // Result makes a branch, in a bundle, and a patch of what changed since the base.
 // What the task left uncommitted is its last commit.
-func (f *Folder) Result(ctx context.Context, branch, message string) (r Result, err error) {
+func (f *Folder) Result(ctx context.Context, branch, text string) (r Result, err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("create the result: %w", err)
+			err = message.Errorf("create the result: %w", err)
 		}
 	}()
 	f.tree, f.head = "", ""
 	if err := f.disarm(ctx); err != nil {
 		return r, err
 	}
-	commit, changed, err := f.commit(ctx, message)
+	commit, changed, err := f.commit(ctx, text)
 	if err != nil || !changed {
 		return r, err
 	}

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"coder/internal/core/message"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
 
@@ -71,7 +72,7 @@ func Find(dir string) (l Link, err error) {
 		err = json.Unmarshal(text, &l)
 	}
 	if err != nil {
-		return l, fmt.Errorf("read the fleet's address: %w", err)
+		return l, message.Errorf("read the fleet's address: %w", err)
 	}
 	return l, nil
 }
@@ -166,10 +167,10 @@ func (l Link) Dial(name string) (*nats.Conn, jetstream.JetStream, error) {
 	}
 	c, err := nats.Connect(l.URL, options...)
 	if errors.Is(err, nats.ErrNoServers) {
-		return nil, nil, fmt.Errorf("no answer from %s; is the fleet up?", Shown(l.URL))
+		return nil, nil, message.Errorf("no answer from %s; is the fleet up?", Shown(l.URL))
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("reach the fleet at %s: %w", Shown(l.URL), err)
+		return nil, nil, message.Errorf("reach the fleet at %s: %w", Shown(l.URL), err)
 	}
 	prefix := Local(l.Role, jetstream.DefaultAPIPrefix)
 	js, err := jetstream.NewWithAPIPrefix(c, prefix, jetstream.WithDefaultTimeout(patience))
@@ -191,14 +192,14 @@ func Shown(address string) string {
 func secret(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return "", fmt.Errorf("read a token: %w", err)
+		return "", message.Errorf("read a token: %w", err)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("the token %s must be a file that only you can read (mode 0600)", path)
+		return "", message.Errorf("the token %s must be a file that only you can read (mode 0600)", path)
 	}
 	text, err := repofile.ReadOwn(path, maxSecret)
 	if err != nil {
-		return "", fmt.Errorf("read a token: %w", err)
+		return "", message.Errorf("read a token: %w", err)
 	}
 	return strings.TrimSpace(string(text)), nil
 }
@@ -232,7 +233,7 @@ func tokens(dir string) (map[Role]string, error) {
 				_ = os.Remove(filepath.Join(dir, made))
 			}
 			if err != nil && !errors.Is(err, fs.ErrExist) {
-				return nil, fmt.Errorf("create a token: %w", err)
+				return nil, message.Errorf("create a token: %w", err)
 			}
 		}
 		var err error
@@ -277,11 +278,11 @@ func Start(o ServerOptions) (*Server, error) {
 	if o.Cert != "" {
 		tls, err := server.GenTLSConfig(&server.TLSConfigOpts{CertFile: o.Cert, KeyFile: o.Key, Timeout: patience.Seconds()})
 		if err != nil {
-			return nil, fmt.Errorf("use the certificate: %w", err)
+			return nil, message.Errorf("use the certificate: %w", err)
 		}
 		opts.TLS, opts.TLSConfig, opts.TLSTimeout = true, tls, patience.Seconds()
 	} else if !loopback(opts.Host) {
-		return nil, fmt.Errorf("to listen on %s, beyond this machine, set --tls-cert and --tls-key", o.Listen)
+		return nil, message.Errorf("to listen on %s, beyond this machine, set --tls-cert and --tls-key", o.Listen)
 	}
 	if o.Cluster != "" {
 		if err := cluster(opts, o, keys[routes]); err != nil {
@@ -289,7 +290,7 @@ func Start(o ServerOptions) (*Server, error) {
 		}
 	}
 	if err := os.MkdirAll(opts.StoreDir, 0o700); err != nil {
-		return nil, fmt.Errorf("create the server's folder: %w", err)
+		return nil, message.Errorf("create the server's folder: %w", err)
 	}
 	s := &Server{options: opts, keys: keys}
 	if err := s.start(); err != nil {
@@ -313,7 +314,7 @@ func cluster(opts *server.Options, o ServerOptions, token string) (err error) {
 	}
 	if !loopback(opts.Cluster.Host) {
 		if o.Cert == "" {
-			return fmt.Errorf("to listen on %s, beyond this machine, set --tls-cert and --tls-key", o.Cluster)
+			return message.Errorf("to listen on %s, beyond this machine, set --tls-cert and --tls-key", o.Cluster)
 		}
 		opts.Cluster.TLSConfig, opts.Cluster.TLSTimeout = opts.TLSConfig.Clone(), patience.Seconds()
 	}
@@ -334,7 +335,7 @@ func address(s string) (host string, port int, err error) {
 		port, err = strconv.Atoi(p)
 	}
 	if err != nil || host == "" || port < 0 || port > 65535 {
-		return "", 0, fmt.Errorf("%q is not an address such as 127.0.0.1:4222", s)
+		return "", 0, message.Errorf("%q is not an address such as 127.0.0.1:4222", s)
 	}
 	return host, port, nil
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"coder/internal/core/message"
+
 	"github.com/nats-io/nats-server/v2/server"
 	"golang.org/x/sys/unix"
 )
@@ -23,17 +25,18 @@ func (s *Server) start() (err error) {
 	opts, d := s.options.Clone(), &door{keys: s.keys, ready: make(chan struct{})}
 	opts.CustomClientAuthentication = d
 	if s.s, err = server.NewServer(opts); err != nil {
-		return fmt.Errorf("start the server: %w", err)
+		return message.Errorf("start the server: %w", err)
 	}
 	go s.s.Start()
 	if !s.s.ReadyForConnections(patience) {
 		s.s.Shutdown()
-		return fmt.Errorf("the server could not listen on %s:%d; is a fleet already up there? see coder fleet status",
+		return message.Errorf(
+			"the server could not listen on %s:%d; is a fleet already up there? see coder fleet status",
 			s.options.Host, s.options.Port)
 	}
 	if err := d.open(s.s); err != nil {
 		s.s.Shutdown()
-		return fmt.Errorf("give each role its rights: %w", err)
+		return message.Errorf("give each role its rights: %w", err)
 	}
 	return nil
 }

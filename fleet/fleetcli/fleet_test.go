@@ -83,7 +83,7 @@ func (f *fleet) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// start starts a server or a worker, and waits until it says that it is there.
+// start starts a server or a worker, and waits until reports version there.
 func (f *fleet) start(args ...string) *exec.Cmd {
 	f.t.Helper()
 	cmd := f.command(args...)

@@ -21,6 +21,7 @@ import (
 	"coder/fleet/queue"
 	"coder/fleet/worker"
 	"coder/internal/cli"
+	"coder/internal/core/message"
 	"coder/internal/core/nearest"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/authkey"
@@ -81,7 +82,7 @@ var (
 // usageError is a mistake on the command line.
 type usageError struct{ error }
 
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+func usagef(format string, args ...any) error { return usageError{message.Errorf(format, args...)} }
 
 func commands() []command {
 	return []command{
@@ -153,7 +154,9 @@ type signals struct{ first, again context.Context }
 
 type secondKey struct{}
 
-func (c *call) complain(err error) { c.tell(err.Error()) }
+func (c *call) complain(err error) {
+	fmt.Fprintln(c.Stderr, "coder fleet: "+c.words.TranslateError(err))
+}
 
 // tell says something beside the output.
 func (c *call) tell(text string) { fmt.Fprintln(c.Stderr, "coder fleet: "+c.words.TranslateText(text)) }
@@ -201,7 +204,7 @@ func (c *call) run(s signals) error {
 	}
 	err := all[i].run(c, ctx)
 	if c.conn != nil && err != nil && errors.Is(c.conn.LastError(), nats.ErrPermissionViolation) {
-		return fmt.Errorf("the server denied access: %w", c.conn.LastError())
+		return message.Errorf("the server denied access: %w", c.conn.LastError())
 	}
 	return err
 }
@@ -210,7 +213,7 @@ func (c *call) run(s signals) error {
 func (c *call) may(least engine.Role) error {
 	rank := []engine.Role{engine.Person, engine.Worker, engine.Admin}
 	if has := slices.Index(rank, c.link.Role); has >= 0 && has < slices.Index(rank, least) {
-		return fmt.Errorf("this needs the token of the role %s, but the current token has the role %s (%s)", least,
+		return message.Errorf("this needs the token of the role %s, but the current token has the role %s (%s)", least,
 			c.link.Role, c.link.TokenFile)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"coder/fleet/checkout"
 	"coder/fleet/queue"
 	"coder/fleet/worker"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/authkey"
@@ -115,7 +116,7 @@ func (c *call) fetchBranch(ctx context.Context, task, from, ref string) error {
 	cmd := git.Command(ctx, "fetch", "--quiet", "--no-tags", "--", file, ref+":refs/heads/"+branch)
 	cmd.Env = append(cmd.Env, "GIT_ALLOW_PROTOCOL=file")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("fetch the branch into %s: %w: %s", c.Dir, err, sanitize.Line(string(out), 300))
+		return message.Errorf("fetch the branch into %s: %w: %s", c.Dir, err, sanitize.Line(string(out), 300))
 	}
 	c.say("fetched branch %s", branch)
 	return nil
@@ -154,11 +155,11 @@ func (c *call) verify(ctx context.Context) error {
 			err = errors.New(t.Reason)
 		}
 		if err == nil && t.Result != nil && n < t.Result.Records {
-			err = fmt.Errorf("found %d records, but the result covers %d", n, t.Result.Records)
+			err = message.Errorf("found %d records, but the result covers %d", n, t.Result.Records)
 		}
 		if err != nil {
 			bad++
-			fmt.Fprintln(c.Stdout, oneLine(t.ID)+": "+c.words.TranslateText(err.Error()))
+			fmt.Fprintln(c.Stdout, oneLine(t.ID)+": "+c.words.TranslateError(err))
 		}
 	}
 	c.say("logs checked: %d, incomplete: %d", checked, bad)

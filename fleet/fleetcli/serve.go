@@ -23,6 +23,7 @@ import (
 	"coder/fleet/engine"
 	"coder/fleet/queue"
 	"coder/fleet/worker"
+	"coder/internal/core/message"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
 )
@@ -121,7 +122,7 @@ func (c *call) up(ctx context.Context) error {
 			engine.MaxPayload)
 	}
 	if err := c.link.Save(c.dir); err != nil {
-		return fmt.Errorf("save the fleet's address: %w", err)
+		return message.Errorf("save the fleet's address: %w", err)
 	}
 	if err := c.enrollMe(ctx); err != nil {
 		return err
@@ -244,7 +245,7 @@ func (c *call) serveMetrics() (stop func(), err error) {
 	}
 	l, err := net.Listen("tcp", c.serving.metrics)
 	if err != nil {
-		return nil, fmt.Errorf("serve metrics: %w", err)
+		return nil, message.Errorf("serve metrics: %w", err)
 	}
 	s := &http.Server{ReadHeaderTimeout: 10 * time.Second,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -278,11 +279,11 @@ func (c *call) personKey() (ed25519.PrivateKey, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read your key: %w", err)
+		return nil, message.Errorf("read your key: %w", err)
 	}
 	seed, err := hex.DecodeString(strings.TrimSpace(string(text)))
 	if err != nil || len(seed) != ed25519.SeedSize {
-		return nil, fmt.Errorf("your key %s is damaged", path)
+		return nil, message.Errorf("your key %s is damaged", path)
 	}
 	return ed25519.NewKeyFromSeed(seed), nil
 }

@@ -16,6 +16,7 @@ import (
 	"coder/internal/app"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/core/uip"
 	"coder/internal/host/repofile"
@@ -340,7 +341,7 @@ func (c *call) answerFlags(f *flag.FlagSet) {
 	})
 	f.Func("answer", "", func(v string) error {
 		if part, option, ok := strings.Cut(v, "="); !ok || part == "" || option == "" {
-			return fmt.Errorf("--answer must be PART=ID, not %q", v)
+			return message.Errorf("--answer must be PART=ID, not %q", v)
 		}
 		c.given.parts = append(c.given.parts, v)
 		return nil
@@ -365,7 +366,7 @@ func (c *call) answer(ctx context.Context) error {
 	}
 	if err := uip.CheckResponse(*q, r); err != nil {
 		if ids := optionIDs(*q); ids != "" {
-			err = fmt.Errorf("%w; the options are %s", err, ids)
+			err = message.Errorf("%w; the options are %s", err, ids)
 		}
 		return usageError{err}
 	}
@@ -376,7 +377,7 @@ func (c *call) answer(ctx context.Context) error {
 	a := queue.Answer{Task: t.ID, Question: queue.Sum(*q), Response: r, By: c.me(), At: c.Now().UTC()}
 	a.Sign(key)
 	if err := c.Verify(ctx, a); errors.Is(err, queue.ErrUnsigned) {
-		return fmt.Errorf("%w; an admin can let you answer with: coder fleet enroll %s %s (CODER_FLEET_USER changes your name)", err, a.By, public(key))
+		return message.Errorf("%w; an admin can let you answer with: coder fleet enroll %s %s (CODER_FLEET_USER changes your name)", err, a.By, public(key))
 	} else if err != nil {
 		return err
 	}

@@ -17,13 +17,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -72,7 +72,7 @@ func Provision(ctx context.Context, js jetstream.JetStream, l Layout) error {
 func Bucket(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueConfig) error {
 	_, err := js.CreateKeyValue(ctx, c)
 	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
-		return fmt.Errorf("create the bucket %s: %w", c.Bucket, err)
+		return message.Errorf("create the bucket %s: %w", c.Bucket, err)
 	}
 	stream, err := js.Stream(ctx, "KV_"+c.Bucket)
 	if err == nil && stream.CachedInfo().Config.AllowRollup {
@@ -81,14 +81,14 @@ func Bucket(ctx context.Context, js jetstream.JetStream, c jetstream.KeyValueCon
 		_, err = js.UpdateStream(ctx, config)
 	}
 	if err != nil {
-		return fmt.Errorf("create the bucket %s: %w", c.Bucket, err)
+		return message.Errorf("create the bucket %s: %w", c.Bucket, err)
 	}
 	return nil
 }
 
 func ensure(ctx context.Context, js jetstream.JetStream, c jetstream.StreamConfig) error {
 	if _, err := js.CreateStream(ctx, c); err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-		return fmt.Errorf("create the stream %s: %w", c.Name, err)
+		return message.Errorf("create the stream %s: %w", c.Name, err)
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ func Remove(ctx context.Context, js jetstream.JetStream, l Layout, session strin
 			err = stream.Purge(ctx, jetstream.WithPurgeSubject(subject))
 		}
 		if err != nil {
-			return fmt.Errorf("remove session %s: %w", session, err)
+			return message.Errorf("remove session %s: %w", session, err)
 		}
 	}
 	return nil
@@ -156,10 +156,10 @@ func Open(ctx context.Context, js jetstream.JetStream, l Layout, o Options) (*St
 	s := &Store{js: js, l: l, o: o, held: make(map[string]*claim)}
 	var err error
 	if s.stream, err = js.Stream(ctx, l.logs()); err != nil {
-		return nil, fmt.Errorf("open the logs: %w", err)
+		return nil, message.Errorf("open the logs: %w", err)
 	}
 	if s.leases, err = js.KeyValue(ctx, l.leases()); err != nil {
-		return nil, fmt.Errorf("open the leases: %w", err)
+		return nil, message.Errorf("open the leases: %w", err)
 	}
 	return s, nil
 }
@@ -180,12 +180,12 @@ func (s *Store) Tip(ctx context.Context, session string) (Tip, error) {
 		return Tip{}, nil
 	}
 	if err != nil {
-		return Tip{}, fmt.Errorf("read the end of session %s: %w", session, err)
+		return Tip{}, message.Errorf("read the end of session %s: %w", session, err)
 	}
 	t := Tip{Writer: m.Header.Get(hdrWriter), Checkpoint: m.Header.Get(hdrCheckpoint), write: m.Header.Get(hdrWrite),
 		seq: m.Sequence}
 	if t.Last, err = strconv.ParseUint(m.Header.Get(hdrLast), 10, 64); err != nil {
-		return Tip{}, fmt.Errorf("session %s: message %d was not written by coder", session, m.Sequence)
+		return Tip{}, message.Errorf("session %s: message %d was not written by coder", session, m.Sequence)
 	}
 	return t, nil
 }
@@ -218,7 +218,7 @@ func (s *Store) Claim(ctx context.Context, session string) (release func() error
 		err = s.join(ctx, c)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("claim session %s: %w", session, err)
+		return nil, message.Errorf("claim session %s: %w", session, err)
 	}
 	s.held[session] = c
 	return sync.OnceValue(func() error {
@@ -308,7 +308,7 @@ func (s *Store) Append(ctx context.Context, last uint64, rs ...event.Record) err
 	if s.o.Checkpoint != nil {
 		made, err := s.o.Checkpoint(ctx, rs)
 		if err != nil {
-			return fmt.Errorf("save the files: %w", err)
+			return message.Errorf("save the files: %w", err)
 		}
 		if made != "" {
 			checkpoint = made
@@ -363,11 +363,11 @@ func (s *Store) write(ctx context.Context, c *claim, last uint64, checkpoint str
 			c.tip = tip
 			return nil
 		case errors.Is(err, nats.ErrMaxPayload):
-			return fmt.Errorf("save records of %d bytes: %w", len(body), err)
+			return message.Errorf("save records of %d bytes: %w", len(body), err)
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("save records of session %s: %w", c.session, cause(err, ctx.Err()))
+			return message.Errorf("save records of session %s: %w", c.session, cause(err, ctx.Err()))
 		case <-time.After(pause):
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -46,7 +47,7 @@ func (s *Store) kept(ctx context.Context, session string, until uint64) iter.Seq
 		for next := uint64(1); next <= until; {
 			m, err := s.stream.GetMsg(ctx, next, jetstream.WithGetMsgSubject(s.l.subject(session)))
 			if err != nil {
-				yield(nil, fmt.Errorf("read session %s: %w", session, cause(err, ctx.Err())))
+				yield(nil, message.Errorf("read session %s: %w", session, cause(err, ctx.Err())))
 				return
 			}
 			if next = m.Sequence + 1; !yield(m.Data, nil) {
@@ -116,7 +117,7 @@ func Walk(ctx context.Context, js jetstream.JetStream, stream, subject string) i
 		for next := uint64(1); next > 0; {
 			batch, after, err := fetch(ctx, js, stream, subject, next)
 			if err != nil {
-				yield(nil, fmt.Errorf("read the stream %s: %w", stream, cause(err, ctx.Err())))
+				yield(nil, message.Errorf("read the stream %s: %w", stream, cause(err, ctx.Err())))
 				return
 			}
 			for _, m := range batch {
@@ -161,7 +162,7 @@ func fetch(ctx context.Context, js jetstream.JetStream, stream, subject string, 
 			case "404":
 				return batch, 0, nil
 			default:
-				return nil, 0, fmt.Errorf("the server returned %s %s", status, m.Header.Get("Description"))
+				return nil, 0, message.Errorf("the server returned %s %s", status, m.Header.Get("Description"))
 			}
 		}
 		n, err := strconv.ParseUint(seq, 10, 64)
@@ -195,17 +196,17 @@ func Next(ctx context.Context, js jetstream.JetStream, stream, subject string, f
 	body := fmt.Appendf(nil, `{"seq":%d,"next_by_subj":%q}`, from, subject)
 	reply, err := js.Conn().RequestWithContext(ctx, api(js)+"STREAM.MSG.GET."+stream, body)
 	if err != nil {
-		return nil, fmt.Errorf("read the stream %s: %w", stream, err)
+		return nil, message.Errorf("read the stream %s: %w", stream, err)
 	}
 	var r struct {
 		Message *Message            `json:"message"`
 		Error   *jetstream.APIError `json:"error"`
 	}
 	if err := json.Unmarshal(reply.Data, &r); err != nil {
-		return nil, fmt.Errorf("read the stream %s: %w", stream, err)
+		return nil, message.Errorf("read the stream %s: %w", stream, err)
 	}
 	if r.Error != nil && r.Error.ErrorCode != jetstream.JSErrCodeMessageNotFound {
-		return nil, fmt.Errorf("read the stream %s: %w", stream, r.Error)
+		return nil, message.Errorf("read the stream %s: %w", stream, r.Error)
 	}
 	return r.Message, nil
 }

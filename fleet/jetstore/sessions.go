@@ -5,12 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
 
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/record/session"
 
 	"github.com/nats-io/nats.go"
@@ -31,7 +31,7 @@ type Sessions struct {
 func OpenSessions(ctx context.Context, js jetstream.JetStream, l Layout) (*Sessions, error) {
 	stream, err := js.Stream(ctx, l.sessions())
 	if err != nil {
-		return nil, fmt.Errorf("open the sessions: %w", err)
+		return nil, message.Errorf("open the sessions: %w", err)
 	}
 	return &Sessions{js: js, l: l, stream: stream}, nil
 }
@@ -44,7 +44,7 @@ func (ss *Sessions) Save(ctx context.Context, s session.Snapshot) error {
 		return err
 	}
 	if s.ID == "" {
-		return fmt.Errorf("save session: the session has no id")
+		return message.Errorf("save session: the session has no id")
 	}
 	m := nats.NewMsg(ss.subject(s.ID))
 	head, err := jsonx.Marshal(s.Head)
@@ -52,7 +52,7 @@ func (ss *Sessions) Save(ctx context.Context, s session.Snapshot) error {
 		m.Data, err = jsonx.Marshal(s)
 	}
 	if err != nil {
-		return fmt.Errorf("save session %s: %w", s.ID, err)
+		return message.Errorf("save session %s: %w", s.ID, err)
 	}
 	m.Header.Set(hdrHead, string(head))
 	for {
@@ -87,10 +87,10 @@ func (ss *Sessions) at(ctx context.Context, id string) (at, seq uint64, err erro
 func (ss *Sessions) last(ctx context.Context, id string) (*jetstream.RawStreamMsg, error) {
 	m, err := ss.stream.GetLastMsgForSubject(ctx, ss.subject(id))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return nil, fmt.Errorf("session %s: %w", id, session.ErrNotFound)
+		return nil, message.Errorf("session %s: %w", id, session.ErrNotFound)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("session %s: %w", id, cause(err, ctx.Err()))
+		return nil, message.Errorf("session %s: %w", id, cause(err, ctx.Err()))
 	}
 	return m, nil
 }
@@ -105,7 +105,7 @@ func (ss *Sessions) Load(ctx context.Context, id string) (s session.Snapshot, er
 		return s, err
 	}
 	if err := json.Unmarshal(m.Data, &s); err != nil {
-		return s, fmt.Errorf("session %s: %w", id, err)
+		return s, message.Errorf("session %s: %w", id, err)
 	}
 	return s, nil
 }
@@ -150,7 +150,7 @@ func (ss *Sessions) heads(ctx context.Context) (heads []session.Head, broken []e
 		next = m.Sequence + 1
 		var h session.Head
 		if err := json.Unmarshal([]byte(m.Header.Get(hdrHead)), &h); err != nil {
-			broken = append(broken, fmt.Errorf("%s: %w", m.Subject, err))
+			broken = append(broken, message.Errorf("%s: %w", m.Subject, err))
 			continue
 		}
 		heads = append(heads, h)

@@ -8,12 +8,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"strconv"
 	"strings"
 
 	"coder/fleet/jetstore"
+	"coder/internal/core/message"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -59,11 +59,11 @@ func (q *Queue) Put(ctx context.Context, task, run, kind string, r io.Reader) (n
 			break
 		}
 		if readErr != nil && !errors.Is(readErr, io.ErrUnexpectedEOF) {
-			return "", fmt.Errorf("store %s of task %s: %w", kind, task, readErr)
+			return "", message.Errorf("store %s of task %s: %w", kind, task, readErr)
 		}
 		sum.Write(chunk[:n])
 		if _, err := q.js.Publish(ctx, f.subject(f.chunks), chunk[:n]); err != nil {
-			return "", fmt.Errorf("store %s of task %s: %w", kind, task, err)
+			return "", message.Errorf("store %s of task %s: %w", kind, task, err)
 		}
 	}
 	f.sum = hex.EncodeToString(sum.Sum(nil))
@@ -80,12 +80,12 @@ func (q *Queue) Fetch(ctx context.Context, name string, w io.Writer) error {
 	for n := range f.chunks {
 		m, err := q.files.GetLastMsgForSubject(ctx, f.subject(n))
 		if err != nil {
-			return fmt.Errorf("fetch %s: %w", name, err)
+			return message.Errorf("fetch %s: %w", name, err)
 		}
 		all.Write(m.Data)
 	}
 	if sum := sha256.Sum256(all.Bytes()); hex.EncodeToString(sum[:]) != f.sum {
-		return fmt.Errorf("fetch %s: the file was changed or removed", name)
+		return message.Errorf("fetch %s: the file was changed or removed", name)
 	}
 	_, err := w.Write(all.Bytes())
 	return err
@@ -109,7 +109,7 @@ const old = "OBJ_" + name + "-file"
 
 // fetchOld writes a file that an earlier release stored.
 func (q *Queue) fetchOld(ctx context.Context, file string, w io.Writer) error {
-	failed := func(err error) error { return fmt.Errorf("fetch %s: %w", file, err) }
+	failed := func(err error) error { return message.Errorf("fetch %s: %w", file, err) }
 	stream, err := q.js.Stream(ctx, old)
 	if err != nil {
 		return failed(err)
@@ -120,7 +120,7 @@ func (q *Queue) fetchOld(ctx context.Context, file string, w io.Writer) error {
 	}
 	var info jetstream.ObjectInfo
 	if err := json.Unmarshal(m.Data, &info); err != nil || !ValidName(info.NUID) {
-		return failed(errors.New("its entry is damaged"))
+		return failed(errors.New("damaged entry"))
 	}
 	var all bytes.Buffer
 	for m, err := range jetstore.Walk(ctx, q.js, old, "$O."+name+"-file.C."+info.NUID) {

@@ -7,11 +7,11 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/core/uip"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -69,7 +69,7 @@ func Recorded(task string, q uip.Request, r uip.Response) (a Answer, ok bool) {
 // Enroll makes the key of a person known. Only an admin may.
 func (q *Queue) Enroll(ctx context.Context, who string, key ed25519.PublicKey) error {
 	if _, err := q.people.Put(ctx, who, []byte(base64.StdEncoding.EncodeToString(key))); err != nil {
-		return fmt.Errorf("enroll %s: %w", who, err)
+		return message.Errorf("enroll %s: %w", who, err)
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func ValidName(s string) bool {
 }
 
 // ErrUnsigned is what an answer is refused with that nobody is known to have given.
-var ErrUnsigned = errors.New("its author is unknown")
+var ErrUnsigned = errors.New("unknown author")
 
 // Verify makes sure that a was signed by the person whom it names; if not, the
 // error is [ErrUnsigned].
@@ -92,14 +92,14 @@ func (q *Queue) Verify(ctx context.Context, a Answer) error {
 	}
 	e, err := q.people.Get(ctx, a.By)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return fmt.Errorf("%w: %s is not enrolled in this fleet", ErrUnsigned, a.By)
+		return message.Errorf("%w: %s is not enrolled in this fleet", ErrUnsigned, a.By)
 	}
 	if err != nil {
 		return err
 	}
 	key, err := base64.StdEncoding.DecodeString(string(e.Value()))
 	if err != nil || len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, a.text(), a.Signature) {
-		return fmt.Errorf("%w: not signed with the key of %s", ErrUnsigned, a.By)
+		return message.Errorf("%w: not signed with the key of %s", ErrUnsigned, a.By)
 	}
 	return nil
 }

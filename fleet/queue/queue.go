@@ -14,7 +14,6 @@ import (
 	"crypto/ed25519"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -23,6 +22,7 @@ import (
 	"coder/fleet/jetstore"
 	"coder/internal/core/clock"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/core/uip"
 
 	"github.com/nats-io/nats.go"
@@ -185,7 +185,7 @@ func Provision(ctx context.Context, js jetstream.JetStream, s Settings, key ed25
 		DenyDelete: true,
 	})
 	if err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-		return fmt.Errorf("create the file store: %w", err)
+		return message.Errorf("create the file store: %w", err)
 	}
 	stream, err := js.CreateStream(ctx, jetstream.StreamConfig{
 		Name: name + "-job", Subjects: []string{name + ".job.*"}, Retention: jetstream.WorkQueuePolicy, Replicas: replicas,
@@ -195,13 +195,13 @@ func Provision(ctx context.Context, js jetstream.JetStream, s Settings, key ed25
 		stream, err = js.Stream(ctx, name+"-job")
 	}
 	if err != nil {
-		return fmt.Errorf("create the queue: %w", err)
+		return message.Errorf("create the queue: %w", err)
 	}
 	_, err = stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
 		Durable: consumers, AckPolicy: jetstream.AckExplicitPolicy, AckWait: s.Lease, MaxDeliver: -1, MaxAckPending: 1 << 20,
 	})
 	if err != nil && !errors.Is(err, jetstream.ErrConsumerExists) {
-		return fmt.Errorf("create the queue: %w", err)
+		return message.Errorf("create the queue: %w", err)
 	}
 	return agree(ctx, js, s, key)
 }
@@ -215,7 +215,7 @@ func agree(ctx context.Context, js jetstream.JetStream, s Settings, key ed25519.
 	}
 	if !errors.Is(err, jetstream.ErrKeyExists) {
 		if err != nil {
-			err = fmt.Errorf("save the settings: %w", err)
+			err = message.Errorf("save the settings: %w", err)
 		}
 		return err
 	}
@@ -226,7 +226,7 @@ func agree(ctx context.Context, js jetstream.JetStream, s Settings, key ed25519.
 	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("read the settings: %w", err)
+		return message.Errorf("read the settings: %w", err)
 	case was.Version < sealedSince:
 		tasks, err := js.KeyValue(ctx, name+"-task")
 		if err == nil {
@@ -285,7 +285,7 @@ func open(ctx context.Context, js jetstream.JetStream, now func() time.Time, key
 		if *kv, err = js.KeyValue(ctx, name+"-"+bucket); errors.Is(err, jetstream.ErrBucketNotFound) {
 			return nil, ErrNone
 		} else if err != nil {
-			return nil, fmt.Errorf("open the fleet: %w", err)
+			return nil, message.Errorf("open the fleet: %w", err)
 		}
 	}
 	e, err := q.fleet.Get(ctx, "settings")
@@ -293,10 +293,11 @@ func open(ctx context.Context, js jetstream.JetStream, now func() time.Time, key
 		err = json.Unmarshal(e.Value(), &q.Settings)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open the fleet: %w", err)
+		return nil, message.Errorf("open the fleet: %w", err)
 	}
 	if q.Settings.Version != Version {
-		return nil, fmt.Errorf("this fleet uses data version %d, but this program knows version %d: use the same release everywhere", q.Settings.Version, Version)
+		return nil,
+			message.Errorf("this fleet uses data version %d, but this program knows version %d: use the same release everywhere", q.Settings.Version, Version)
 	}
 	if key != nil && !q.Settings.SealKey.Equal(key.Public()) {
 		q.key = nil
@@ -306,7 +307,7 @@ func open(ctx context.Context, js jetstream.JetStream, now func() time.Time, key
 		q.files, err = js.Stream(ctx, name+"-file")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open the fleet: %w", err)
+		return nil, message.Errorf("open the fleet: %w", err)
 	}
 	return q, nil
 }
@@ -328,7 +329,7 @@ func (q *Queue) Submit(ctx context.Context, id string, spec Spec, by string) (Ta
 	now := q.now().UTC()
 	t := Task{ID: id, Spec: spec, By: by, Status: Queued, Created: now, Updated: now}
 	if !ValidTask(id) {
-		return t, fmt.Errorf("%s is not a valid task id", id)
+		return t, message.Errorf("%s is not a valid task id", id)
 	}
 	if err := q.publish(ctx, Job{Task: t, Version: Version}, id); err != nil {
 		return t, err
@@ -349,9 +350,9 @@ func (q *Queue) publish(ctx context.Context, j Job, once string) error {
 	}
 	switch {
 	case errors.As(err, &api):
-		return fmt.Errorf("submit the task: %w", err)
+		return message.Errorf("submit the task: %w", err)
 	case err != nil:
-		return fmt.Errorf("no receipt for task %s, but it may have been submitted; check coder fleet ps before you retry: %w",
+		return message.Errorf("no receipt for task %s, but it may have been submitted; check coder fleet ps before you retry: %w",
 			j.Task.ID, err)
 	}
 	return nil
@@ -386,7 +387,7 @@ func (q *Queue) get(ctx context.Context, id string) (t Task, rev uint64, err err
 	if errors.Is(err, ErrNotFound) && ValidTask(id) {
 		m, failed := q.request(ctx, requests+id)
 		if failed != nil {
-			return t, 0, fmt.Errorf("read task %s: %w", id, failed)
+			return t, 0, message.Errorf("read task %s: %w", id, failed)
 		}
 		if m != nil {
 			t, err = handedIn(id, m.Data, m.Time), nil
@@ -405,14 +406,14 @@ func (q *Queue) get(ctx context.Context, id string) (t Task, rev uint64, err err
 // state is what workers wrote of a task.
 func (q *Queue) state(ctx context.Context, id string) (t Task, rev uint64, err error) {
 	if !ValidTask(id) {
-		return t, 0, fmt.Errorf("%s: %w", id, ErrNotFound)
+		return t, 0, message.Errorf("%s: %w", id, ErrNotFound)
 	}
 	e, err := q.tasks.Get(ctx, id)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return t, 0, fmt.Errorf("%s: %w", id, ErrNotFound)
+		return t, 0, message.Errorf("%s: %w", id, ErrNotFound)
 	}
 	if err != nil {
-		return t, 0, fmt.Errorf("read task %s: %w", id, err)
+		return t, 0, message.Errorf("read task %s: %w", id, err)
 	}
 	return q.read(id, e.Value(), e.Created()), e.Revision(), nil
 }
@@ -429,7 +430,7 @@ func (q *Queue) Change(ctx context.Context, id string, change func(*Task) error)
 			return t, err
 		}
 		if t.Status == Broken || t.Unsealed {
-			return t, fmt.Errorf("%w: %s", ErrMoved, t.Reason)
+			return t, message.Errorf("%w: %s", ErrMoved, t.Reason)
 		}
 		if err := change(&t); err != nil {
 			return t, err
@@ -444,7 +445,7 @@ func (q *Queue) Change(ctx context.Context, id string, change func(*Task) error)
 			return t, nil
 		}
 		if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-			return t, fmt.Errorf("save task %s: %w", id, err)
+			return t, message.Errorf("save task %s: %w", id, err)
 		}
 		select { // a copy that lags behind may have been read
 		case <-ctx.Done():
@@ -459,11 +460,11 @@ func (q *Queue) Change(ctx context.Context, id string, change func(*Task) error)
 func (q *Queue) List(ctx context.Context) ([]Task, error) {
 	tasks, cancels, err := q.asked(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list the tasks: %w", err)
+		return nil, message.Errorf("list the tasks: %w", err)
 	}
 	for e, err := range q.entries(ctx, "task") {
 		if err != nil {
-			return nil, fmt.Errorf("list the tasks: %w", err)
+			return nil, message.Errorf("list the tasks: %w", err)
 		}
 		tasks[e.key] = q.read(e.key, e.value, e.at)
 	}
@@ -529,7 +530,7 @@ func (q *Queue) purge(ctx context.Context, stream, subject string) error {
 		err = s.Purge(ctx, jetstream.WithPurgeSubject(subject))
 	}
 	if err != nil {
-		return fmt.Errorf("remove %s: %w", subject, err)
+		return message.Errorf("remove %s: %w", subject, err)
 	}
 	return nil
 }
@@ -566,7 +567,7 @@ func (q *Queue) Streams(ctx context.Context) (all []*jetstream.StreamInfo, err e
 		"KV_coder-lease", "KV_coder-worker"} {
 		s, err := q.js.Stream(ctx, end)
 		if err != nil {
-			return nil, fmt.Errorf("inspect the stream %s: %w", end, err)
+			return nil, message.Errorf("inspect the stream %s: %w", end, err)
 		}
 		all = append(all, s.CachedInfo())
 	}
@@ -579,13 +580,13 @@ var ErrBadJob = errors.New("skipped a job")
 // ReadJob reads a job, which must be about the task of its subject.
 func ReadJob(subject string, data []byte) (j Job, err error) {
 	if len(data) > maxEntry || json.Unmarshal(data, &j) != nil {
-		return j, fmt.Errorf("%w: %s contains no job", ErrBadJob, subject)
+		return j, message.Errorf("%w: %s contains no job", ErrBadJob, subject)
 	}
 	if j.Version > Version {
-		return j, fmt.Errorf("the job has version %d, but this program knows version %d", j.Version, Version)
+		return j, message.Errorf("the job has version %d, but this program knows version %d", j.Version, Version)
 	}
 	if id := j.Task.ID; !ValidTask(id) || subject != name+".job."+id || j.Answer != nil && j.Answer.Task != id {
-		return j, fmt.Errorf("%w: %s contains a job of another task", ErrBadJob, subject)
+		return j, message.Errorf("%w: %s contains a job of another task", ErrBadJob, subject)
 	}
 	return j, nil
 }

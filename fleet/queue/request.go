@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
 	"coder/fleet/jetstore"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -29,7 +29,7 @@ func provisionRequests(ctx context.Context, js jetstream.JetStream, replicas int
 		MaxMsgSize: maxEntry, DenyDelete: true,
 	})
 	if err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-		return fmt.Errorf("create the request stream: %w", err)
+		return message.Errorf("create the request stream: %w", err)
 	}
 	return nil
 }
@@ -38,7 +38,7 @@ func provisionRequests(ctx context.Context, js jetstream.JetStream, replicas int
 func handedIn(id string, text []byte, at time.Time) Task {
 	var t Task
 	if len(text) > maxEntry || json.Unmarshal(text, &t) != nil || t.ID != id || !ValidTask(id) {
-		return broken(id, errors.New("it is not a task request"), at)
+		return broken(id, errors.New("not a task request"), at)
 	}
 	return t.fresh(at)
 }
@@ -91,7 +91,7 @@ func (q *Queue) ask(ctx context.Context, subject string, text []byte) error {
 func (q *Queue) Cancel(ctx context.Context, id, by string) (Task, error) {
 	t, err := q.Get(ctx, id)
 	if err == nil && t.Status.Ended() {
-		err = fmt.Errorf("task %s has ended: %s", id, t.Status)
+		err = message.Errorf("task %s has ended: %s", id, t.Status)
 	}
 	if err == nil {
 		err = q.ask(ctx, requests+id+cancelEnd, []byte(by))

@@ -7,11 +7,11 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 )
 
 // maxEntry bounds what is read of one entry.
@@ -47,13 +47,13 @@ func (q *Queue) read(id string, value []byte, at time.Time) Task {
 }
 
 func broken(id string, err error, at time.Time) Task {
-	err = fmt.Errorf("skipped this entry: %w", err)
+	err = message.Errorf("skipped this entry: %w", err)
 	return Task{ID: id, Status: Broken, Reason: err.Error(), Created: at.UTC(), Updated: at.UTC()}
 }
 
 func (q *Queue) unseal(id string, value []byte) (t Task, err error) {
 	if len(value) > maxEntry {
-		return t, fmt.Errorf("too large: %d bytes", len(value))
+		return t, message.Errorf("too large: %d bytes", len(value))
 	}
 	signature, text, isSealed := bytes.Cut(value, []byte("\n"))
 	if bytes.HasPrefix(value, []byte("{")) {
@@ -67,16 +67,16 @@ func (q *Queue) unseal(id string, value []byte) (t Task, err error) {
 		}
 	}
 	if err := json.Unmarshal(text, &t); err != nil {
-		return t, errors.New("it is not a task")
+		return t, errors.New("not a task")
 	}
 	if t.ID != id || !ValidTask(id) {
-		return t, errors.New("it names another task")
+		return t, errors.New("names another task")
 	}
 	if !slices.Contains(Statuses, t.Status) || t.Status == Broken {
-		return t, errors.New("its status is unknown")
+		return t, errors.New("unknown status")
 	}
 	if t.Result != nil && t.Result.Branch != "" && t.Result.Branch != Branch(id) {
-		return t, errors.New("its branch is not its task's")
+		return t, errors.New("the branch belongs to another task")
 	}
 	if !isSealed {
 		if !t.Status.Ended() {
@@ -104,14 +104,14 @@ func (q *Queue) sealOld(ctx context.Context) error {
 		}
 		e, err := q.tasks.Get(ctx, id)
 		if err != nil {
-			return fmt.Errorf("seal task %s: %w", id, err)
+			return message.Errorf("seal task %s: %w", id, err)
 		}
 		value, err := sealed(t, q.key)
 		if err == nil {
 			_, err = q.tasks.Update(ctx, id, value, e.Revision())
 		}
 		if err != nil {
-			return fmt.Errorf("seal task %s: %w", id, err)
+			return message.Errorf("seal task %s: %w", id, err)
 		}
 	}
 	return nil

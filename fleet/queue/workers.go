@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -44,7 +44,7 @@ func (q *Queue) Workers(ctx context.Context) ([]WorkerState, error) {
 	all := []WorkerState{}
 	for e, err := range q.entries(ctx, "worker") {
 		if err != nil {
-			return nil, fmt.Errorf("list the workers: %w", err)
+			return nil, message.Errorf("list the workers: %w", err)
 		}
 		var s WorkerState
 		if len(e.value) > maxEntry || json.Unmarshal(e.value, &s) != nil || s.Name != e.key || !ValidName(s.Name) {

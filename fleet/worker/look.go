@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"coder/internal/agent/verify"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/task"
 	"coder/internal/core/uip"
 )
@@ -37,7 +37,7 @@ func foldLog(records iter.Seq2[event.Record, error]) (v view, err error) {
 			return v, err
 		}
 		if r.Seq != v.result.Records+1 {
-			return v, fmt.Errorf("record %d follows record %d", r.Seq, v.result.Records)
+			return v, message.Errorf("record %d follows record %d", r.Seq, v.result.Records)
 		}
 		v.result.Records = r.Seq
 		if err := tasks.Add(r); err != nil {

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"coder/internal/core/message"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
 )
@@ -57,7 +57,7 @@ func enter(root, id string) (*place, error) {
 			err = errors.New("another process is there and does not exit")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("create the folder %s: %w", p.dir, err)
+			return nil, message.Errorf("create the folder %s: %w", p.dir, err)
 		}
 		p.evict()
 	}
@@ -68,7 +68,7 @@ func enter(root, id string) (*place, error) {
 	}
 	if err != nil {
 		p.held.Close()
-		return nil, fmt.Errorf("create the folder %s: %w", p.dir, err)
+		return nil, message.Errorf("create the folder %s: %w", p.dir, err)
 	}
 	return p, nil
 }

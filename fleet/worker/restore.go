@@ -4,13 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 
 	"coder/fleet/jetstore"
 	"coder/fleet/queue"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/host/authkey"
 	"coder/internal/host/repofile"
 	"coder/internal/record/store/jsonl"
@@ -36,7 +36,7 @@ func Restore(ctx context.Context, q *queue.Queue, logs *jetstore.Store, here, fl
 	root := filepath.Join(q.Settings.Work, logsName)
 	entries, err := os.ReadDir(root)
 	if err != nil {
-		return nil, fmt.Errorf("list the logs of this machine: %w", err)
+		return nil, message.Errorf("list the logs of this machine: %w", err)
 	}
 	for _, e := range entries {
 		r := Restored{ID: e.Name()}
@@ -133,7 +133,7 @@ func follows(ctx context.Context, mine event.Store, session string, r event.Reco
 		a, errA := event.Encode(own)
 		b, errB := event.Encode(r)
 		if errA != nil || errB != nil || string(a) != string(b) {
-			return fmt.Errorf("record %d differs between the fleet and this disk", r.Seq)
+			return message.Errorf("record %d differs between the fleet and this disk", r.Seq)
 		}
 		return nil
 	}
@@ -153,7 +153,7 @@ func setAside(ctx context.Context, q *queue.Queue, logs *jetstore.Store, dir, id
 		err = json.Unmarshal(text, &job.Task)
 	}
 	if err != nil {
-		return fmt.Errorf("the original task is unknown: %w", err)
+		return message.Errorf("the original task is unknown: %w", err)
 	}
 	if _, err := q.Ensure(ctx, job); err != nil {
 		return err
@@ -163,7 +163,7 @@ func setAside(ctx context.Context, q *queue.Queue, logs *jetstore.Store, dir, id
 			return nil
 		}
 		t.Status, t.Run, t.Question, t.CostUSD = queue.Aside, "", nil, v.cost
-		t.Reason = "its log was restored from a worker's disk; its files may be older"
+		t.Reason = "the log was restored from a worker's disk; the files may be older"
 		t.Result = &v.result
 		return nil
 	})

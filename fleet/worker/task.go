@@ -24,6 +24,7 @@ import (
 	"coder/internal/cli"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/core/task"
 	"coder/internal/core/uip"
@@ -276,7 +277,7 @@ func (r *run) work(ctx context.Context, v view) (said string, code int, err erro
 		answer := r.Answer.Response
 		answer.AnsweredBy = r.Answer.Via()
 		if err := a.Store().Supervisor.Answer(ctx, r.Task.ID, answer); err != nil {
-			return "", 0, fmt.Errorf("record the answer: %w", err)
+			return "", 0, message.Errorf("record the answer: %w", err)
 		}
 	}
 	if env.Args, err = r.arguments(v); err != nil {

@@ -4,11 +4,11 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/sha256"
-	"fmt"
 	"iter"
 
 	"coder/fleet/jetstore"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/host/authkey"
 	"coder/internal/record/seal"
 )
@@ -117,11 +117,11 @@ func bring(ctx context.Context, records iter.Seq2[event.Record, error], to event
 	}
 	for r, err := range records {
 		if err != nil {
-			return fmt.Errorf("fetch the log: %w", err)
+			return message.Errorf("fetch the log: %w", err)
 		}
 		if batch = append(batch, in.translate(r)); len(batch) == 256 {
 			if err := flush(); err != nil {
-				return fmt.Errorf("fetch the log: %w", err)
+				return message.Errorf("fetch the log: %w", err)
 			}
 		}
 	}
@@ -144,14 +144,14 @@ func Verify(records iter.Seq2[event.Record, error], key *authkey.Key, id string)
 			return n, err
 		}
 		if n++; r.Seq != n {
-			return n, fmt.Errorf("record %d is in the place of record %d", r.Seq, n)
+			return n, message.Errorf("record %d is in the place of record %d", r.Seq, n)
 		}
 		probe := r
 		probe.Seal = ""
 		held := notary.HasValidSeal(r)
 		if notary.Seal(&probe); probe.Seal != "" && !held {
 			name, _ := event.WireName(r.Event)
-			return n, fmt.Errorf("record %d (%s) lacks the seal of the fleet", r.Seq, name)
+			return n, message.Errorf("record %d (%s) lacks the seal of the fleet", r.Seq, name)
 		}
 	}
 	return n, nil

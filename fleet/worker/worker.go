@@ -27,6 +27,7 @@ import (
 	"coder/internal/app"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/host/program"
 	"coder/internal/policy/mode"
 
@@ -66,7 +67,7 @@ func New(ctx context.Context, js jetstream.JetStream, q *queue.Queue, o Options)
 		return nil, err
 	}
 	if err := ownFolder(q.Settings.Work); err != nil {
-		return nil, fmt.Errorf("this fleet uses %s on every machine: %w", q.Settings.Work, err)
+		return nil, message.Errorf("this fleet uses %s on every machine: %w", q.Settings.Work, err)
 	}
 	conn := js.Conn()
 	return &Worker{Options: o, queue: q, logs: logs, engine: &contact{
@@ -275,7 +276,7 @@ func (w *Worker) begin(ctx context.Context, id, token string) (queue.Task, error
 		if t.Attempts >= limit {
 			t.Status, t.Run = queue.Aside, ""
 			t.Reason = fmt.Sprintf("started %d times without finishing; the last time: %s", t.Attempts,
-				cmp.Or(t.Reason, "its worker stopped responding"))
+				cmp.Or(t.Reason, "the worker stopped responding"))
 			return nil
 		}
 		if t.Status == queue.Running {
@@ -439,7 +440,7 @@ func (a *attempt) attend(ctx context.Context, cmd *program.Cmd, ended <-chan err
 func ReadOrder(r io.Reader) (o Order, err error) {
 	d := json.NewDecoder(r)
 	if err := d.Decode(&o); err != nil {
-		return o, fmt.Errorf("read the order: %w", err)
+		return o, message.Errorf("read the order: %w", err)
 	}
 	go func() { // it ends with the process
 		_, _ = io.Copy(io.Discard, io.MultiReader(d.Buffered(), r))

@@ -13,6 +13,7 @@ import (
 	"coder/internal/agent/toolrun"
 	"coder/internal/authored/frontmatter"
 	"coder/internal/authored/plugin"
+	"coder/internal/core/message"
 	"coder/internal/host/repofile"
 	"coder/internal/policy/trust"
 	"coder/internal/slash"
@@ -89,7 +90,7 @@ func (c *subagentRunner) list() (items []slash.Item, warnings []string) {
 func (c *subagentRunner) run(ctx context.Context, job delegate.Job) (delegate.Report, error) {
 	d, ok := c.agents.Find(job.Agent)
 	if !ok {
-		return delegate.Report{}, fmt.Errorf("unknown agent %q", job.Agent)
+		return delegate.Report{}, message.Errorf("unknown agent %q", job.Agent)
 	}
 	set := c.settings()
 	set.Tools = d.NarrowTools(set.Tools, isMainAgentOnly)

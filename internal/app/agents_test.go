@@ -130,7 +130,7 @@ say done
 		t.Fatal(err)
 	}
 	w.want(map[string]string{"a.c": "new\n", "b.txt": "b\n"})
-	if !slices.Equal(notices, []string{"未执行自动验证", "no check found for the edits"}) {
+	if !slices.Equal(notices, []string{"未执行自动验证", "automatic check not run: no check found for the edits"}) {
 		t.Errorf("the turn's own check did not hear of the edit: %q", notices)
 	}
 	if _, err := s.Undo(t.Context(), undo.Request{All: true}, event.Discard); err != nil {
@@ -147,7 +147,7 @@ func TestAFileThatIsNoAgentIsToldOfOnce(t *testing.T) {
 		}
 	})
 	for _, id := range []string{"one", "two"} {
-		if text, _ := s.run(s.start(id), "/agents"); !strings.Contains(text, ".coder/agents/notes.md: skipped: it has no description") {
+		if text, _ := s.run(s.start(id), "/agents"); !strings.Contains(text, ".coder/agents/notes.md: skipped: no description") {
 			t.Errorf("%s", text)
 		}
 	}

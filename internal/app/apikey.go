@@ -3,12 +3,12 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"path/filepath"
 	"strings"
 
 	"coder/internal/config"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/keychain"
 	"coder/internal/model/provider"
@@ -49,7 +49,7 @@ func (a *Keys) readSavedKey(c config.Provider) func(context.Context, string) (st
 		}
 		key, err := a.keyStore().Load(ctx, keychain.Location(c.KeyStore), c.BaseURL)
 		if err != nil {
-			return "", fmt.Errorf("provider.key_store: %w; run coder setup to enter the key again", err)
+			return "", message.Errorf("provider.key_store: %w; run coder setup to enter the key again", err)
 		}
 		a.known[name] = key
 		a.newConcealer().Learn(key)
@@ -103,14 +103,15 @@ func (a *Models) addKeySource(err error) error {
 	}
 	why := e.Err
 	if why == nil {
-		why = fmt.Errorf("HTTP status %d", e.Status)
+		why = message.Errorf("HTTP status %d", e.Status)
 	}
 	named := *e
 	if from := a.KeySource(); from != "" {
-		named.Err = keyRejectedError{fmt.Errorf("the API key was rejected (from %s): %v; run coder setup to change it",
+		named.Err = keyRejectedError{message.Errorf(
+			"the API key was rejected (from %s): %v; run coder setup to change it",
 			from, why)}
 	} else {
-		named.Err = keyRejectedError{fmt.Errorf("the server wants an API key: %v; run coder setup to add one", why)}
+		named.Err = keyRejectedError{message.Errorf("the server wants an API key: %v; run coder setup to add one", why)}
 	}
 	return &named
 }

@@ -23,6 +23,7 @@ import (
 	"coder/internal/agent/hooks"
 	"coder/internal/agent/subagent"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/disk"
 	"coder/internal/host/program"
@@ -271,11 +272,11 @@ func (e *Error) Error() string { return e.Err.Error() }
 func (e *Error) Unwrap() error { return e.Err }
 
 func inputErrorf(format string, args ...any) error {
-	return &Error{KindInput, fmt.Errorf(format, args...)}
+	return &Error{KindInput, message.Errorf(format, args...)}
 }
 
 func configErrorf(format string, args ...any) error {
-	return &Error{KindConfig, fmt.Errorf(format, args...)}
+	return &Error{KindConfig, message.Errorf(format, args...)}
 }
 
 // NewSessionID returns an id that sorts by time: seconds, a fraction of a second, and random digits.

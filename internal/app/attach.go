@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 
 	"coder/internal/agent/orchestrator"
 	"coder/internal/core/chat"
+	"coder/internal/core/message"
 	"coder/internal/host/clipboard"
 	"coder/internal/host/repofile"
 	"coder/internal/model/catalogue"
@@ -45,7 +45,7 @@ func (a *Models) checkViewable(mediaType string) error {
 	case a.acceptsImages() && !a.imageRejecters.HasRefused(model):
 		return nil
 	case catalogue.HasModel(model), a.imageRejecters.HasRefused(model):
-		return fmt.Errorf("%s does not accept images (if it does, set provider.vision = true)", singleLine(model))
+		return message.Errorf("%s does not accept images (if it does, set provider.vision = true)", singleLine(model))
 	}
 	return nil
 }

@@ -7,12 +7,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"path/filepath"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/secret"
 	"coder/internal/host/repofile"
 	"coder/internal/host/workspace"
@@ -168,11 +168,11 @@ func (a *Workspace) ImportBundle(ctx context.Context, r io.Reader, as string) (i
 	store := s.undoStore()
 	for _, data := range b.Contents {
 		if _, err := store.Put("", bytes.NewReader(data)); err != nil {
-			return "", from, fmt.Errorf("save the file contents: %w", err)
+			return "", from, message.Errorf("save the file contents: %w", err)
 		}
 	}
 	if err := store.Commit(); err != nil {
-		return "", from, fmt.Errorf("save the file contents: %w", err)
+		return "", from, message.Errorf("save the file contents: %w", err)
 	}
 	if err := a.saveOutput(id, b.Output); err != nil {
 		return "", from, err
@@ -206,7 +206,7 @@ func (a *Archive) saveOutput(id string, files map[string][]byte) error {
 	defer ws.Close()
 	for name, data := range files {
 		if err := ws.CreateFile(filepath.Join(".coder", "runs", id, name), data, 0o600); err != nil {
-			return fmt.Errorf("save the output of calls: %w", err)
+			return message.Errorf("save the output of calls: %w", err)
 		}
 	}
 	return nil

@@ -3,7 +3,6 @@ package app
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/task"
 	"coder/internal/host/workspace"
 	"coder/internal/slash"
@@ -32,6 +32,9 @@ func (a *Archive) newChanges(ws *workspace.Workspace) *slash.Changes {
 	}
 }
 
+// ChangedTurns returns the turns that changed files, oldest first.
+func (a *Session) ChangedTurns() []slash.Turn { return a.changes.Turns() }
+
 // commands returns the session's slash commands, and the function that passes them its records.
 func (a *Session) commands() (all []slash.Command, observe func(event.Record)) {
 	kit, clip := a.kit, a.clipboard()
@@ -45,9 +48,12 @@ func (a *Session) commands() (all []slash.Command, observe func(event.Record)) {
 		Session: a.id, Root: a.Root, DataDir: a.dataDir(), CustomKeys: a.screen.KeyBindings,
 		LineMode: a.Config.UI.Plain || a.Env.Getenv("TERM") == "dumb",
 		Now:      a.Env.Now, NewID: func() string { return NewSessionID(a.Env.Now()) },
-		Records: slash.Records{Archive: a.Store(), Ledger: a.BuildLedger, Trace: a.TraceProvenance, Search: a.SearchSessions},
-		Files:   slash.Files{Changes: a.changes, History: &kit.history, Undo: kit.undo, Redo: kit.redo, Restore: a.restore},
-		Costs:   ledger, Models: modelSwitcher{a.Models, a.live},
+		Records: slash.Records{Archive: a.Store(), Ledger: a.BuildLedger, Trace: a.TraceProvenance, Search: a.SearchSessions,
+			ReadDiff: func(ctx context.Context, from, to uint64) (string, error) {
+				return a.ReadDiff(ctx, a.id, from, to, func(path string) string { return path + " changed, but its content was not saved\n" })
+			}},
+		Files: slash.Files{Changes: a.changes, History: &kit.history, Undo: kit.undo, Redo: kit.redo, Restore: a.restore},
+		Costs: ledger, Models: modelSwitcher{a.Models, a.live},
 		Permissions: a.judge.Permissions, Revoke: revoke, Servers: kit.mcp, Login: a.loginMCP, Skills: a.loadLibrary().skills,
 		Agents: a.crew.list,
 		Todos:  kit.todos.List, Jobs: kit.backgroundJobs, Copy: clip.Copy,
@@ -64,13 +70,13 @@ func (a *Archive) listTasks(ctx context.Context, sessionID string) (rows []slash
 	created := make(map[string]time.Time)
 	for r, err := range a.Store().Logs.Read(ctx, sessionID, 0, event.LogDomain) {
 		if err != nil {
-			return nil, fmt.Errorf("read session %s: %w", sessionID, err)
+			return nil, message.Errorf("read session %s: %w", sessionID, err)
 		}
 		if e, ok := r.Event.(event.TaskCreated); ok {
 			created[e.TaskID] = r.Time
 		}
 		if err := all.Add(r); err != nil {
-			return nil, fmt.Errorf("read session %s: %w", sessionID, err)
+			return nil, message.Errorf("read session %s: %w", sessionID, err)
 		}
 	}
 	for _, t := range all.All() {

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
@@ -18,6 +17,7 @@ import (
 
 	"coder/internal/config"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/core/secret"
 	"coder/internal/core/uip"
@@ -89,12 +89,12 @@ func (a *Keys) runKeyCommand(ctx context.Context, words []string) (string, error
 	key := strings.TrimSpace(out.String())
 	switch {
 	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return "", fmt.Errorf("provider.api_key_command: no key printed within %v", keyCommandTimeout)
+		return "", message.Errorf("provider.api_key_command: no key printed within %v", keyCommandTimeout)
 	case err != nil:
 		if first, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n"); first != "" {
-			err = fmt.Errorf("%w (%s)", err, sanitize.Line(sanitize.Mask(first), 200))
+			err = message.Errorf("%w (%s)", err, sanitize.Line(sanitize.Mask(first), 200))
 		}
-		return "", fmt.Errorf("provider.api_key_command: %w", err)
+		return "", message.Errorf("provider.api_key_command: %w", err)
 	case key == "" || strings.ContainsAny(key, "\r\n\x00"):
 		return "", errors.New("provider.api_key_command: it must print one line, the key")
 	}

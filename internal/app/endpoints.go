@@ -231,7 +231,7 @@ func (e Endpoint) IsExpectedMissing() bool {
 type slowEndpointError time.Duration
 
 func (e slowEndpointError) Error() string {
-	return fmt.Sprintf("it did not answer within %v", time.Duration(e))
+	return fmt.Sprintf("no answer within %v", time.Duration(e))
 }
 
 // IsUnreachable reports whether the endpoint could not be reached.

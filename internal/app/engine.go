@@ -80,7 +80,7 @@ func withMaskMarkCheck(p policy.Policy) policy.Policy {
 		if err == nil && o.Verdict == policy.Allow && writes && secret.HasMask(c.Call.Args) {
 			o.Verdict = policy.Ask
 			o.Reasons = []policy.Reason{{By: "record",
-				Text: "it would write the mark of a masked key into a file: the model never saw the key"}}
+				Text: "would write the mark of a masked key into a file: the model never saw the key"}}
 		}
 		return o, err
 	})

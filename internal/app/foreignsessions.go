@@ -12,6 +12,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/record/session"
 	"coder/internal/report/export"
 	"coder/internal/report/transcript"
@@ -62,7 +63,7 @@ func (a *Archive) FindForeignSession(id string) (f transcript.File, found bool, 
 			a.warn(fmt.Sprintf("~/%s is long: some of it was left out", f.Path))
 		}
 		if len(f.Session.Turns) == 0 {
-			return f, true, inputErrorf("~/%s holds no conversation", f.Path)
+			return f, true, inputErrorf("~/%s has no conversation", f.Path)
 		}
 		return f, true, nil
 	}
@@ -133,10 +134,10 @@ func (a *Workspace) saveImported(ctx context.Context, id string, records []event
 	}
 	s.logs.MarkImported(id)
 	if err := errors.Join(s.Logs.Append(ctx, 0, records...), release()); err != nil {
-		return fmt.Errorf("save the records: %w", err)
+		return message.Errorf("save the records: %w", err)
 	}
 	if err := errors.Join(s.Supervisor.SaveProjection(ctx, id), s.UnsavedReason()); err != nil {
-		return fmt.Errorf("save the session: %w", err)
+		return message.Errorf("save the session: %w", err)
 	}
 	return nil
 }

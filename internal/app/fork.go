@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/host/repofile"
 	"coder/internal/host/workspace"
 	"coder/internal/host/worktree"
@@ -72,7 +73,7 @@ func (a *Archive) ForkSession(ctx context.Context, id string, at uint64, as stri
 		return f, err
 	}
 	if err := book.Save(f.Entry); err != nil {
-		return f, fmt.Errorf("record the worktree: %w", err)
+		return f, message.Errorf("record the worktree: %w", err)
 	}
 	defer func() {
 		if err != nil {
@@ -230,7 +231,7 @@ func (a *Archive) fillFork(ctx context.Context, f *ForkResult, p *sessionMoment)
 		f.Lost, err = into.Fill(ctx, files)
 	}
 	if err != nil {
-		return fmt.Errorf("restore the files of record %d: %w", p.Seq, err)
+		return message.Errorf("restore the files of record %d: %w", p.Seq, err)
 	}
 	return nil
 }
@@ -324,7 +325,7 @@ func (a *Archive) writeFork(ctx context.Context, f *ForkResult, p *sessionMoment
 		f.Mode = p.mode
 	}
 	if err := there.Store().Supervisor.CloseCopied(ctx, f.Session, f.Mode, preset); err != nil {
-		return fmt.Errorf("end the unfinished work: %w", err)
+		return message.Errorf("end the unfinished work: %w", err)
 	}
 	return errors.Join(there.Store().Supervisor.SaveProjection(ctx, f.Session), there.Store().UnsavedReason())
 }

@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"coder/internal/core/message"
 	"coder/internal/host/lsp"
 	"coder/internal/host/program"
 	"coder/internal/policy/confine"
@@ -37,7 +37,7 @@ func (a *Session) languageServers(work context.Context) lsp.Options {
 			if err == nil && state == trust.Trusted {
 				return nil
 			}
-			return fmt.Errorf("this folder is %s, and language servers start only in trusted folders: run /trust or coder trust first", state)
+			return message.Errorf("this folder is %s, and language servers start only in trusted folders: run /trust or coder trust first", state)
 		},
 		Confine: func(cmd *program.Cmd) error {
 			_, err := a.confiner.Helper(work, cmd, confine.Helper{OnlyWrite: true, Required: true, Write: []string{cache}})
@@ -71,7 +71,7 @@ const (
 func (a *Site) pdfReader(confiner *confine.Confiner) func(context.Context, []byte) (string, error) {
 	return func(ctx context.Context, pdf []byte) (string, error) {
 		if _, err := a.launcher.Find("pdftotext"); err != nil {
-			return "", fmt.Errorf("install pdftotext (poppler-utils) to read PDFs: %w", err)
+			return "", message.Errorf("install pdftotext (poppler-utils) to read PDFs: %w", err)
 		}
 		ctx, cancel := context.WithTimeout(ctx, pdfTimeout)
 		defer cancel()
@@ -84,7 +84,7 @@ func (a *Site) pdfReader(confiner *confine.Confiner) func(context.Context, []byt
 		out := &program.Bounded{Most: maxPDFText}
 		cmd.Stdout = out
 		if err := cmd.Run(); err != nil {
-			return "", fmt.Errorf("run pdftotext: %w", err)
+			return "", message.Errorf("run pdftotext: %w", err)
 		}
 		text := strings.Trim(strings.ToValidUTF8(out.String(), "\ufffd"), "\f\n ")
 		if text == "" {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
@@ -49,7 +49,7 @@ func (s *Store) readLabels() (map[string]Label, error) {
 		err = json.Unmarshal(text, &all)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the labels of sessions in %s: %w", filepath.Join(s.dir, labelsFile), err)
+		return nil, message.Errorf("read the labels of sessions in %s: %w", filepath.Join(s.dir, labelsFile), err)
 	}
 	return all, nil
 }
@@ -61,11 +61,11 @@ func (s *Store) ChangeLabel(ctx context.Context, id string, change func(*Label))
 	}
 	beside := s.Path("sessions") // writing a file locks its folder
 	if err := os.MkdirAll(beside, 0o700); err != nil {
-		return fmt.Errorf("save the labels of sessions: %w", err)
+		return message.Errorf("save the labels of sessions: %w", err)
 	}
 	release, err := atomicfile.Lock(beside)
 	if err != nil {
-		return fmt.Errorf("save the labels of sessions: %w", err)
+		return message.Errorf("save the labels of sessions: %w", err)
 	}
 	defer release()
 	all, err := s.readLabels()
@@ -79,7 +79,7 @@ func (s *Store) ChangeLabel(ctx context.Context, id string, change func(*Label))
 		all[id] = l
 	}
 	if err := atomicfile.Write(filepath.Join(s.dir, labelsFile), append(jsonx.MustMarshal(all), '\n'), 0o600); err != nil {
-		return fmt.Errorf("save the labels of sessions: %w", err)
+		return message.Errorf("save the labels of sessions: %w", err)
 	}
 	return ctx.Err()
 }

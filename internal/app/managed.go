@@ -13,6 +13,7 @@ import (
 	"coder/internal/config"
 	"coder/internal/core/chat"
 	hostnames "coder/internal/core/hosts"
+	"coder/internal/core/message"
 	"coder/internal/model/meter"
 	"coder/internal/model/provider"
 	"coder/internal/policy/mode"
@@ -236,10 +237,10 @@ func (s *dailySpending) checkLimit(ctx context.Context, a *Models, m *meter.Mete
 	count := s.sum.In + s.sum.Out + used.In + used.Out - s.sessionThen.In - s.sessionThen.Out
 	switch {
 	case usd > 0 && cost >= usd:
-		return fmt.Errorf("%w: your sessions used %s of %s today (%s)",
+		return message.Errorf("%w: your sessions used %s of %s today (%s)",
 			meter.ErrBudget, meter.FormatUSD(cost), meter.FormatUSD(usd), from)
 	case tokens > 0 && count >= tokens:
-		return fmt.Errorf("%w: your sessions used %d of %d tokens today (%s)", meter.ErrBudget, count, tokens, from)
+		return message.Errorf("%w: your sessions used %d of %d tokens today (%s)", meter.ErrBudget, count, tokens, from)
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/core/secret"
 	"coder/internal/host/program"
 	"coder/internal/host/repofile"
@@ -84,7 +85,7 @@ func (r mcpReader) addServer(s mcp.Server, err error) {
 	case taken && other == s.Name:
 		err = errors.New("another one with this name takes precedence")
 	case taken:
-		err = fmt.Errorf("its name is too similar to %s", singleLine(other))
+		err = message.Errorf("the name is too similar to %s", singleLine(other))
 	default:
 		r.usedNames[mcp.ServerKey(s.Name)] = s.Name
 		if err == nil {
@@ -289,9 +290,9 @@ func (a *Site) ChangeMCP(scope, name string, settings json.RawMessage) (file str
 		}
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("%s: %w", file, err)
+			return nil, message.Errorf("%s: %w", file, err)
 		case !found:
-			return nil, fmt.Errorf("no MCP server %s in %s", singleLine(name), file)
+			return nil, message.Errorf("no MCP server %s in %s", singleLine(name), file)
 		}
 		return now, nil
 	})

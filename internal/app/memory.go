@@ -16,6 +16,7 @@ import (
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/core/secret"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/disk"
@@ -242,7 +243,7 @@ func (m memoryCommands) Edit(ctx context.Context, e notes.Entry) error {
 	at := m.resolvePath(filepath.FromSlash(e.Path))
 	lend := tool.LenderOf(tool.WithTerminal(ctx))
 	if lend == nil {
-		return fmt.Errorf("an editor needs a terminal; the file is %s", at)
+		return message.Errorf("an editor needs a terminal; the file is %s", at)
 	}
 	defer m.memoryIndex.Store(nil)
 	words := strings.Fields(cmp.Or(m.Env.Getenv("VISUAL"), m.Env.Getenv("EDITOR"), "vi"))

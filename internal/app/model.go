@@ -19,6 +19,7 @@ import (
 	"coder/internal/config"
 	"coder/internal/core/display"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/core/nearest"
 	"coder/internal/host/repofile"
 	"coder/internal/model/anthropic"
@@ -65,7 +66,7 @@ func (a *Models) Provider(m *meter.Meter) (p provider.Provider, err error) {
 		p, err = a.readScript()
 	case c.BaseURL == "" && a.NeedsTrust("provider."):
 		err = &Error{KindUntrusted,
-			fmt.Errorf("%s is %s, and its own configuration sets the provider; review it, then run: coder trust %[1]s", a.Root,
+			message.Errorf("%s is %s, and its own configuration sets the provider; review it, then run: coder trust %[1]s", a.Root,
 				a.Trusted)}
 	case c.BaseURL == "" && c.Preset != "":
 		err = configErrorf("provider.preset %s needs an address: set %s, or provider.base_url", c.Preset,
@@ -291,10 +292,12 @@ func (a *Models) checkListed(ctx context.Context, name string) (unasked, err err
 		return nil, nil
 	}
 	if near != "" {
-		return nil, fmt.Errorf("unknown model %s; did you mean %s? (/model %s force uses it anyway)", singleLine(name),
+		return nil, message.Errorf("unknown model %s; did you mean %s? (/model %s force uses it anyway)",
+			singleLine(name),
 			singleLine(near), singleLine(name))
 	}
-	return nil, fmt.Errorf("unknown model %s; /model lists the models (/model %s force uses it anyway)", singleLine(name),
+	return nil, message.Errorf("unknown model %s; /model lists the models (/model %s force uses it anyway)",
+		singleLine(name),
 		singleLine(name))
 }
 

@@ -1,13 +1,13 @@
 package app
 
 import (
-	"fmt"
 	"path/filepath"
 	"strings"
 
 	"coder/internal/authored/frontmatter"
 	"coder/internal/authored/outputstyle"
 	"coder/internal/authored/plugin"
+	"coder/internal/core/message"
 	"coder/internal/host/repofile"
 	"coder/internal/policy/trust"
 )
@@ -49,7 +49,7 @@ func (a *Authored) findStyle(name string) (outputstyle.Style, error) {
 	for _, s := range all {
 		names = append(names, s.Name)
 	}
-	return all[0], fmt.Errorf("unknown output style %q: use %s", name, strings.Join(names, ", "))
+	return all[0], message.Errorf("unknown output style %q: use %s", name, strings.Join(names, ", "))
 }
 
 // outputStyle returns the style in use. It reads the style once, and

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"coder/internal/agent/verify"
+	"coder/internal/core/message"
 	"coder/internal/host/disk"
 	"coder/internal/host/repofile"
 	"coder/internal/host/workspace"
@@ -214,7 +215,7 @@ func checkReadable(root string) error {
 		dir = filepath.Join(dir, name)
 		info, err := os.Lstat(dir)
 		if err == nil && !info.IsDir() {
-			err = fmt.Errorf("not a folder: %s", dir)
+			err = message.Errorf("not a folder: %s", dir)
 		}
 		if err != nil {
 			return err

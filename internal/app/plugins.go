@@ -19,6 +19,7 @@ import (
 	"coder/internal/authored/usercommand"
 	"coder/internal/config"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/host/lsp"
 	"coder/internal/slash"
 	"coder/internal/tool/mcp"
@@ -129,7 +130,7 @@ func (a *Extensions) usePlugin(p plugin.Plugin, holds func() bool) error {
 // them, not to their answers: they cannot approve a call.
 func (a *Extensions) pluginHooks(p plugin.Plugin) (list []hooks.Hook, skipped []string, err error) {
 	if rel, err := filepath.Rel(a.Home, p.Dir); a.Home != "" && err == nil && filepath.IsLocal(rel) {
-		return nil, nil, fmt.Errorf("it is in %s, which is hidden from commands: move it elsewhere", a.Home)
+		return nil, nil, message.Errorf("it is in %s, which is hidden from commands: move it elsewhere", a.Home)
 	}
 	for _, by := range p.Hooks {
 		some, more, err := hooks.Parse(by, hooks.Source{Plugin: p.Name, PluginRoot: p.Dir,
@@ -157,7 +158,7 @@ func (a *Extensions) pluginServers(p plugin.Plugin, getenv func(string) string,
 			return getenv(name)
 		}, withheld)
 		if err != nil {
-			return nil, nil, nil, fmt.Errorf("its MCP servers: %w", err)
+			return nil, nil, nil, message.Errorf("MCP servers: %w", err)
 		}
 		for _, s := range without {
 			unset = append(unset, fmt.Sprintf("mcpServers.%s: %v", s.Name, s.Err))

@@ -6,10 +6,12 @@ import (
 	"io/fs"
 	"iter"
 	"slices"
+	"strings"
 
 	"coder/internal/agent/conversation"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
+	"coder/internal/host/patch"
 	"coder/internal/host/workspace"
 	"coder/internal/record/past"
 	"coder/internal/record/seal"
@@ -154,6 +156,24 @@ func (a *Archive) kept(ws *workspace.Workspace) past.CurrentStore {
 func (a *Archive) savedContentsIn(s *Store, ws *workspace.Workspace) past.CurrentStore {
 	return past.CurrentStore{Keeper: undo.New(ws, s.undoStore(), undo.Options{Launcher: a.Launcher(), Now: a.Env.Now}),
 		Workspace: ws}
+}
+
+// ReadDiff returns how a session's files changed from one record to a later one, zero meaning the last. unsaved
+// describes a file whose content is not saved.
+func (a *Archive) ReadDiff(ctx context.Context, id string, from, to uint64,
+	unsaved func(path string) string) (diff string, err error) {
+	var all strings.Builder
+	err = a.ReadStates(ctx, id, []uint64{from, to}, func(states []PastState, kept provenance.ContentReader) error {
+		for _, d := range asof.Compare(ctx, states[0].State, states[1].State, kept) {
+			text, _, _ := patch.Unified(d.Path, d.Old, d.New)
+			if d.Err != nil {
+				text = unsaved(singleLine(event.DisplayName(d.Path)))
+			}
+			all.WriteString(sanitize.Text(text))
+		}
+		return nil
+	})
+	return all.String(), err
 }
 
 // PastState is a session's state at one of its records.

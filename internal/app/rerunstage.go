@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 	"coder/internal/agent/rerun"
 	"coder/internal/agent/supervisor"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/host/program"
 	"coder/internal/host/workspace"
 	"coder/internal/host/worktree"
@@ -22,7 +22,7 @@ import (
 func (a *Workspace) once(ctx context.Context, s rerunInput, try int, after func(do func())) (*rerun.Replayer, error) {
 	stage, err := a.makeStagingDir()
 	if err != nil {
-		return nil, fmt.Errorf("create a folder for the copy: %w", err)
+		return nil, message.Errorf("create a folder for the copy: %w", err)
 	}
 	after(func() { worktree.RemoveAll(stage) })
 	root, home := filepath.Join(stage, "work", s.pathInRepo, filepath.Base(s.recording.Root)), filepath.Join(stage, "home")

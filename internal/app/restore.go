@@ -2,10 +2,10 @@ package app
 
 import (
 	"context"
-	"fmt"
 	"iter"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/record/past"
 	"coder/internal/record/seal"
 	"coder/internal/record/undo"
@@ -66,7 +66,8 @@ func (s *Store) sealedRecords(ctx context.Context, id string, at uint64) iter.Se
 		for r, err := range s.Logs.Read(ctx, id, 0) {
 			ours := err != nil || notary.HasValidSeal(r) && doubt == ""
 			if !ours && r.Seq > at && hasFileStates(r.Event) {
-				err = fmt.Errorf("coder did not write record %d on this machine, so its files are not restored", r.Seq)
+				err = message.Errorf("coder did not write record %d on this machine, so its files are not restored",
+					r.Seq)
 			}
 			if e, ok := r.Event.(event.ToolCallRequested); ok && !ours {
 				e.Before, e.Tree = nil, ""

@@ -40,7 +40,7 @@ func (a *Workspace) Change(ctx context.Context, revisions string) (diff string, 
 func (a *Session) FilterDiff(diff string) string {
 	shown, hidden := git.FilterDiff(diff, func(file string) bool { return a.judge.SkipsInSearch(file) })
 	if len(hidden) > 0 {
-		a.warn(fmt.Sprintf("not reviewed, since these files usually hold secrets: %s",
+		a.warn(fmt.Sprintf("not reviewed, since these files usually contain secrets: %s",
 			singleLine(strings.Join(hidden, ", "))))
 	}
 	return shown

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"net/http"
 	"path/filepath"
 	"sync"
@@ -15,6 +14,7 @@ import (
 	"coder/internal/agent/toolrun"
 	"coder/internal/agent/verify"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/host/sandbox"
 	"coder/internal/host/workspace"
 	"coder/internal/model/meter"
@@ -83,7 +83,7 @@ func (a *Session) prepare() error {
 	a.judge.SetLogDir(a.Store().relativeDir("runs", a.id))
 	if a.memory = a.attachMemory(a.judge, a.id); a.memory != nil && a.Store().logTime(a.id) == 0 { // a new session
 		if err := a.memory.ClearSession(); err != nil {
-			return fmt.Errorf("drop the approvals of another session: %w", err)
+			return message.Errorf("drop the approvals of another session: %w", err)
 		}
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/core/secret"
 	"coder/internal/host/repofile"
 	"coder/internal/policy/mode"
@@ -71,7 +71,7 @@ func (s *Store) CheckSession(ctx context.Context, id string) (string, error) {
 			return id, err
 		}
 	}
-	return "", fmt.Errorf("session %s: %w", singleLine(id), session.ErrNotFound)
+	return "", message.Errorf("session %s: %w", singleLine(id), session.ErrNotFound)
 }
 
 // LastSession returns the most recently written session, preferring
@@ -231,7 +231,7 @@ const maxSnapshotLag = 2 * time.Second
 // CheckFree makes sure that a session exists and that no other process is writing it.
 func (s *Store) CheckFree(ctx context.Context, id string) error {
 	if _, err := s.CheckSession(ctx, id); errors.Is(err, session.ErrNotFound) {
-		return fmt.Errorf("unknown session %s; /sessions lists sessions by id", singleLine(id))
+		return message.Errorf("unknown session %s; /sessions lists sessions by id", singleLine(id))
 	} else if err != nil {
 		return err
 	}

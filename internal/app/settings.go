@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"coder/internal/config"
+	"coder/internal/core/message"
 	"coder/internal/policy/trust"
 )
 
@@ -77,11 +78,11 @@ func loadSettings(env Env, o Options, state func(trust.Registry, string) (trust.
 	for _, pair := range o.Set {
 		key, text, ok := strings.Cut(pair, "=")
 		if !ok {
-			return s, &Error{KindConfig, fmt.Errorf("-s %s: want KEY=VALUE", key)}
+			return s, &Error{KindConfig, message.Errorf("-s %s: want KEY=VALUE", key)}
 		}
 		value, err := config.ParseValue(key, text)
 		if err != nil {
-			return s, &Error{KindConfig, fmt.Errorf("-s %w", err)}
+			return s, &Error{KindConfig, message.Errorf("-s %w", err)}
 		}
 		set(true, key, value, "-s")
 	}

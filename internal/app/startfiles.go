@@ -133,7 +133,7 @@ func (a *Archive) recordedWorld(
 func (a *Archive) missingReason(id string, world *past.FileHistory, state []byte) string {
 	switch _, repository := gitstate.Find(a.Root); {
 	case !world.IsComplete && a.Store().isCopied(id):
-		return "it was imported, and an imported session has only the files that it changed"
+		return "imported sessions have only the files that the session changed"
 	case !world.IsComplete && world.FirstTree != "":
 		return "the undo store no longer has the state of all files"
 	case repository && state == nil:

@@ -19,6 +19,7 @@ import (
 	"coder/internal/agent/supervisor"
 	"coder/internal/agent/toolrun"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/host/authkey"
 	"coder/internal/host/disk"
 	"coder/internal/host/repofile"
@@ -144,7 +145,7 @@ func (s *Store) openOnDisk(wrap func(event.Store) event.Store) {
 	}
 	for _, name := range dataDirNames {
 		if dir := s.Path(name); isOutsideLink(s.root, dir) {
-			s.unusableDirs[name] = fmt.Errorf("%s is a link that leads outside the project", dir)
+			s.unusableDirs[name] = message.Errorf("%s is a link that leads outside the project", dir)
 			tell(s.unusableDirs[name])
 		}
 	}

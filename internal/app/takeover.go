@@ -17,6 +17,7 @@ import (
 
 	"coder/internal/config"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/disk"
 	"coder/internal/host/repofile"
@@ -200,7 +201,7 @@ func (a *Workspace) UndoTakeOver() (path string, err error) {
 		case gone && !was.Existed, !gone && was.Existed && string(now) == was.Before: // a kill left the record
 			return nil, nil
 		case gone || !was.isCurrent(now):
-			return nil, fmt.Errorf("%s changed since: edit it by hand; the settings from before are in %s", path, note)
+			return nil, message.Errorf("%s changed since: edit it by hand; the settings from before are in %s", path, note)
 		case was.Existed:
 			return []byte(was.Before), nil
 		}
@@ -281,7 +282,7 @@ func (a *Workspace) warnForeignEntries(f ForeignSettings) {
 	if len(count) == 0 {
 		return
 	}
-	a.warn(fmt.Sprintf("coder does not apply %s (denials: %d, hooks: %d, MCP servers: %d, other: %d); coder setup --from %s shows and takes them over",
+	a.warn(fmt.Sprintf("coder does not apply %s (denials: %d, hooks: %d, MCP servers: %d, other: %d); coder setup --from %s shows and imports them",
 		strings.Join(f.Files, ", "), count["guard"], count["hook"], count["MCP server"], count["rule"]+count["setting"],
 		f.Agent))
 }

@@ -23,6 +23,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/core/secret"
 	"coder/internal/host/codeindex"
@@ -210,7 +211,7 @@ func (a *Session) savePlan(text string) (string, error) {
 		_, err = f.WriteString(text)
 		return name, errors.Join(err, f.Close())
 	}
-	return "", fmt.Errorf("this session already has %d plans", maxPlans)
+	return "", message.Errorf("this session already has %d plans", maxPlans)
 }
 
 // resultSaver returns a function that saves results too long for the conversation
@@ -320,7 +321,7 @@ func (t *toolkit) undo(ctx context.Context, c undo.Request) (undo.Plan, error) {
 	report, err := undo.Undo(ctx, t.fileKeeper.get(), &t.history, c)
 	err = errors.Join(err, t.fileKeeper.store.touchedFolders.Sync())
 	if errors.Is(err, undo.ErrNothingToUndo) && t.unvouchedReason != "" {
-		err = fmt.Errorf("%w: %s", undo.ErrNothingToUndo, t.unvouchedReason)
+		err = message.Errorf("%w: %s", undo.ErrNothingToUndo, t.unvouchedReason)
 	}
 	return report, err
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"coder/internal/config"
+	"coder/internal/core/message"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
 	"coder/internal/host/update"
@@ -64,7 +64,8 @@ func (u Updater) Latest(ctx context.Context) (r update.Release, newer bool, err 
 	case r.Version == Version:
 		return r, false, nil
 	case !update.Newer(r.Version, Version):
-		return r, false, fmt.Errorf("the newest release is coder %s, which is not newer than this coder (%s)", r.Version,
+		return r, false, message.Errorf("the newest release is coder %s, which is not newer than this coder (%s)",
+			r.Version,
 			Version)
 	}
 	return r, true, nil

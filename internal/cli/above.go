@@ -74,7 +74,7 @@ func (b *statusLine) update(session, mode string, s app.SessionState) {
 	if len(t.app.Config.UI.Statusline) > 0 {
 		text, err := t.app.RunStatusLine(b.ctx, session, mode, s)
 		if own = text; err != nil {
-			own = t.invocation.printer.T("ui.statusline: %s", t.invocation.printer.TranslateText(errorMessage(err)))
+			own = t.invocation.printer.T("ui.statusline: %s", t.invocation.printer.Translate(errorMessage(err)))
 		}
 	}
 	b.mu.Lock()

@@ -418,9 +418,9 @@ func (s *acpSession) runTurn(ctx context.Context, m drive.Message) error {
 	case errors.Is(err, orchestrator.ErrStepLimit):
 		return s.sendReply(m, "max_turn_requests", nil)
 	case errors.Is(err, provider.ErrAuth):
-		return s.sendReply(m, "", &acp.Error{Code: acp.CodeAuthRequired, Message: errorMessage(err)})
+		return s.sendReply(m, "", &acp.Error{Code: acp.CodeAuthRequired, Message: errorMessage(err).String()})
 	case errors.As(err, &fails):
-		return s.sendReply(m, "", &acp.Error{Code: acp.CodeInternal, Message: errorMessage(err), Data: fails.Error()})
+		return s.sendReply(m, "", &acp.Error{Code: acp.CodeInternal, Message: errorMessage(err).String(), Data: fails.Error()})
 	}
 	return s.sendReply(m, "", toProtocolError(err))
 }
@@ -439,5 +439,5 @@ func toProtocolError(err error) error {
 	case ExitCode(err) == ExitInput:
 		code = acp.CodeInvalidParams
 	}
-	return &acp.Error{Code: code, Message: errorMessage(err)}
+	return &acp.Error{Code: code, Message: errorMessage(err).String()}
 }

@@ -11,6 +11,7 @@ import (
 
 	"coder/internal/agent/orchestrator"
 	"coder/internal/core/chat"
+	"coder/internal/core/message"
 	"coder/internal/core/uip"
 	"coder/internal/serve"
 	"coder/internal/ui/control"
@@ -53,7 +54,7 @@ func (inv *invocation) runAnswered(ctx context.Context) error {
 	})
 	err = d.RunQueue(ctx, func(ctx context.Context, m drive.Message) error {
 		if err := d.runTurn(ctx, m.Input); err != nil {
-			printError(inv.Stderr, inv.printer.TranslateText(errorMessage(err)), 0)
+			printError(inv.Stderr, inv.printer.Translate(errorMessage(err)), 0)
 			failed = cmp.Or(failed, error(&exitError{code: ExitCode(err)}))
 		}
 		return nil
@@ -98,7 +99,7 @@ func (d *answeredSession) readReplies(ctx context.Context) error {
 		}
 		if wrong != nil { // the question stays open
 			said := inputErrorf("stdin, line %d: %s", n, errorMessage(wrong))
-			d.invocation.warn(errorMessage(said))
+			d.invocation.warnError(said)
 			garbled = cmp.Or(garbled, error(&exitError{code: ExitCode(said)}))
 		}
 	}
@@ -108,7 +109,7 @@ func (d *answeredSession) readReplies(ctx context.Context) error {
 func (d *answeredSession) applyReply(ctx context.Context, r events.SemaReply) error {
 	q, asked := d.Questions.Current()
 	if !asked {
-		return fmt.Errorf("%s: no question is open", singleLine(r.Event))
+		return message.Errorf("%s: no question is open", singleLine(r.Event))
 	}
 	if d.partialAnswer.ID != q.ID {
 		d.partialAnswer = uip.Response{}

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"coder/internal/app"
 	"coder/internal/authored/mention"
 	"coder/internal/core/chat"
+	"coder/internal/core/message"
 	"coder/internal/host/atomicfile"
 	"coder/internal/ui/lineedit"
 )
@@ -26,7 +26,7 @@ func attachDraft(a *app.Workspace, path string) (lineedit.Draft, error) {
 	name := mention.Ref{Path: path, Quoted: !mention.IsPlain(path)}.String()
 	picture, err := a.ReadImage(path)
 	if err != nil {
-		return lineedit.Draft{}, fmt.Errorf("%s: %w", path, err)
+		return lineedit.Draft{}, message.Errorf("%s: %w", path, err)
 	}
 	var line lineedit.Editor
 	if picture == nil {

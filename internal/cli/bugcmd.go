@@ -3,12 +3,12 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"coder/internal/core/display"
+	"coder/internal/core/message"
 )
 
 // runBug writes files for a bug report into a new folder, shows each file, and keeps the folder if you
@@ -32,12 +32,12 @@ func (inv *invocation) runBug(ctx context.Context) error {
 		return inputErrorf("coder bug asks before it saves anything; without a terminal add --yes")
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		return fmt.Errorf("create a folder for the report: %w", err)
+		return message.Errorf("create a folder for the report: %w", err)
 	}
 	var t display.Table
 	for _, f := range files {
 		if err := os.WriteFile(filepath.Join(dir, f.Name), f.Text, 0o600); err != nil {
-			return errors.Join(fmt.Errorf("write the report: %w", err), os.RemoveAll(dir))
+			return errors.Join(message.Errorf("write the report: %w", err), os.RemoveAll(dir))
 		}
 		t.Rows = append(t.Rows, slices.Concat(display.DataCells("  "+f.Name, formatSize(int64(len(f.Text)))),
 			display.TextCells(f.Description)))

@@ -15,6 +15,7 @@ import (
 
 	"coder/internal/app"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/stdio"
 	"coder/internal/report/export"
@@ -76,12 +77,12 @@ func Main(env Env) int {
 	if errors.Is(err, syscall.EPIPE) && inv.flags != nil && inv.flags.command != nil {
 		err = &exitError{code: ExitError} // the reader has closed the pipe
 	}
-	if text := errorMessage(err); text != "" {
+	if said := errorMessage(err); said.Format != "" {
 		words := inv.printer
 		if errors.Is(err, errStuck) { // the stuck work may still use it
 			words = i18n.For(i18n.Choose(flagValue("lang", env.Args), env.Getenv))
 		}
-		printError(env.Stderr, words.TranslateText(text), columns)
+		printError(env.Stderr, words.Translate(said), columns)
 	}
 	return ExitCode(err)
 }
@@ -224,6 +225,14 @@ func (inv *invocation) exportLanguage() export.Locale {
 // warn prints a message outside turns to the user.
 func (inv *invocation) warn(text string) {
 	fmt.Fprintln(inv.Stderr, "coder: "+inv.printer.TranslateText(text))
+}
+
+// warnError prints an error outside turns to the user.
+func (inv *invocation) warnError(err error) { inv.warnMessage(errorMessage(err)) }
+
+// warnMessage prints a sentence outside turns to the user.
+func (inv *invocation) warnMessage(m message.Message) {
+	fmt.Fprintln(inv.Stderr, "coder: "+inv.printer.Translate(m))
 }
 
 // print writes lines to stdout. It writes a long answer in pieces, since each write copies its text.

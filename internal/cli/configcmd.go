@@ -11,6 +11,7 @@ import (
 	"coder/internal/app"
 	"coder/internal/config"
 	"coder/internal/core/display"
+	"coder/internal/core/message"
 	"coder/internal/policy/trust"
 	"coder/internal/ui/lineedit"
 	"coder/internal/ui/term/ink"
@@ -86,7 +87,7 @@ func (inv *invocation) runConfig(context.Context) error {
 func (inv *invocation) printSchema(schema json.RawMessage) error {
 	var b bytes.Buffer
 	if err := json.Indent(&b, schema, "", "  "); err != nil {
-		return fmt.Errorf("write the schema: %w", err)
+		return message.Errorf("write the schema: %w", err)
 	}
 	return inv.print(b.String())
 }

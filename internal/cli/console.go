@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"coder/internal/core/display"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/stdio"
 	"coder/internal/ui/i18n"
@@ -128,7 +129,7 @@ func (c *console) askSecret(ctx context.Context, question string) (string, error
 	if c.keyboard != nil {
 		show, err := tty.DisableEcho(c.keyboard)
 		if err != nil {
-			return "", fmt.Errorf("ask for the key: %w", err)
+			return "", message.Errorf("ask for the key: %w", err)
 		}
 		again := func() { _ = show() } // a lost terminal shows nothing
 		defer again()
@@ -179,14 +180,14 @@ func (c *console) choose(ctx context.Context, p lineedit.Picker) (value string, 
 		c.printer.T("nothing matches")
 	keys, err := tty.Open(c.keyboard, c.tty, tty.Options{Writer: c.out})
 	if err != nil {
-		return "", fmt.Errorf("open the terminal: %w", err)
+		return "", message.Errorf("open the terminal: %w", err)
 	}
 	defer func() { err = errors.Join(err, keys.Close()) }()
 	if c.onStuck != nil {
 		c.onStuck(func() { _ = keys.Restore() }) // no one is left to see an error
 	}
 	if err := keys.SetRaw(); err != nil {
-		return "", fmt.Errorf("open the terminal: %w", err)
+		return "", message.Errorf("open the terminal: %w", err)
 	}
 	l := openList{picker: &p, keyboard: keys, screen: tty.NewScreen(c.out, keys.Size, tty.ScreenOptions{}),
 		printer: c.printer}

@@ -20,6 +20,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/host/patch"
 	"coder/internal/host/program"
 	"coder/internal/host/repofile"
@@ -50,7 +51,7 @@ func (inv *invocation) runDemo(ctx context.Context) error {
 	}
 	dir, err := unpackDemo()
 	if err != nil {
-		return fmt.Errorf("unpack the demo: %w", err)
+		return message.Errorf("unpack the demo: %w", err)
 	}
 	in, out, attended := inv.Terminal()
 	demo := inv.demoInvocation(dir, !attended)
@@ -236,7 +237,7 @@ func (d *demoReport) showTurn(ctx context.Context, s *supervisor.Session) error 
 	}
 	d.session = s.ID
 	if err := d.showDiff(ctx); err != nil {
-		return fmt.Errorf("show the diff: %w", err)
+		return message.Errorf("show the diff: %w", err)
 	}
 	words := d.invocation.printer
 	did, err := s.Undo(ctx, undo.Request{}, event.Discard)
@@ -244,7 +245,7 @@ func (d *demoReport) showTurn(ctx context.Context, s *supervisor.Session) error 
 		return d.printSection(words.T("Undo"), words.T("nothing to undo"))
 	}
 	if err != nil {
-		return fmt.Errorf("undo: %w", err)
+		return message.Errorf("undo: %w", err)
 	}
 	lines := d.describeFiles("restored to before the turn: %s", did)
 	if len(did.Commands) > 0 {
@@ -256,7 +257,7 @@ func (d *demoReport) showTurn(ctx context.Context, s *supervisor.Session) error 
 		return err
 	}
 	if did, err = s.Redo(ctx, undo.Request{}, event.Discard); err != nil {
-		return fmt.Errorf("redo: %w", err)
+		return message.Errorf("redo: %w", err)
 	}
 	return d.printSection(words.T("Redo"), d.describeFiles("restored to after the turn: %s", did)...)
 }
@@ -335,7 +336,7 @@ func (d *demoReport) showSession(ctx context.Context) error {
 	words, store := d.invocation.printer, d.app.Store()
 	calls, err := audit.PairCalls(store.Logs.Read(ctx, d.session, 0))
 	if err != nil {
-		return fmt.Errorf("show the audit: %w", err)
+		return message.Errorf("show the audit: %w", err)
 	}
 	row := func(texts ...string) (cells []ink.Cell) {
 		for _, t := range texts {
@@ -370,14 +371,14 @@ func (d *demoReport) showSession(ctx context.Context) error {
 	verdict := ""
 	if report, err := store.Verify(d.session); err != nil {
 		verdict = d.palette.Paint(ink.Bad, ink.FoldText(words.T("the logs do not match what was written: %v",
-			words.TranslateText(err.Error())), d.columns()))
+			words.TranslateError(err)), d.columns()))
 	} else {
 		verdict = d.palette.Paint(ink.Good,
 			ink.FoldText(words.T("%d records in three logs, each with a checksum of itself and those before it: intact",
 				report.Lines), d.columns()))
 	}
 	if err := d.printSection(words.T("Audit"), table.String(), verdict); err != nil {
-		return fmt.Errorf("show the audit: %w", err)
+		return message.Errorf("show the audit: %w", err)
 	}
 	return d.printSection(words.T("Where it is saved"),
 		words.T("logs: %s", store.Path("log", d.session)),

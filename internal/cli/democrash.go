@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 
 	"coder/internal/app"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/host/program"
 	"coder/internal/host/repofile"
 	"coder/internal/record/audit"
@@ -39,11 +39,11 @@ const (
 func (inv *invocation) runCrashDemo(ctx context.Context) error {
 	top, err := newDemoDir()
 	if err != nil {
-		return fmt.Errorf("unpack the demo: %w", err)
+		return message.Errorf("unpack the demo: %w", err)
 	}
 	d := crashDemo{inv, filepath.Join(top, "project")}
 	if err := d.unpack(top); err != nil {
-		return fmt.Errorf("unpack the demo: %w", err)
+		return message.Errorf("unpack the demo: %w", err)
 	}
 	t := inv.printer.T
 	err = d.printWrapped(
@@ -64,7 +64,7 @@ func (inv *invocation) runCrashDemo(ctx context.Context) error {
 		return err
 	}
 	if err := d.newProcess(ctx, "resumed", "-r", crashSession).Run(); err != nil {
-		return fmt.Errorf("continue the session: %w", err)
+		return message.Errorf("continue the session: %w", err)
 	}
 	return d.showResult(ctx)
 }
@@ -117,7 +117,7 @@ func (d crashDemo) newProcess(ctx context.Context, script string, args ...string
 func (d crashDemo) runAndKill(ctx context.Context) (pid int, err error) {
 	cmd := d.newProcess(ctx, "crash", "--session-id", crashSession, d.printer.T("write one, two and three into steps.txt"))
 	if err := cmd.Start(); err != nil {
-		return 0, fmt.Errorf("start the first process: %w", err)
+		return 0, message.Errorf("start the first process: %w", err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
@@ -125,7 +125,7 @@ func (d crashDemo) runAndKill(ctx context.Context) (pid int, err error) {
 	for {
 		select {
 		case err := <-ended:
-			return 0, fmt.Errorf("the first process ended before it was killed: %w", cmp.Or(err, io.EOF))
+			return 0, message.Errorf("the first process ended before it was killed: %w", cmp.Or(err, io.EOF))
 		case <-limit:
 			return 0, errors.Join(errors.New("the second command did not start in time"), cmd.Process.Kill(), <-ended)
 		case <-time.After(crashPause):

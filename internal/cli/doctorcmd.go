@@ -3,10 +3,10 @@ package cli
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strings"
 
 	"coder/internal/app"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 )
 
@@ -37,7 +37,8 @@ func (inv *invocation) runDoctor(ctx context.Context) (err error) {
 		err = inv.printWrapped(lines...)
 	}
 	if err == nil && bad > 0 {
-		err = &exitError{code: cmp.Or(ExitCode(unread), ExitError), text: fmt.Sprintf("problems found: %d broken", bad)}
+		err = &exitError{code: cmp.Or(ExitCode(unread), ExitError),
+			err: message.Errorf("problems found: %d broken", bad)}
 	}
 	return err
 }
@@ -58,7 +59,7 @@ func (inv *invocation) runChecks(ctx context.Context) (list []app.Finding, a *ap
 	}
 	for i, f := range list {
 		if f.Err != nil {
-			list[i].Advice = errorMessage(f.Err)
+			list[i].Advice = errorMessage(f.Err).String()
 		}
 	}
 	return list, a, unread

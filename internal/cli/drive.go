@@ -16,6 +16,7 @@ import (
 	"coder/internal/app"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/host/stdio"
 	"coder/internal/serve"
 	"coder/internal/tool/dialect"
@@ -113,7 +114,7 @@ func (d *drivenSession) readLines(ctx context.Context) error {
 		if wrong != nil {
 			said := inputErrorf("stdin, line %d: %v", n, wrong)
 			d.parseErr = cmp.Or(d.parseErr, error(&exitError{code: ExitCode(said)}))
-			d.invocation.warn(errorMessage(said))
+			d.invocation.warnError(said)
 			err = d.channel.Reply(nil, nil, said)
 		}
 		if err != nil {
@@ -132,7 +133,7 @@ func nextLine[T any](ctx context.Context, in *stdio.Reader, n *int) (line T, wro
 	}
 	switch {
 	case errors.Is(err, stdio.ErrTooLong):
-		return line, fmt.Errorf("it is longer than %d MiB", maxLineBytes>>20), nil
+		return line, message.Errorf("longer than %d MiB", maxLineBytes>>20), nil
 	case err != nil:
 		return line, nil, err
 	case json.Unmarshal([]byte(strings.TrimPrefix(text, "\ufeff")), &line) != nil:
@@ -159,7 +160,7 @@ func (d *drivenSession) handleLine(ctx context.Context, line control.Line) error
 			return err
 		}
 		if err != nil {
-			d.rejectMessage(errorMessage(err))
+			d.rejectMessage(errorMessage(err).String())
 			return nil
 		}
 		if line.ShouldQuery != nil && !*line.ShouldQuery {
@@ -203,7 +204,7 @@ func (d *drivenSession) initialize(ctx context.Context, line control.Line) error
 		return d.channel.Reply(line.RequestID, nil, errors.New("the session is already open"))
 	}
 	if err := d.openSession(ctx, &init); err != nil {
-		return errors.Join(d.channel.Reply(line.RequestID, nil, errors.New(errorMessage(err))), err)
+		return errors.Join(d.channel.Reply(line.RequestID, nil, errors.New(errorMessage(err).String())), err)
 	}
 	return d.channel.Reply(line.RequestID, d.sessionFacts(init), nil)
 }
@@ -330,7 +331,7 @@ func (d *drivenSession) reportTurn(ctx context.Context, run func() (string, erro
 	}
 	if err != nil {
 		if d.invocation.flags.print {
-			printError(d.invocation.Stderr, d.invocation.printer.TranslateText(errorMessage(err)), 0)
+			printError(d.invocation.Stderr, d.invocation.printer.Translate(errorMessage(err)), 0)
 		}
 		d.turnErr = cmp.Or(d.turnErr, error(&exitError{code: ExitCode(err)}))
 	}

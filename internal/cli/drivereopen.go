@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"coder/internal/app"
 	"coder/internal/config"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/policy/rule"
 )
 
@@ -142,7 +142,7 @@ func splitServers(servers map[string]json.RawMessage) (split struct {
 func (d *drivenSession) reloadPlugins(ctx context.Context, dirs []string) (any, error) {
 	for _, dir := range dirs {
 		if !filepath.IsAbs(dir) {
-			return nil, fmt.Errorf("the path of a plugin must be a full path: %s", singleLine(dir))
+			return nil, message.Errorf("the path of a plugin must be a full path: %s", singleLine(dir))
 		}
 	}
 	err := d.reopen(ctx, func(o *app.Options) { o.PluginDirs = slices.Concat(o.PluginDirs, dirs) })

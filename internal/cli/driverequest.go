@@ -11,6 +11,7 @@ import (
 
 	"coder/internal/agent/hooks"
 	"coder/internal/app"
+	"coder/internal/core/message"
 	"coder/internal/policy/mode"
 	"coder/internal/policy/rule"
 	"coder/internal/record/undo"
@@ -29,7 +30,7 @@ func (d *drivenSession) handleRequest(ctx context.Context, line control.Line) er
 		return d.initialize(ctx, line)
 	}
 	if err := d.openSession(ctx, nil); err != nil {
-		return errors.Join(d.channel.Reply(line.RequestID, nil, errors.New(errorMessage(err))), err)
+		return errors.Join(d.channel.Reply(line.RequestID, nil, errors.New(errorMessage(err).String())), err)
 	}
 	switch r.Subtype {
 	case "interrupt":
@@ -65,7 +66,7 @@ func (d *drivenSession) handleRequest(ctx context.Context, line control.Line) er
 		}
 		var err error
 		if !found {
-			err = fmt.Errorf("unknown MCP server %s", singleLine(r.Server))
+			err = message.Errorf("unknown MCP server %s", singleLine(r.Server))
 		}
 		return d.channel.Reply(line.RequestID, nil, err)
 	case "get_settings":
@@ -87,7 +88,7 @@ func (d *drivenSession) handleRequest(ctx context.Context, line control.Line) er
 	case "stop_task":
 		var err error
 		if !d.Session().StopSubtask(r.Task) && !d.Inside().StopJob(r.Task) {
-			err = fmt.Errorf("no running task %s", singleLine(r.Task))
+			err = message.Errorf("no running task %s", singleLine(r.Task))
 		}
 		return d.channel.Reply(line.RequestID, nil, err)
 	case "rewind_files":
@@ -110,7 +111,7 @@ func (d *drivenSession) handleRequest(ctx context.Context, line control.Line) er
 			"memoryFiles": []any{}, "mcpTools": []any{}, "agents": []any{}, "gridRows": []any{}, "isAutoCompactEnabled": true,
 		}, nil)
 	}
-	return d.channel.Reply(line.RequestID, nil, fmt.Errorf("control requests of subtype %q are not supported",
+	return d.channel.Reply(line.RequestID, nil, message.Errorf("control requests of subtype %q are not supported",
 		singleLine(r.Subtype)))
 }
 
@@ -118,7 +119,7 @@ func (d *drivenSession) handleRequest(ctx context.Context, line control.Line) er
 func invalidRequestError(err error) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) && kind.Field != "" {
-		return fmt.Errorf("cannot read the request: %s has the wrong type: %s", kind.Field, kind.Value)
+		return message.Errorf("cannot read the request: %s has the wrong type: %s", kind.Field, kind.Value)
 	}
 	return errors.New("cannot read the request: it must be an object with a subtype")
 }

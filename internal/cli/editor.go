@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 
 	"coder/internal/app"
 	"coder/internal/authored/mention"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/repofile"
 	"coder/internal/host/stdio"
@@ -44,7 +44,7 @@ func (t *terminal) openEditor(ctx context.Context, text string) (string, error) 
 	// not ended by the user: what they saved counts
 	ended := ctx.Err() != nil || cmd.ProcessState != nil && !cmd.ProcessState.Exited()
 	if err != nil {
-		err = fmt.Errorf("%s: %w", program, err)
+		err = message.Errorf("%s: %w", program, err)
 	}
 	if err != nil && !ended {
 		return text, err
@@ -70,7 +70,7 @@ func (t *terminal) pager() func(context.Context, *os.File, string) error {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 1} // its Ctrl+C is its own
 		// a pager may be left before the end of the text
 		if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
-			return fmt.Errorf("%s: %w", words[0], err)
+			return message.Errorf("%s: %w", words[0], err)
 		}
 		return nil
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"syscall"
@@ -13,6 +12,7 @@ import (
 	"coder/internal/agent/toolrun"
 	"coder/internal/app"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/uip"
 	"coder/internal/model/meter"
 	"coder/internal/model/provider"
@@ -58,11 +58,11 @@ func (e *exitError) Error() string {
 func (e *exitError) Unwrap() error { return e.err }
 
 func usageErrorf(format string, args ...any) error {
-	return &exitError{code: ExitUsage, text: fmt.Sprintf(format, args...)}
+	return &exitError{code: ExitUsage, err: message.Errorf(format, args...)}
 }
 
 func inputErrorf(format string, args ...any) error {
-	return &exitError{code: ExitInput, text: fmt.Sprintf(format, args...)}
+	return &exitError{code: ExitInput, err: message.Errorf(format, args...)}
 }
 
 // unsavedReason is why part of the sessions that this process closed is not on disk.
@@ -93,8 +93,8 @@ func (inv *invocation) finalError(err error) error {
 	if err != nil || inv.unsaved.err == nil {
 		return err
 	}
-	return &exitError{code: ExitUnsaved, text: fmt.Sprintf("done, but not everything could be saved on disk: %v",
-		inv.unsaved.err)}
+	return &exitError{code: ExitUnsaved,
+		err: message.Errorf("done, but not everything could be saved on disk: %v", inv.unsaved.err)}
 }
 
 // ExitCode maps an error to the program's exit code.
@@ -140,8 +140,9 @@ func ExitCode(err error) int {
 	return ExitError
 }
 
-// errorMessage returns the line about err that the user sees, with what to do about it.
-func errorMessage(err error) string {
+// errorMessage returns the sentence about err that the user sees, with what to do about it, or
+// an empty one.
+func errorMessage(err error) message.Message {
 	var (
 		known   *exitError
 		mistake *app.Error
@@ -150,44 +151,47 @@ func errorMessage(err error) string {
 	)
 	switch {
 	case err == nil:
-		return ""
+		return message.Message{}
 	case errors.As(err, &known):
-		return known.Error()
+		return message.Of(known)
 	case errors.As(err, &mistake):
-		return mistake.Error()
+		return message.Of(mistake)
 	case errors.Is(err, syscall.EPIPE):
-		return "the output is no longer read, so coder stopped here"
+		return message.New("the output is no longer read, so coder stopped here")
 	case errors.As(err, &claimed):
-		return claimed.Error() + "; wait for it, or start another session"
+		return message.New("%s; wait for it, or start another session", claimed)
 	case errors.As(err, &newer):
-		return newer.Error() + "; coder show " + newer.Session + " reads it"
+		return message.New("%s; coder show %s reads it", newer, newer.Session)
 	case errors.Is(err, uip.ErrAnswerPending):
 		return pendingHint(err)
 	case errors.Is(err, context.Canceled):
-		return "interrupted"
+		return message.New("interrupted")
 	case errors.Is(err, session.ErrNotFound):
-		return err.Error() + "; coder sessions lists the sessions"
+		return message.New("%s; coder sessions lists the sessions", err)
 	case errors.Is(err, orchestrator.ErrStepLimit):
-		return err.Error() + "\nraise it with --max-steps or runtime.max_steps" // the first line is fixed wording
+		return message.New("%s\nraise it with --max-steps or runtime.max_steps", err) // the first line is fixed wording
 	}
-	text, _ := strings.CutPrefix(err.Error(), "ask the model: ")
+	said := message.Of(err)
+	if said.Format == "ask the model: %w" {
+		said = message.Of(said.Args[0].(error))
+	}
 	if hint := providerHint(err); hint != "" {
-		text += "; " + hint
+		return message.New("%s; %s", said, message.Message{Format: hint})
 	}
-	return text
+	return said
 }
 
 // pendingHint says which question waits and how to answer it.
-func pendingHint(err error) string {
+func pendingHint(err error) message.Message {
 	var w *uip.PendingError
 	if !errors.As(err, &w) {
-		return err.Error() + "; coder tasks shows open questions"
+		return message.New("%s; coder tasks shows open questions", err)
 	}
 	how := "--input TEXT"
 	if len(w.Request.Options) > 0 {
 		how = answerFlags(w.Request)
 	}
-	return fmt.Sprintf("%v; answer with: coder respond %s %s (coder tasks shows the choices)", w, w.Request.ID, how)
+	return message.New("%v; answer with: coder respond %s %s (coder tasks shows the choices)", w, w.Request.ID, how)
 }
 
 // providerHint says what the user can do about a provider's failure.

@@ -159,6 +159,8 @@ func allOptions() []option {
 	resume := text("resume", "ID", "continue session ID; without ID, choose one from a list",
 		func(f *flags) *string { return &f.session.ResumeID })
 	resume.short, resume.optional = "r", true
+	model := text("model", "NAME", "model to use", func(f *flags) *string { return &f.Model })
+	model.short = "m"
 	return []option{
 		flag("print", "p", "run one turn, print the answer and exit", func(f *flags) *bool { return &f.print }),
 		choice("output-format", "output of -p (default text)", func(f *flags) *string { return &f.outputFormat }, "text",
@@ -179,7 +181,7 @@ func allOptions() []option {
 			func(f *flags) *string { return &f.Provider }),
 		needed(several("set", "s", "KEY=VALUE", "use this setting for this run; repeatable",
 			func(f *flags) *[]string { return &f.Set })),
-		text("model", "NAME", "model to use", func(f *flags) *string { return &f.Model }),
+		model,
 		number("max-steps", "N", "stop after N model replies", func(f *flags) *int { return &f.MaxSteps }),
 		{long: "max-budget-usd", value: "N", help: "stop before the session costs more than $N",
 			set: func(f *flags, v string) error {
@@ -387,6 +389,21 @@ func parseFlags(args []string) (*flags, error) {
 	return f.validate()
 }
 
+// isAssignment reports whether an argument is KEY=VALUE, as -c of other programs takes.
+func isAssignment(arg string) bool {
+	key, value, ok := strings.Cut(arg, "=")
+	return ok && key != "" && strings.Trim(key, "abcdefghijklmnopqrstuvwxyz_.") == "" && !strings.ContainsAny(value, " \n")
+}
+
+// foreignFlags maps other programs' flags to what coder has instead.
+var foreignFlags = map[string]string{
+	"-a": "--mode build|auto-edit|yolo", "--ask-for-approval": "--mode build|auto-edit|yolo",
+	"--approval-mode": "--mode build|auto-edit|yolo", "--full-auto": "--mode auto-edit", "--auto-edit": "--mode auto-edit",
+	"--dangerously-bypass-approvals-and-sandbox": "--yolo -s safety.sandbox=off", "--sandbox": "-s safety.sandbox=VALUE",
+	"--config": "-s KEY=VALUE", "--oss": "--provider ollama", "-C": "--cwd DIR", "--cd": "--cwd DIR",
+	"--worktree": "coder worktree", "-q": "-p", "--quiet": "-p", "--message": "-p", "--ide": "coder acp",
+}
+
 // applyFlag sets the flag that arg names and returns how many of rest it used.
 func (f *flags) applyFlag(opts []option, arg string, rest []string) (used int, err error) {
 	name, value, hasValue := strings.Cut(arg, "=")
@@ -402,6 +419,9 @@ func (f *flags) applyFlag(opts []option, arg string, rest []string) (used int, e
 		return 0, nil
 	}
 	if i < 0 {
+		if own := foreignFlags[name]; own != "" {
+			return 0, usageErrorf("unknown flag %s; use %s", name, own)
+		}
 		var names []string
 		for _, o := range opts {
 			names = append(names, o.long)
@@ -468,6 +488,8 @@ func (f *flags) validate() (*flags, error) {
 		f.print = true // a terminal shows the interactive output
 	}
 	switch {
+	case f.command == nil && f.session.ContinueLast && len(f.args) > 0 && isAssignment(f.args[0]):
+		return nil, usageErrorf("-c continues the last session; for a setting use -s %s", f.args[0])
 	case len(f.images) > 0 && (f.isDriven || f.command != nil || f.inputFormat == "stream-json"):
 		return nil, usageErrorf("--image goes with a prompt")
 	case f.events != "" && f.outputFormat != "":

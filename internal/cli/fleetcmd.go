@@ -40,7 +40,7 @@ func (inv *invocation) findFleet() (string, error) {
 	}
 	path, err := inv.fleetLauncher().Find(fleetBinary)
 	if refused := (*program.RefusalError)(nil); errors.As(err, &refused) {
-		return "", &exitError{code: ExitInput, text: refused.Error()}
+		return "", &exitError{code: ExitInput, err: refused}
 	}
 	if err != nil {
 		return "", &exitError{code: ExitInput,

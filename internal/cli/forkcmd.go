@@ -194,7 +194,7 @@ func (inv *invocation) removeWorktree(ctx context.Context, a *app.Workspace, boo
 	}
 	lines := []string{inv.printer.T("Removed %s with session %s.", singleLine(e.Dir), e.Session)}
 	if stays {
-		lines = append(lines, inv.printer.T("Kept branch %s: it has new commits.", e.Branch))
+		lines = append(lines, inv.printer.T("Kept branch %s, which has new commits.", e.Branch))
 	}
 	return inv.printWrapped(lines...)
 }

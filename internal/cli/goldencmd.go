@@ -11,6 +11,7 @@ import (
 	"coder/internal/agent/rerun"
 	"coder/internal/app"
 	"coder/internal/core/display"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/atomicfile"
 )
@@ -184,7 +185,7 @@ func (inv *invocation) writeJUnit(all []goldenResult) error {
 		file = filepath.Join(inv.Env.Dir, file)
 	}
 	if err := atomicfile.Write(file, append([]byte(xml.Header), append(text, '\n')...), 0o644); err != nil {
-		return fmt.Errorf("write the results: %w", err)
+		return message.Errorf("write the results: %w", err)
 	}
 	return nil
 }

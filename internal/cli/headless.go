@@ -58,7 +58,7 @@ func (inv *invocation) runStream(ctx context.Context, s *headless) error {
 		}
 		turns++
 		if err := s.runTurn(ctx, orchestrator.TextInput(prompt)); err != nil {
-			printError(inv.Stderr, inv.printer.TranslateText(errorMessage(err)), 0)
+			printError(inv.Stderr, inv.printer.Translate(errorMessage(err)), 0)
 			first = cmp.Or(first, error(&exitError{code: ExitCode(err)}))
 		}
 		if ctx.Err() != nil || s.Ended() {
@@ -141,7 +141,7 @@ func (s *headless) runTurn(ctx context.Context, said orchestrator.Input) error {
 // waitForAnswer lets a question wait for an answer from another process. It leaves the question open if the
 // program should end.
 func (s *headless) waitForAnswer(ctx context.Context, q uip.Request) (uip.Response, error) {
-	s.out.invocation.warn(pendingHint(&uip.PendingError{Request: q}))
+	s.out.invocation.warnMessage(pendingHint(&uip.PendingError{Request: q}))
 	select {
 	case <-ctx.Done():
 		return uip.Response{}, ctx.Err()
@@ -198,7 +198,7 @@ func (inv *invocation) runPiped(ctx context.Context) error {
 					did.SwitchErr = inv.recordClose(*did.Previous)
 				}
 				if did.SwitchErr != nil {
-					inv.warn(errorMessage(did.SwitchErr))
+					inv.warnError(did.SwitchErr)
 				}
 				if errors.Is(err, uip.ErrAnswerPending) {
 					return err

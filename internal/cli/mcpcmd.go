@@ -13,6 +13,7 @@ import (
 	"coder/internal/config"
 	"coder/internal/core/display"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/slash"
 	"coder/internal/tool/mcp"
 	"coder/internal/ui/streamjson"
@@ -258,7 +259,7 @@ func (inv *invocation) mcpTest(ctx context.Context, a *app.Workspace, servers []
 		err = inv.printBlocks(slash.MCPTable(all)...)
 	}
 	if err == nil && failed > 0 {
-		err = fmt.Errorf("%d of %d MCP servers are unavailable", failed, len(all))
+		err = message.Errorf("%d of %d MCP servers are unavailable", failed, len(all))
 	}
 	return err
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -101,7 +100,7 @@ func (inv *invocation) runDelegated(ctx context.Context, words string, tell func
 		Kept    bool   `json:"persisted"`
 	}{OK: err == nil, Answer: done.Text, Session: ended.ID, Kept: ended.UnsavedErr == nil}
 	if err != nil {
-		answer.Error = fmt.Sprint(errorMessage(err))
+		answer.Error = errorMessage(err).String()
 	}
 	return mcp.OfferedResult{Text: string(jsonx.MustMarshal(answer)), Failed: err != nil}, nil
 }

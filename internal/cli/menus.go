@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -27,6 +28,8 @@ func (t *terminal) commandMenu(input string) (p lineedit.Picker) {
 		return t.modeMenu()
 	case input == "/model":
 		return t.modelMenu()
+	case input == "/diff turn":
+		return t.turnMenu()
 	}
 	return p
 }
@@ -117,6 +120,18 @@ func (t *terminal) modeMenu() lineedit.Picker {
 	}
 	now, _ := t.app.ModeState.Current()
 	p.Select("/mode " + now.Name)
+	return p
+}
+
+// turnMenu lists the turns that changed files, the last one selected.
+func (t *terminal) turnMenu() lineedit.Picker {
+	p := lineedit.Picker{Title: t.invocation.printer.T("turn: "), Numbered: true}
+	value := ""
+	for i, turn := range t.host.Inside().ChangedTurns() {
+		value = fmt.Sprintf("/diff turn %d", i+1)
+		p.Items = append(p.Items, menuItem(turn.Title, t.invocation.printer.TranslateText(turn.Files()), value))
+	}
+	p.Select(value)
 	return p
 }
 

@@ -48,7 +48,7 @@ func (inv *invocation) runModels(ctx context.Context, a *app.Workspace) error {
 // notFoundMessage returns a message about a local address without a server.
 func notFoundMessage(words *i18n.Printer, e app.Endpoint) string {
 	return words.T("not found on this machine: %s (%s): %s", e.Title, singleLine(e.Provider.Address()),
-		words.TranslateText(e.Err.Error()))
+		words.TranslateError(e.Err))
 }
 
 // printEndpoint shows an endpoint and its models.
@@ -65,7 +65,7 @@ func (inv *invocation) printEndpoint(e app.Endpoint) error {
 	}
 	if e.Err != nil {
 		return inv.printWrapped("  " + inv.printer.T("does not list its models: %s",
-			inv.printer.TranslateText(e.Err.Error())))
+			inv.printer.TranslateError(e.Err)))
 	}
 	return inv.printBlocks(modelTable(e.Models))
 }

@@ -12,6 +12,7 @@ import (
 	"coder/internal/app"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/uip"
 	"coder/internal/model/meter"
 	"coder/internal/model/provider"
@@ -149,7 +150,7 @@ func (o *output) endTurn(answer string, turnErr error) error {
 		err = o.invocation.print(o.invocation.sanitizeText(answer))
 	}
 	if err != nil {
-		return errors.Join(turnErr, fmt.Errorf("write the answer: %w", err))
+		return errors.Join(turnErr, message.Errorf("write the answer: %w", err))
 	}
 	if n := len(o.tally.Denials); turnErr == nil && n > 0 {
 		return &exitError{code: ExitDenied, text: o.deniedMessage(n)}
@@ -200,7 +201,7 @@ func (o *output) turnOutcome(answer string, err error) streamjson.Outcome {
 		out.Checks.Last, out.Checks.ExitCode = &c.Command, &c.ExitCode
 	}
 	if err != nil {
-		out.Err = errors.New(errorMessage(err))
+		out.Err = errors.New(errorMessage(err).String())
 	}
 	var provides *provider.Error
 	switch {

@@ -296,7 +296,7 @@ func (inv *invocation) pluginUpdate(ctx context.Context, a *app.Workspace, name 
 	}
 	for _, one := range added {
 		if one.Origin.Source == "" {
-			if err := inv.printWrapped(inv.printer.T("%s is a folder of yours: coder plugin add %s takes it as it is now",
+			if err := inv.printWrapped(inv.printer.T("%s is your own folder: coder plugin add %s uses its current content",
 				one.Name, singleLine(one.Dir))); err != nil {
 				return err
 			}

@@ -127,7 +127,7 @@ func (inv *invocation) policyCheck(ctx context.Context, a *app.Workspace, comman
 	case o.Verdict == policy.Deny:
 		v.AlwaysBlocked = "it is refused"
 	case o.Verdict == policy.Ask && !o.IsWaivable():
-		v.AlwaysBlocked = "it needs approval every time"
+		v.AlwaysBlocked = "needs approval every time"
 	case err != nil:
 		v.AlwaysBlocked = err.Error()
 	case i >= 0:

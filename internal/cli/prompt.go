@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"coder/internal/core/chat"
+	"coder/internal/core/message"
 	"coder/internal/host/stdio"
 )
 
@@ -41,7 +41,7 @@ func (inv *invocation) readPrompt(ctx context.Context) (chat.UserText, error) {
 		case errors.Is(err, stdio.ErrTooLong):
 			return nil, promptTooLongError()
 		case err != nil:
-			return nil, fmt.Errorf("read the prompt from stdin: %w", err)
+			return nil, message.Errorf("read the prompt from stdin: %w", err)
 		case strings.TrimSpace(prompt.Text()) == "":
 			prompt = chat.NewUserText(chat.OriginStdin, piped)
 		case strings.TrimSpace(piped) != "":
@@ -126,7 +126,7 @@ func parseMessage(line []byte) (chat.UserText, error) {
 		}
 		for _, p := range parts {
 			if p.Type != "text" {
-				return nil, fmt.Errorf("content of type %q is not supported", p.Type)
+				return nil, message.Errorf("content of type %q is not supported", p.Type)
 			}
 			text += p.Text
 		}

@@ -18,6 +18,7 @@ import (
 	"coder/internal/app"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/uip"
 	"coder/internal/host/repofile"
 	"coder/internal/record/store/jsonl"
@@ -194,7 +195,7 @@ func sparedReason(ctx context.Context, store *app.Store, id string) string {
 	}
 	rows, err := readTasks(ctx, store.Logs, id, func(uip.Response) {})
 	if err != nil {
-		return "it cannot be read"
+		return "unreadable"
 	}
 	if slices.ContainsFunc(rows, func(t taskRow) bool { return len(t.OpenQuestions) > 0 }) {
 		return reasonOpenQuestion
@@ -229,7 +230,7 @@ func pruneItems(list []pruneItem) (gone []pruneItem, err error) {
 	for _, p := range list {
 		if p.logs != "" {
 			if failed := jsonl.RemoveLogs(p.logs); failed != nil {
-				err = errors.Join(err, fmt.Errorf("prune session %s: %w", p.Name, failed))
+				err = errors.Join(err, message.Errorf("prune session %s: %w", p.Name, failed))
 				continue
 			}
 		}
@@ -238,7 +239,7 @@ func pruneItems(list []pruneItem) (gone []pruneItem, err error) {
 			failed = errors.Join(failed, os.RemoveAll(path))
 		}
 		if failed != nil {
-			err = errors.Join(err, fmt.Errorf("prune %s: %w", p.Name, failed))
+			err = errors.Join(err, message.Errorf("prune %s: %w", p.Name, failed))
 			continue
 		}
 		gone = append(gone, p)

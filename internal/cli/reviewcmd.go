@@ -13,6 +13,7 @@ import (
 	"coder/internal/app"
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/stdio"
 	"coder/internal/policy/mode"
@@ -66,7 +67,7 @@ func (inv *invocation) reviewChange(ctx context.Context, a *app.Workspace, s *he
 		inv.warn(fmt.Sprintf(display.Plural(n, "corrected the line of %d finding", "corrected the lines of %d findings"), n))
 	}
 	if err := report.Write(inv.Stdout, inv.flags.format, app.Version); err != nil {
-		return fmt.Errorf("write the review: %w", err)
+		return message.Errorf("write the review: %w", err)
 	}
 	if report.HasSeverity(cmp.Or(inv.flags.failOn, "error")) {
 		return &exitError{code: ExitUnverified, text: "the change did not pass the review (--fail-on)"}
@@ -83,7 +84,7 @@ func (inv *invocation) readChange(ctx context.Context, a *app.Workspace) (diff s
 		case errors.Is(err, stdio.ErrTooLong):
 			return "", inputErrorf("the change is longer than %d MiB; review it in parts", maxPromptBytes>>20)
 		case err != nil:
-			return "", fmt.Errorf("read the change from stdin: %w", err)
+			return "", message.Errorf("read the change from stdin: %w", err)
 		case strings.TrimSpace(diff) != "" || revisions == "-":
 			return diff, nil
 		}
@@ -104,7 +105,7 @@ func (s *headless) findIssues(ctx context.Context, task string) (found review.Re
 		return found, structured.ErrNoAnswer
 	}
 	if err := json.Unmarshal(answer, &found); err != nil {
-		return found, fmt.Errorf("read the findings: %w", err)
+		return found, message.Errorf("read the findings: %w", err)
 	}
 	return found, nil
 }

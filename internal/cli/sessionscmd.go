@@ -12,6 +12,7 @@ import (
 	"coder/internal/app"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/record/audit"
 	"coder/internal/record/session"
 	"coder/internal/record/store/jsonl"
@@ -237,12 +238,12 @@ func (inv *invocation) shipAudit(ctx context.Context, a *app.Workspace) error {
 func (inv *invocation) verifyAudit(store *app.Store, id string) error {
 	report, err := store.Verify(id)
 	if err != nil {
-		return fmt.Errorf("session %s: %d lines are intact, then: %w", id, report.Lines, err)
+		return message.Errorf("session %s: %d lines are intact, then: %w", id, report.Lines, err)
 	}
 	err = inv.printWrapped(report.Describe(id, inv.printer.T)...)
 	for _, c := range report.OpenCalls {
 		if c.Abandoned && err == nil { // an unfinished turn settles its calls when it continues
-			err = fmt.Errorf("session %s: record %d: %s never ended, but its task did", id, c.Seq, c.Requested.Tool)
+			err = message.Errorf("session %s: record %d: %s never ended, but its task did", id, c.Seq, c.Requested.Tool)
 		}
 	}
 	return err

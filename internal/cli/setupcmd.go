@@ -12,6 +12,7 @@ import (
 	"coder/internal/app"
 	"coder/internal/config"
 	"coder/internal/core/display"
+	"coder/internal/core/message"
 	"coder/internal/model/provider"
 	"coder/internal/policy/mode"
 	"coder/internal/ui/lineedit"
@@ -63,7 +64,7 @@ func (inv *invocation) runSetup(ctx context.Context, a *app.Workspace) error {
 	if fl.keyFromStdin {
 		line, err := inv.stdin.ReadLine(ctx, maxKeyBytes)
 		if s.key = strings.TrimSpace(line); err != nil || s.key == "" {
-			return cmp.Or(ctx.Err(), inputErrorf("no API key came on stdin"))
+			return cmp.Or(ctx.Err(), inputErrorf("no API key on stdin"))
 		}
 	}
 	return s.run(ctx)
@@ -237,7 +238,7 @@ func (s *setupFlow) chooseEndpoint(ctx context.Context) (app.Endpoint, error) {
 		case ctx.Err() != nil, err == nil, errors.As(err, &leave) && leave.code == ExitInterrupted:
 			return e, cmp.Or(ctx.Err(), err)
 		case !errors.Is(err, errNoAnswer):
-			s.printLines(s.printer.TranslateText(errorMessage(err)))
+			s.printLines(s.printer.Translate(errorMessage(err)))
 		}
 	}
 }
@@ -255,7 +256,7 @@ func (s *setupFlow) endpointPicker(found []app.Endpoint) lineedit.Picker {
 	for i, e := range found {
 		note := s.printer.T(display.Plural(len(e.Models), "%d model", "%d models"), len(e.Models))
 		if e.Err != nil {
-			note = s.printer.TranslateText(e.Err.Error())
+			note = s.printer.TranslateError(e.Err)
 		}
 		if e.KeyVar != "" {
 			note += dot + s.printer.T("key from %s", e.KeyVar)
@@ -294,8 +295,8 @@ func (s *setupFlow) openChosen(ctx context.Context, value string, found []app.En
 		}
 		return e, err
 	case value == itemOtherAddress:
-		if value, err = s.askLine(ctx, s.printer.T("Address: ")); err != nil {
-			return e, err
+		if value, err = s.askLine(ctx, s.printer.T("Address: ")); err != nil || value == "" {
+			return e, cmp.Or(err, errNoAnswer)
 		}
 		e, err = s.app.FindEndpointWithoutKey(value)
 	case preset.Name != "" && usual == "":
@@ -324,7 +325,7 @@ func (s *setupFlow) loadModels(ctx context.Context, e app.Endpoint) (app.Endpoin
 	case e.RejectsKey():
 		return s.askKey(ctx, e)
 	case e.IsUnreachable():
-		s.printLines(s.printer.TranslateText(e.Err.Error()))
+		s.printLines(s.printer.TranslateError(e.Err))
 		yes, err := s.confirm(ctx, s.printer.T("Use this address anyway? [y/N] "), false)
 		if err == nil && !yes {
 			err = errNoAnswer
@@ -394,7 +395,7 @@ func (s *setupFlow) chooseModel(ctx context.Context, e app.Endpoint) (string, er
 	}
 	if !s.interactive {
 		if usual == "" {
-			why := errors.New("it lists none")
+			why := errors.New("no models listed")
 			if e.Err != nil {
 				why = e.Err
 			}
@@ -403,7 +404,7 @@ func (s *setupFlow) chooseModel(ctx context.Context, e app.Endpoint) (string, er
 		return usual, nil
 	}
 	if e.Err != nil {
-		s.printLines(s.printer.T("the endpoint does not list its models: %s", s.printer.TranslateText(e.Err.Error())))
+		s.printLines(s.printer.T("the endpoint does not list its models: %s", s.printer.TranslateError(e.Err)))
 	}
 	if len(e.Models) > 0 {
 		return s.choose(ctx, s.modelPicker(e.Models, usual))
@@ -469,9 +470,9 @@ func (s *setupFlow) testModel(ctx context.Context, e app.Endpoint, model string)
 			s.printLines(s.printer.T("It works: %s", answer))
 			return e, nil
 		case !s.interactive && !s.assumeYes:
-			return e, fmt.Errorf("the test failed, and nothing was written: %w", err)
+			return e, message.Errorf("the test failed, and nothing was written: %w", err)
 		}
-		s.printLines(s.printer.T("It does not answer: %s", s.printer.TranslateText(err.Error())))
+		s.printLines(s.printer.T("It does not answer: %s", s.printer.TranslateError(err)))
 		if s.assumeYes {
 			return e, nil
 		}

@@ -13,8 +13,6 @@ import (
 	"coder/internal/app"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
-	"coder/internal/core/sanitize"
-	"coder/internal/host/patch"
 	"coder/internal/policy/mode"
 	"coder/internal/report/asof"
 	"coder/internal/report/export"
@@ -64,19 +62,13 @@ func (inv *invocation) runDiff(ctx context.Context, a *app.Workspace) error {
 	if err != nil || to != "" && last == 0 { // nothing has happened yet
 		return err
 	}
-	return a.ReadStates(ctx, id, []uint64{max(first, 1), last},
-		func(states []app.PastState, kept provenance.ContentReader) error {
-			for _, d := range asof.Compare(ctx, states[0].State, states[1].State, kept) {
-				text, _, _ := patch.Unified(d.Path, d.Old, d.New)
-				if d.Err != nil {
-					text = inv.printer.T("%s changed, but its content was not saved", singleLine(event.DisplayName(d.Path))) + "\n"
-				}
-				if _, err := fmt.Fprint(inv.Stdout, sanitize.Text(text)); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+	text, err := a.ReadDiff(ctx, id, max(first, 1), last, func(path string) string {
+		return inv.printer.T("%s changed, but its content was not saved", path) + "\n"
+	})
+	if err == nil {
+		_, err = fmt.Fprint(inv.Stdout, text)
+	}
+	return err
 }
 
 // printFile prints the content of a file in the session.

@@ -2,13 +2,14 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"coder/internal/core/message"
 )
 
 // notifySignals returns a context that ends at the first stop signal, and one that ends at the second. Signals
@@ -95,7 +96,7 @@ func (w *shutdown) setRestore(back func()) {
 }
 
 // errStuck reports that part of the program did not stop.
-var errStuck = fmt.Errorf("asked to stop: %w", context.Canceled)
+var errStuck = message.Errorf("asked to stop: %w", context.Canceled)
 
 // run runs work. It returns errStuck and abandons work if that does not return in time after ctx ends,
 // or immediately when again ends.

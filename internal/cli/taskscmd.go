@@ -13,6 +13,7 @@ import (
 	"coder/internal/agent/supervisor"
 	"coder/internal/app"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/core/task"
 	"coder/internal/core/uip"
@@ -41,7 +42,7 @@ func readTasks(ctx context.Context, logs event.Store, session string, answered f
 	)
 	for r, err := range logs.Read(ctx, session, 0, event.LogDomain) {
 		if err != nil {
-			return nil, fmt.Errorf("read session %s: %w", session, err)
+			return nil, message.Errorf("read session %s: %w", session, err)
 		}
 		switch e := r.Event.(type) {
 		case event.TaskCreated:
@@ -53,7 +54,7 @@ func readTasks(ctx context.Context, logs event.Store, session string, answered f
 			answered(e.Response)
 		}
 		if err := all.Add(r); err != nil {
-			return nil, fmt.Errorf("read session %s: %w", session, err)
+			return nil, message.Errorf("read session %s: %w", session, err)
 		}
 	}
 	var rows []taskRow

@@ -15,6 +15,7 @@ import (
 	"coder/internal/agent/supervisor"
 	"coder/internal/app"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/core/uip"
 	"coder/internal/host/pathfind"
@@ -167,11 +168,11 @@ func (t *terminal) openKeyboard(o tty.Options) (keys *tty.Terminal, err error) {
 		o.EscDelay = 90 * time.Millisecond // its parts may arrive separately
 	}
 	if keys, err = tty.Open(t.in, t.out, o); err != nil {
-		return nil, fmt.Errorf("open the terminal: %w", err)
+		return nil, message.Errorf("open the terminal: %w", err)
 	}
 	t.invocation.shutdown.setRestore(func() { _ = keys.Restore() }) // no one is left to see an error
 	if err := keys.SetRaw(); err != nil {
-		return nil, errors.Join(fmt.Errorf("open the terminal: %w", err), keys.Close())
+		return nil, errors.Join(message.Errorf("open the terminal: %w", err), keys.Close())
 	}
 	return keys, nil
 }
@@ -540,7 +541,7 @@ func (t *terminal) switchSession(ctx context.Context) error {
 	running := t.running()
 	left, err := t.host.SwitchTo(ctx, to)
 	if err != nil {
-		return t.printText(ink.Bad, t.invocation.printer.TranslateText(errorMessage(err)))
+		return t.printText(ink.Bad, t.invocation.printer.Translate(errorMessage(err)))
 	}
 	if err := t.invocation.recordClose(*left); err != nil {
 		t.warn(err.Error())

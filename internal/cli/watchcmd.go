@@ -18,6 +18,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/core/uip"
 	"coder/internal/record/session"
@@ -45,7 +46,7 @@ func (inv *invocation) runWatch(ctx context.Context, a *app.Workspace) error {
 	if known, err := store.Supervisor.Exists(ctx, id); err != nil {
 		return err
 	} else if !known {
-		return fmt.Errorf("session %s: %w", id, session.ErrNotFound)
+		return message.Errorf("session %s: %w", id, session.ErrNotFound)
 	}
 	after := uint64(max(fl.fromRecord-1, 0)) // the last record shown
 	if fl.lastTurn {

@@ -24,6 +24,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/host/patch"
 	"coder/internal/host/repofile"
 	"coder/internal/policy/mode"
@@ -92,8 +93,12 @@ func (w *webServer) printAddress(at net.Addr, key browser.Key, cert *tls.Certifi
 		scheme = "https"
 	}
 	var lines []string
+	forPhone := "" // the first address that another device may reach
 	for _, host := range listenerAddresses(at, w.invocation.flags.listen) {
-		lines = append(lines, fmt.Sprintf("%s://%s/%s/?token=%s", scheme, host, key.Path, key.Token))
+		line := fmt.Sprintf("%s://%s/%s/?token=%s", scheme, host, key.Path, key.Token)
+		if lines = append(lines, line); forPhone == "" && !isLoopback(host) {
+			forPhone = line
+		}
 	}
 	if cert != nil {
 		lines = append(lines,
@@ -101,6 +106,9 @@ func (w *webServer) printAddress(at net.Addr, key browser.Key, cert *tls.Certifi
 			"  "+certFingerprint(cert))
 	}
 	lines = append(lines, words.T("anyone with this link can act as you; Ctrl-C stops the server"))
+	if forPhone != "" && w.invocation.isTerminal && words.DisplaySigns("✓") == "✓" {
+		lines = append(lines, qrCode(forPhone, w.invocation.columns)...)
+	}
 	return w.invocation.printWrapped(lines...)
 }
 
@@ -215,7 +223,7 @@ func (inv *invocation) newAppIn(root, mode string, warn func(string)) (*app.Work
 func (w *webServer) listSessions(ctx context.Context, root string) ([]session.Head, error) {
 	a, err := w.projectApp(root)
 	if err != nil {
-		return nil, errors.New(errorMessage(err))
+		return nil, errors.New(errorMessage(err).String())
 	}
 	all, err := a.Store().ListHeads(ctx)
 	w.mu.Lock()
@@ -277,7 +285,7 @@ func completeRecords(store *app.Store, session string,
 			last = r.Seq
 		}
 		if last < lines {
-			yield(event.Record{}, fmt.Errorf("it is damaged after record %d", last))
+			yield(event.Record{}, message.Errorf("damaged after record %d", last))
 		}
 	}
 }

@@ -65,7 +65,7 @@ func (w *webServer) answerFleet(ctx context.Context, a uip.Response) error {
 func (w *webServer) runFleet(ctx context.Context, args ...string) ([]byte, error) {
 	path, err := w.invocation.findFleet()
 	if err != nil {
-		return nil, &browser.UserError{Status: http.StatusBadGateway, Text: errorMessage(err)}
+		return nil, &browser.UserError{Status: http.StatusBadGateway, Text: errorMessage(err).String()}
 	}
 	ctx, stop := context.WithTimeout(ctx, fleetTimeout)
 	defer stop()

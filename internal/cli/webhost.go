@@ -80,7 +80,7 @@ func (h *hostedSession) run() {
 	h.reportClose(h.Close(context.WithoutCancel(h.server.ctx)))
 	for _, m := range late {
 		if err := h.server.queueMessage(h.server.ctx, h.place, m); err != nil && h.server.ctx.Err() == nil {
-			h.server.invocation.warn(errorMessage(err))
+			h.server.invocation.warnError(err)
 		}
 	}
 }
@@ -123,7 +123,8 @@ func (h *hostedSession) runTurn(ctx context.Context, m drive.Message) (err error
 	}
 	var command *orchestrator.CommandError
 	if err != nil && ctx.Err() == nil && !errors.As(err, &command) && !errors.Is(err, supervisor.ErrFinished) {
-		_ = h.broadcast(ctx, event.Record{Event: event.Notice{Level: event.LevelError, Text: errorMessage(err)}})
+		_ = h.broadcast(ctx, event.Record{Event: event.Notice{
+			Level: event.LevelError, Text: errorMessage(err).String()}})
 	}
 	return nil
 }
@@ -141,7 +142,7 @@ func (h *hostedSession) followMove(ctx context.Context, left serve.CloseResult) 
 	h.server.hosted[h.place] = h
 	h.server.mu.Unlock()
 	h.server.server.HandleEvent(ctx, was, event.Record{Event: event.Notice{Level: event.LevelInfo,
-		Text: fmt.Sprintf("it continues in session %s", h.ID())}})
+		Text: fmt.Sprintf("the conversation continues in session %s", h.ID())}})
 }
 
 // toPageError converts an error to a page's message.
@@ -161,7 +162,7 @@ func toPageError(err error) error {
 	case code == ExitInput || code == ExitConfig:
 		status = http.StatusBadRequest
 	}
-	return &browser.UserError{Status: status, Text: errorMessage(err)}
+	return &browser.UserError{Status: status, Text: errorMessage(err).String()}
 }
 
 // startSession starts a session with a prompt.

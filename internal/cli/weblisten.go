@@ -19,6 +19,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"coder/internal/core/message"
 )
 
 // errorFilter forwards our own errors and drops errors caused by strangers' requests.
@@ -67,11 +69,11 @@ const certificateValidity = 365 * 24 * time.Hour
 func newCertificate(host string, now time.Time) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("create a certificate: %w", err)
+		return nil, message.Errorf("create a certificate: %w", err)
 	}
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
-		return nil, fmt.Errorf("create a certificate: %w", err)
+		return nil, message.Errorf("create a certificate: %w", err)
 	}
 	t := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: "coder web"}, NotBefore: now.Add(-time.Hour),
@@ -85,7 +87,7 @@ func newCertificate(host string, now time.Time) (*tls.Certificate, error) {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, t, t, &key.PublicKey, key)
 	if err != nil {
-		return nil, fmt.Errorf("create a certificate: %w", err)
+		return nil, message.Errorf("create a certificate: %w", err)
 	}
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }
@@ -126,4 +128,10 @@ func listenerAddresses(at net.Addr, asked string) (all []string) {
 		}
 	}
 	return all
+}
+
+// isLoopback reports whether only this machine reaches an address with a port.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }

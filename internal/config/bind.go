@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"coder/internal/core/message"
 	"coder/internal/core/nearest"
 
 	"github.com/tailscale/hujson"
@@ -78,7 +79,7 @@ func (y *layer) setValue(f *field, v hujson.Value) {
 	if y.untrusted && !f.isShell() {
 		for x := range v.All() {
 			if lit, ok := x.Value.(hujson.Literal); ok && lit.Kind() == '"' && hasVariable(lit.String()) {
-				y.addWarning(v.StartOffset, f.path, "it names a variable")
+				y.addWarning(v.StartOffset, f.path, "names a variable")
 				return
 			}
 		}
@@ -169,7 +170,7 @@ func (y *layer) decodeValue(f *field, v hujson.Value) (reflect.Value, error) {
 		s, err := y.decodeText(f, lit)
 		return reflect.ValueOf(s), err
 	}
-	return reflect.Value{}, fmt.Errorf("expected %s, found %s", f.describeValues(), describeFound(v))
+	return reflect.Value{}, message.Errorf("expected %s, found %s", f.describeValues(), describeFound(v))
 }
 
 // shellCommand returns the command that runs a shell line; an empty line gives an empty command.
@@ -194,7 +195,7 @@ func (y *layer) decodeText(f *field, lit hujson.Literal) (string, error) {
 		return "", errors.New(err)
 	}
 	if f.isAddress() && s != "" && !isAddress(s) {
-		return "", fmt.Errorf("expected an address such as https://host/v1, found %q", shorten(maskAddress(s)))
+		return "", message.Errorf("expected an address such as https://host/v1, found %q", shorten(maskAddress(s)))
 	}
 	return s, nil
 }
@@ -222,13 +223,13 @@ func isAddress(s string) bool {
 func (y *layer) decodeList(f *field, v hujson.Value) ([]string, error) {
 	a, ok := v.Value.(*hujson.Array)
 	if !ok {
-		return nil, fmt.Errorf("expected a list of strings, found %s", describeFound(v))
+		return nil, message.Errorf("expected a list of strings, found %s", describeFound(v))
 	}
 	list := make([]string, 0, len(a.Elements))
 	for _, e := range a.Elements {
 		lit, ok := e.Value.(hujson.Literal)
 		if !ok || lit.Kind() != '"' {
-			return nil, fmt.Errorf("expected a list of strings, found %s in it", describeFound(e))
+			return nil, message.Errorf("expected a list of strings, found %s in it", describeFound(e))
 		}
 		s, err := y.expandText(f, lit.String())
 		if err != nil {
@@ -266,7 +267,7 @@ func (y *layer) applyEntries(f *field, v hujson.Value) {
 		switch all := all.(type) {
 		case map[string]string:
 			if !ok || lit.Kind() != '"' {
-				err = fmt.Errorf("expected a string, found %s", describeFound(m.Value))
+				err = message.Errorf("expected a string, found %s", describeFound(m.Value))
 			} else if err == nil {
 				all[name] = over.Value.(hujson.Literal).String()
 			}

@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
+
+	"coder/internal/core/message"
 
 	"github.com/tailscale/hujson"
 )
@@ -34,7 +35,7 @@ func ParseValue(key, text string) (any, error) {
 		v, err = hujson.Parse([]byte(list))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", key, err)
+		return nil, message.Errorf("%s: %w", key, err)
 	}
 	v.Standardize()
 	return json.RawMessage(v.Pack()), nil
@@ -115,7 +116,7 @@ func (r Report) CheckProject(key string, value any, trusted bool) error {
 	}
 	v, err := toLiteral(f, words, value)
 	if err != nil {
-		return fmt.Errorf("%s: %w", key, err)
+		return message.Errorf("%s: %w", key, err)
 	}
 	y := layer{loader: l, name: "value", project: true, untrusted: !trusted, minRank: l.strictestRank()}
 	y.applyAt(key, v)

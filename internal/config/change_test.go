@@ -74,7 +74,7 @@ func TestWhatAProjectMayNotSetIsRefusedWithTheReason(t *testing.T) {
 	}{
 		{"ui.theme", "dark", false, ""},
 		{"permission.write", "deny", false, ""},
-		{"permission.write", "allow", false, "it would loosen a rule"},
+		{"permission.write", "allow", false, "would loosen a rule"},
 		{"permission.write", "allow", true, ""},
 		{"provider.base_url", "https://x.example/v1", false, "provider.base_url"},
 		{"provider.base_url", "https://x.example/v1", true, ""},

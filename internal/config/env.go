@@ -2,9 +2,10 @@ package config
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
+
+	"coder/internal/core/message"
 )
 
 // Environment variables, the strongest first. A row takes precedence over
@@ -135,11 +136,12 @@ func expandVars(s string, getenv func(string) string, withheld func(string) bool
 		value := getenv(ref.name)
 		if withheld != nil && withheld(ref.name) {
 			if value = ""; !ref.hasDefault {
-				return "", nil, fmt.Errorf("variable %s is withheld: it holds a provider's key", ref.name)
+				return "", nil, message.Errorf("variable %s is withheld: a provider's key", ref.name)
 			}
 		}
 		if value == "" && !ref.hasDefault {
-			return "", nil, fmt.Errorf("variable %s is not set; set it, or write ${%s:-default}", ref.name, ref.name)
+			return "", nil, message.Errorf("variable %s is not set; set it, or write ${%s:-default}", ref.name,
+				ref.name)
 		}
 		b.WriteString(cmp.Or(value, ref.defaultValue))
 		used = append(used, ref.name)

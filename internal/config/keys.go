@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"coder/internal/core/message"
 	"coder/internal/host/repofile"
 
 	"github.com/tailscale/hujson"
@@ -32,7 +33,7 @@ func LoadKeys(path string) (all []KeyBinding, err error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, message.Errorf("%s: %w", path, err)
 	}
 	src, err := parseConfig(path, data)
 	if err != nil {

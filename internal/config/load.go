@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"coder/internal/core/message"
 	"coder/internal/host/repofile"
 
 	"github.com/tailscale/hujson"
@@ -184,7 +185,7 @@ func (l *loader) loadFile(f file) {
 		return
 	}
 	if err != nil {
-		l.addError(fmt.Errorf("read settings: %w", err))
+		l.addError(message.Errorf("read settings: %w", err))
 		return
 	}
 	src, err := parseConfig(f.path, data)
@@ -270,7 +271,7 @@ func toLiteral(f *field, words []string, value any) (hujson.Value, error) {
 		if lit := hujson.Literal(s); lit.IsValid() {
 			return hujson.Value{Value: lit}, nil
 		}
-		return hujson.Value{}, fmt.Errorf("expected %s, found %q", f.describeValues(), shorten(s))
+		return hujson.Value{}, message.Errorf("expected %s, found %q", f.describeValues(), shorten(s))
 	}
 	if findTooDeep([]byte(s)) >= 0 {
 		return hujson.Value{}, errors.New("nested too deep")

@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/host/repofile"
 
 	"github.com/tailscale/hujson"
@@ -92,10 +93,10 @@ func checkOwner(path string, owner int, top string) error {
 			return err
 		}
 		if stat, ok := info.Sys().(*syscall.Stat_t); !ok || int(stat.Uid) != owner {
-			return fmt.Errorf("%s does not belong to root", at)
+			return message.Errorf("%s does not belong to root", at)
 		}
 		if info.Mode().Perm()&0o022 != 0 {
-			return fmt.Errorf("%s can be written by others than root", at)
+			return message.Errorf("%s can be written by others than root", at)
 		}
 		if at == top || at == filepath.Dir(at) {
 			return nil
@@ -108,12 +109,12 @@ func checkOwner(path string, owner int, top string) error {
 func (l *loader) applyManaged(dir string) {
 	names, err := managedFiles(dir)
 	if err != nil {
-		l.addError(fmt.Errorf("managed settings: %w", err))
+		l.addError(message.Errorf("managed settings: %w", err))
 	}
 	for _, name := range names {
 		data, err := repofile.ReadOwn(name, maxFileBytes)
 		if err != nil {
-			l.addError(fmt.Errorf("managed settings: %w", err))
+			l.addError(message.Errorf("managed settings: %w", err))
 			continue
 		}
 		src, err := parseConfig(name, data)
@@ -145,7 +146,7 @@ func (y *layer) tightenBlock(f *field, v hujson.Value) {
 		case kid == nil || kid.tightenOrder() == "":
 			err := errors.New("managed settings can only tighten, and this setting has no order")
 			if kid == nil {
-				err = fmt.Errorf("%w; managed.deny denies calls", err)
+				err = message.Errorf("%w; managed.deny denies calls", err)
 			}
 			y.addValueError(m.Value, path, err)
 		default:
@@ -200,7 +201,7 @@ func (y *layer) readLimits(v hujson.Value) {
 	modes := y.root.childByName["agents"].childByName["default"].enum()
 	for _, name := range limits.Modes {
 		if !slices.Contains(modes, name) && err == nil {
-			err = fmt.Errorf("modes: expected %s, found %q", listValues(modes), shorten(name))
+			err = message.Errorf("modes: expected %s, found %q", listValues(modes), shorten(name))
 		}
 	}
 	if err == nil && (limits.KeepDays < 0 || limits.DayUSD < 0 || limits.DayTokens < 0) {
@@ -282,7 +283,7 @@ func (r Report) CheckLocked(key string, value any) error {
 		return err
 	}
 	if _, changed := held.field.applyLimit(given, held.limit); changed {
-		return fmt.Errorf("%s is locked by %s: %s", key, held.origin, jsonx.MustMarshal(held.limit.Interface()))
+		return message.Errorf("%s is locked by %s: %s", key, held.origin, jsonx.MustMarshal(held.limit.Interface()))
 	}
 	return nil
 }

@@ -2,10 +2,10 @@ package config
 
 import (
 	"encoding/json"
-	"fmt"
 	"reflect"
 
 	"coder/internal/core/hosts"
+	"coder/internal/core/message"
 )
 
 // Network is what commands may reach: nothing, the listed hosts, or the whole network, [AllHosts].
@@ -39,7 +39,7 @@ func (n Network) MarshalJSON() ([]byte, error) {
 func checkHosts(list []string) error {
 	for _, text := range list {
 		if _, err := hosts.Parse(text); err != nil {
-			return fmt.Errorf("%q is not a host pattern: %w", shorten(text), err)
+			return message.Errorf("%q is not a host pattern: %w", shorten(text), err)
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 
 	"github.com/tailscale/hujson"
 )
@@ -174,7 +175,7 @@ func memberName(m hujson.ObjectMember) string {
 func SetValue(content []byte, key string, value any) (out []byte, err error) {
 	defer func() {
 		if err != nil {
-			out, err = nil, fmt.Errorf("set %s: %w", key, err)
+			out, err = nil, message.Errorf("set %s: %w", key, err)
 		}
 	}()
 	text, err := jsonx.Marshal(value)

@@ -1,10 +1,11 @@
 package config
 
 import (
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
+
+	"coder/internal/core/message"
 
 	"github.com/tailscale/hujson"
 )
@@ -81,7 +82,8 @@ func (y *layer) parseRules(f *field, tool string, v hujson.Value) (given []toolR
 			return
 		}
 		ok = false
-		y.addValueError(v, path, fmt.Errorf("expected %s, found %s", listValues(f.catchAll.enum()), describeFound(v)))
+		y.addValueError(v, path, message.Errorf("expected %s, found %s", listValues(f.catchAll.enum()),
+			describeFound(v)))
 	}
 	ok = true
 	switch v.Value.(type) {
@@ -90,7 +92,7 @@ func (y *layer) parseRules(f *field, tool string, v hujson.Value) (given []toolR
 	case *hujson.Object:
 		y.eachMember(path, v, func(pattern string, m hujson.ObjectMember) { one(EntryKey(path, pattern), pattern, m.Value) })
 	default:
-		y.addValueError(v, path, fmt.Errorf("expected %s, or an object of them by pattern, found %s%s",
+		y.addValueError(v, path, message.Errorf("expected %s, or an object of them by pattern, found %s%s",
 			listValues(f.catchAll.enum()), describeFound(v), y.root.suggestKey(f, tool)))
 		return nil, false
 	}
@@ -108,7 +110,7 @@ func (y *layer) applyStricter(f *field, tool string, given []toolRule) {
 		case known && f.enumRank(g.value) < f.enumRank(old), !known && f.enumRank(g.value) <= y.minRank:
 			y.applyRule(tool, g)
 		case !known || old != g.value:
-			y.addWarning(g.offset, rulePath(tool, g.pattern), "it would loosen a rule")
+			y.addWarning(g.offset, rulePath(tool, g.pattern), "would loosen a rule")
 		}
 		if g.pattern == "*" {
 			for pattern, value := range y.cfg.Permission.Tools[tool] {

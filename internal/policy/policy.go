@@ -5,12 +5,12 @@ package policy
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/tool"
 )
 
@@ -42,7 +42,7 @@ func ParseVerdict(s string) (Verdict, error) {
 			return v, nil
 		}
 	}
-	return Deny, fmt.Errorf("invalid verdict %q: use allow, ask or deny", s)
+	return Deny, message.Errorf("invalid verdict %q: use allow, ask or deny", s)
 }
 
 // Case is what a Policy judges: the call as the model wrote
@@ -137,7 +137,7 @@ func Judge(ctx context.Context, p Policy, c Case) (Opinion, error) {
 		return Opinion{}, err
 	}
 	if o.Verdict > Allow {
-		return Opinion{}, fmt.Errorf("unknown verdict %d", uint8(o.Verdict))
+		return Opinion{}, message.Errorf("unknown verdict %d", uint8(o.Verdict))
 	}
 	return o, nil
 }
@@ -153,7 +153,7 @@ func All(ps ...Policy) Policy {
 		for _, p := range ps {
 			o, err := Judge(ctx, p, c)
 			if err != nil {
-				return Opinion{}, fmt.Errorf("judge %s: %w", c.Tool, err)
+				return Opinion{}, message.Errorf("judge %s: %w", c.Tool, err)
 			}
 			sum.Verdict = min(sum.Verdict, o.Verdict)
 			sum.ReadOnly = sum.ReadOnly || o.ReadOnly

@@ -4,13 +4,13 @@ package serve
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	"coder/internal/agent/orchestrator"
 	"coder/internal/agent/supervisor"
 	"coder/internal/app"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/uip"
 	"coder/internal/ui/drive"
 )
@@ -175,7 +175,7 @@ func (h *Host) Close(ctx context.Context) CloseResult {
 func (h *Host) closeSession(s *supervisor.Session) CloseResult {
 	done := CloseResult{ID: s.ID}
 	if err := s.Close(); err != nil {
-		done.Err = fmt.Errorf("close the session: %w", err)
+		done.Err = message.Errorf("close the session: %w", err)
 	}
 	store := h.App.Store()
 	done.UnsavedErr = store.UnsavedReason()

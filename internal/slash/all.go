@@ -55,6 +55,7 @@ type Records struct {
 	Ledger  func(ctx context.Context, session string, until uint64) (*ledger.Ledger, error)
 	Trace   func(ctx context.Context, file string, line int) (*Provenance, error)
 	Search  func(ctx context.Context, words []string) ([]fulltext.Result, error)
+	ReadDiff
 }
 
 // Files undoes, redoes and reports file changes.
@@ -73,7 +74,7 @@ func All(w Deps) []Command {
 			Permissions(w.Permissions, w.Revoke), Tools(), MCP(w.Servers, w.Login), Skills(w.Skills), Agents(w.Agents),
 			Todos(w.Todos), Jobs(w.Jobs), Tasks(w.Tasks), Context(w.Session, w.Records.Ledger), Cost(w.Costs), Compact(),
 			Copy(w.Copy),
-			Diff(w.Files.Changes), Why(w.Records.Trace), Blame(w.Records.Trace), Search(w.Records.Search),
+			Diff(w.Files.Changes, w.Records.ReadDiff), Why(w.Records.Trace), Blame(w.Records.Trace), Search(w.Records.Search),
 			Undo(w.Files.Undo), Redo(w.Files.Redo), Rewind(w.Files.Undo, w.Files.Redo, w.Files.History),
 			Restore(w.Files.Restore),
 		},

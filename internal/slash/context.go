@@ -28,7 +28,7 @@ func Context(session string, book func(ctx context.Context, session string, unti
 			used := c.ContextUsed()
 			text := fmt.Sprintf("%d of %d tokens used (%s)", used, set.ContextLimit, percent(used, set.ContextLimit))
 			if set.Compaction.Auto && set.ContextLimit > 0 {
-				text += fmt.Sprintf("\nthe conversation is shortened from %d on",
+				text += fmt.Sprintf("\ncoder shortens the conversation at %d tokens",
 					int(compact.Limits{Tokens: set.ContextLimit, Threshold: set.Compaction.Threshold}.MaxTokens()))
 			}
 			if last, ok := talk.LastReplacement(); ok {

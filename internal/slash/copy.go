@@ -32,7 +32,7 @@ func Copy(clipboard func(ctx context.Context, text string) (how string, err erro
 				}
 			}
 			if answer == "" {
-				return usageError("there is no answer %d in this conversation", n)
+				return usageError("no answer %d in this conversation", n)
 			}
 			how, err := clipboard(ctx, answer+"\n")
 			if err != nil {

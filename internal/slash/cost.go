@@ -94,7 +94,7 @@ func Cost(ledger *CostTally) Command {
 			case hasReplied(c.Conversation().Messages()):
 				return showText("the provider did not report the token usage of this session")
 			case awaitsReply(c.Conversation().Messages()):
-				return showText("the usage is known when the first reply ends")
+				return showText("coder shows the usage after the first reply")
 			default:
 				return showText("nothing was spent in this session")
 			}

@@ -14,6 +14,7 @@ import (
 
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/patch"
 	"coder/internal/tool/git"
@@ -28,12 +29,16 @@ const (
 	maxFiles = 200
 )
 
-// Diff shows the changes in the workspace: with "full" line by line, with a path only below that path.
-func Diff(changes *Changes) Command {
+// Diff shows the changes in the workspace: with "full" line by line, with a path only below that path, with "turn"
+// those of one turn.
+func Diff(changes *Changes, read ReadDiff) Command {
 	return Command{
-		Name: "diff", IsReadOnly: true, Args: "[full|PATH]", Help: "show what changed in the workspace",
+		Name: "diff", IsReadOnly: true, Args: "[full|turn|PATH]", Help: "show what changed in the workspace",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			path := c.Args
+			if number, ok := strings.CutPrefix(path+" ", "turn "); ok {
+				return changes.diffTurn(ctx, strings.TrimSpace(number), read)
+			}
 			if rest, ok := strings.CutPrefix(path+" ", "full "); ok {
 				path = strings.TrimSpace(rest)
 			}
@@ -55,10 +60,12 @@ type Changes struct {
 	mu            sync.Mutex                 // guards the fields below
 	names         []string                   // files changed by calls of this session, in order of their first change
 	initialStates map[string]event.FileState // their state before
+	turns         []Turn
 }
 
 // Add adds a record.
 func (d *Changes) Add(r event.Record) {
+	d.addTurnRecord(r)
 	e, ok := r.Event.(event.ToolCallCompleted)
 	if !ok {
 		return
@@ -88,7 +95,7 @@ func (d *Changes) diff(ctx context.Context, path string, full bool) ([]display.B
 	}
 	if path != "" && len(c.Files)+len(c.Untracked) == 0 {
 		if _, err := d.Git.Workspace.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("no file or folder %s", sanitize.Line(path, 200))
+			return nil, message.Errorf("no file or folder %s", sanitize.Line(path, 200))
 		}
 		return []display.Block{display.Text(fmt.Sprintf("nothing in %s changed since the last commit",
 			sanitize.Line(path, 200)))}, nil

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"coder/internal/core/message"
 	"coder/internal/host/atomicfile"
 )
 
@@ -83,5 +83,5 @@ func parseExportArgs(args string) (format, path string, err error) {
 		}
 		return "md", args, nil
 	}
-	return "", "", fmt.Errorf("unknown format %q; /export takes json, md or html, and then a file", first)
+	return "", "", message.Errorf("unknown format %q; /export takes json, md or html, and then a file", first)
 }

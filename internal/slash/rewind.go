@@ -40,7 +40,7 @@ func Rewind(undoes, redoes RevertFunc, past *undo.History) Command {
 				to = to.Before
 			}
 			if to == nil {
-				return usageError("there are fewer messages; /rewind lists them")
+				return usageError("fewer messages than that; /rewind lists the messages")
 			}
 			return rewind(ctx, c, to, undoes, past, word == "dry")
 		},

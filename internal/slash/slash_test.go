@@ -88,7 +88,7 @@ func (w *world) revert(name string) RevertFunc {
 		return undo.Plan{
 			Turn: undo.Turn{Title: "the turn"}, Restored: []string{"a", "p"}, PartlyRestored: []string{"p"}, Removed: []string{"b"},
 			Unchanged: []undo.Note{{Path: "k", Why: "changed", Force: undo.ForceOverwrite}}, Lost: []undo.Note{{Path: "l", Why: "too large"}},
-			NotUndone: []string{"n"}, Commands: []string{"make", "make"},
+			NotUndone: []string{"n"}, Commands: []string{"make", "git push", "git push", "python3 -c 'print(1)'"},
 		}, err
 	}
 }
@@ -209,7 +209,7 @@ func TestCommandsAnswerWithoutTheModel(t *testing.T) {
 		{"/diff full a.txt", "-old\n+new", ""},
 		{"/undo", "undone: the turn\n  restored: a\n  restored to someone else's later version: p\n  removed: b\n" +
 			"  unchanged: k (changed)\n  /undo force overwrites: k\n  lost: l (too large)\n" +
-			"  changed by commands, not restored (all includes them): n\n  not undone outside this folder: make", "undo all=false force=false dry=false"},
+			"  changed by commands, not restored (all includes them): n\n  not undone outside this folder: git push\n  not undone: what 2 commands did outside this folder, if anything", "undo all=false force=false dry=false"},
 		{"/undo dry all force", "undone: the turn", "undo all=true force=true dry=true"},
 		{"/redo", "nothing to redo", "redo all=false force=false dry=false"},
 		{"/sessions", "*  here     1970-01-01 00:00  0\n   old ", ""},

@@ -9,7 +9,9 @@ import (
 	"strconv"
 	"strings"
 
+	"coder/internal/core/display"
 	"coder/internal/core/sanitize"
+	"coder/internal/policy/risk"
 	"coder/internal/record/undo"
 )
 
@@ -146,16 +148,40 @@ func indentLines(lines []string) []string {
 // maxCommandRunes is the most shown of a command.
 const maxCommandRunes = 80
 
-// listRemainingEffects lists the commands whose effects outside the workspace are not undone.
-func listRemainingEffects(commands []string) []string {
-	if len(commands) == 0 {
-		return nil
+// listRemainingEffects lists the commands that had effects which are not undone, and counts those that may have had
+// such effects.
+func listRemainingEffects(commands []string) (lines []string) {
+	var named []string
+	others := 0
+	for _, c := range commands {
+		if !actsElsewhere(c) {
+			others++
+		} else if c = sanitize.Line(c, maxCommandRunes); !slices.Contains(named, c) {
+			named = append(named, c)
+		}
 	}
-	commands = slices.Clone(commands)
-	for i, c := range commands {
-		commands[i] = sanitize.Line(c, maxCommandRunes)
+	if len(named) > 0 {
+		lines = append(lines, "  not undone outside this folder: "+strings.Join(named, ", "))
 	}
-	return []string{"  not undone outside this folder: " + strings.Join(slices.Compact(commands), ", ")}
+	if others > 0 {
+		lines = append(lines, "  "+fmt.Sprintf(display.Plural(others,
+			"not undone: what %d command did outside this folder, if anything",
+			"not undone: what %d commands did outside this folder, if anything"), others))
+	}
+	return lines
+}
+
+// elsewherePrograms work on a repository's own files, on other machines or on what is installed.
+var elsewherePrograms = strings.Fields("git gh glab hg svn jj curl wget http https xh ssh scp sftp rsync docker podman kubectl " +
+	"helm terraform tofu ansible aws gcloud az npm pnpm yarn bun pip pip3 pipx uv poetry cargo gem brew apt apt-get dnf " +
+	"psql mysql redis-cli mongosh sudo systemctl crontab")
+
+// actsElsewhere reports whether a command line has a sign of an effect that no file of the workspace shows.
+func actsElsewhere(line string) bool {
+	report := risk.Inspect(line)
+	return report.Level > risk.None || report.Redirected || slices.ContainsFunc(report.Simple, func(c risk.Command) bool {
+		return !c.ReadOnly && slices.Contains(elsewherePrograms, c.Name)
+	})
 }
 
 // undoSummary says whether anything was changed, or would be.

@@ -13,6 +13,7 @@ import (
 	"coder/internal/agent/orchestrator"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/record/undo"
 	"coder/internal/report/provenance"
@@ -87,7 +88,7 @@ func SplitLine(arg string) (file string, line int, err error) {
 	case i <= 0 || wrong != nil:
 		return arg, 0, nil
 	case n < 1:
-		return "", 0, fmt.Errorf("%s has no line %d: lines begin at 1", arg[:i], n)
+		return "", 0, message.Errorf("%s has no line %d: lines begin at 1", arg[:i], n)
 	}
 	return arg[:i], n, nil
 }
@@ -98,7 +99,8 @@ func (p *Provenance) Explain(line int) ([]display.Block, error) {
 	case p.Binary:
 		return []display.Block{display.Text("not a text file; shown as a whole"), p.explainLine(1)}, nil
 	case line > len(p.Lines):
-		return nil, fmt.Errorf(display.Plural(len(p.Lines), "%s has %d line", "%s has %d lines"), p.Name, len(p.Lines))
+		return nil, message.Errorf(display.Plural(len(p.Lines), "%s has %d line", "%s has %d lines"), p.Name,
+			len(p.Lines))
 	case line > 0:
 		return []display.Block{display.Code{Source: sanitize.Text(strings.TrimRight(p.Lines[line-1].Text, "\r\n"))},
 			p.explainLine(line)}, nil

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"reflect"
@@ -14,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"coder/internal/core/message"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -206,16 +207,17 @@ func (a *arguments) normalize(raw json.RawMessage) (named map[string]json.RawMes
 			var known bool
 			if name, known = names.aliases[fold(k)]; !known {
 				if len(names.visible) == 0 {
-					return nil, false, fmt.Errorf("unknown argument %q; it takes none", k)
+					return nil, false, message.Errorf("unknown argument %q; it takes none", k)
 				}
-				return nil, false, fmt.Errorf("unknown argument %q; it takes %s", k, strings.Join(names.visible, ", "))
+				return nil, false, message.Errorf("unknown argument %q; it takes %s", k, strings.Join(names.visible,
+					", "))
 			}
 			renamed = true
 		}
 		if before, twice := named[name]; twice {
 			var x, y any
 			if json.Unmarshal(before, &x) != nil || json.Unmarshal(v, &y) != nil || !reflect.DeepEqual(x, y) {
-				return nil, false, fmt.Errorf("argument %q is given twice", name)
+				return nil, false, message.Errorf("argument %q is given twice", name)
 			}
 		}
 		named[name] = v
@@ -232,13 +234,13 @@ func (a *arguments) decode(raw json.RawMessage, in any) error {
 	names := a.names()
 	for _, name := range a.required {
 		if _, ok := named[name]; !ok {
-			return fmt.Errorf("argument %q is missing", name)
+			return message.Errorf("argument %q is missing", name)
 		}
 	}
 	for name, allowed := range names.enums {
 		var s string
 		if raw, ok := named[name]; ok && (json.Unmarshal(raw, &s) != nil || !slices.Contains(allowed, s)) {
-			return fmt.Errorf("argument %q must be one of %s", name, strings.Join(allowed, ", "))
+			return message.Errorf("argument %q must be one of %s", name, strings.Join(allowed, ", "))
 		}
 	}
 	for f, fv := range reflect.ValueOf(in).Elem().Fields() {
@@ -250,9 +252,9 @@ func (a *arguments) decode(raw json.RawMessage, in any) error {
 		if s, ok := coerce(raw, f.Type.Kind()); !ok || json.Unmarshal(s, fv.Addr().Interface()) != nil {
 			typ := schemaType(f.Type)
 			if strings.ContainsRune("aeiou", rune(typ[0])) {
-				return fmt.Errorf("argument %q must be %s", name, "an "+typ)
+				return message.Errorf("argument %q must be %s", name, "an "+typ)
 			}
-			return fmt.Errorf("argument %q must be %s", name, "a "+typ)
+			return message.Errorf("argument %q must be %s", name, "a "+typ)
 		}
 	}
 	return nil

@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 )
 
 // Group combines several tools that are one idea. They are advertised under one
@@ -75,11 +75,11 @@ func (g Group) Select(args json.RawMessage) (Tool, json.RawMessage, error) {
 		}
 		actions = append(actions, m.Action)
 	}
-	return nil, nil, &ArgumentError{g.Name, fmt.Errorf("argument %q must be one of %s", actionArg,
+	return nil, nil, &ArgumentError{g.Name, message.Errorf("argument %q must be one of %s", actionArg,
 		strings.Join(actions, ", "))}
 }
 
 // Prepare returns an error: coder prepares and judges the selected tool instead.
 func (g Group) Prepare(context.Context, json.RawMessage) (Call, error) {
-	return nil, fmt.Errorf("%s is a group of tools", g.Name)
+	return nil, message.Errorf("%s is a group of tools", g.Name)
 }

@@ -2,9 +2,10 @@ package tool
 
 import (
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
+
+	"coder/internal/core/message"
 )
 
 // Set is an immutable, ordered collection of tools. A turn uses one
@@ -55,7 +56,7 @@ func (s *Set) add(t Tool, group string) error {
 		return errors.New("tool without a name")
 	}
 	if _, dup := s.byName[fold(spec.Name)]; dup {
-		return fmt.Errorf("duplicate tool %q", spec.Name)
+		return message.Errorf("duplicate tool %q", spec.Name)
 	}
 	s.byName[fold(spec.Name)] = len(s.tools)
 	s.tools, s.specs, s.groups = append(s.tools, t), append(s.specs, spec), append(s.groups, group)

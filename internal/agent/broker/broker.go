@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/uip"
 )
 
@@ -209,7 +210,7 @@ func (b *Broker) askAndRecord(ctx context.Context, sink event.Sink, q uip.Reques
 	case errors.Is(err, uip.ErrAnswerPending):
 		return uip.Response{}, &uip.PendingError{Request: q}
 	case err != nil:
-		return uip.Response{}, fmt.Errorf("ask %q: %w", q.Display.Title, err)
+		return uip.Response{}, message.Errorf("ask %q: %w", q.Display.Title, err)
 	case a.IsUnanswered():
 		a = uip.NoAnswer(q)
 	default:

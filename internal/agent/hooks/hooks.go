@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/core/nearest"
 )
 
@@ -106,17 +107,18 @@ func Parse(by map[string]json.RawMessage, from Source) (list []Hook, skipped []s
 		dec := json.NewDecoder(bytes.NewReader(by[name]))
 		if err := dec.Decode(&groups); err != nil {
 			return nil, skipped,
-				fmt.Errorf(`hooks.%s: expected a list of {"matcher", "hooks": [{"type": "command", "command": …}]}: %w`, name,
+				message.Errorf(`hooks.%s: expected a list of {"matcher", "hooks": [{"type": "command", "command": …}]}: %w`, name,
 					jsonx.ExplainMismatch(err, hookGroup{}))
 		}
 		for _, g := range groups {
 			names, err := parseMatcher(g.Matcher)
 			if err != nil {
-				return nil, skipped, fmt.Errorf("hooks.%s: matcher %q: %w", name, g.Matcher, err)
+				return nil, skipped, message.Errorf("hooks.%s: matcher %q: %w", name, g.Matcher, err)
 			}
 			if len(g.Hooks) == 0 { // the author relies on it
 				return nil, skipped,
-					fmt.Errorf("hooks.%s: a group has no \"hooks\": [{\"type\": \"command\", \"command\": …}]", name)
+					message.Errorf("hooks.%s: a group has no \"hooks\": [{\"type\": \"command\", \"command\": …}]",
+						name)
 			}
 			for _, w := range g.Hooks {
 				if w.Type != "command" && w.Type != "" {
@@ -124,7 +126,7 @@ func Parse(by map[string]json.RawMessage, from Source) (list []Hook, skipped []s
 					continue
 				}
 				if strings.TrimSpace(w.Command) == "" {
-					return nil, skipped, fmt.Errorf("hooks.%s: a hook has no command", name)
+					return nil, skipped, message.Errorf("hooks.%s: a hook has no command", name)
 				}
 				if w.If != "" {
 					skipped = append(skipped, fmt.Sprintf(`hooks.%s: %q runs on every call that its matcher matches: "if" is ignored`,
@@ -140,7 +142,7 @@ func Parse(by map[string]json.RawMessage, from Source) (list []Hook, skipped []s
 		}
 	}
 	if len(list) > maxHooks {
-		return nil, skipped, fmt.Errorf("too many hooks: %d, at most %d", len(list), maxHooks)
+		return nil, skipped, message.Errorf("too many hooks: %d, at most %d", len(list), maxHooks)
 	}
 	return list, skipped, nil
 }
@@ -156,7 +158,7 @@ func ParseCallbacks(by map[string][]CallbackGroup) (list []Hook, skipped []strin
 		for _, g := range by[name] {
 			names, err := parseMatcher(g.Matcher)
 			if err != nil {
-				return nil, skipped, fmt.Errorf("hooks.%s: matcher %q: %w", name, g.Matcher, err)
+				return nil, skipped, message.Errorf("hooks.%s: matcher %q: %w", name, g.Matcher, err)
 			}
 			for _, id := range g.IDs {
 				list = append(list, Hook{
@@ -167,7 +169,7 @@ func ParseCallbacks(by map[string][]CallbackGroup) (list []Hook, skipped []strin
 		}
 	}
 	if len(list) > maxHooks {
-		return nil, skipped, fmt.Errorf("too many hooks: %d, at most %d", len(list), maxHooks)
+		return nil, skipped, message.Errorf("too many hooks: %d, at most %d", len(list), maxHooks)
 	}
 	return list, skipped, nil
 }

@@ -19,6 +19,7 @@ import (
 	"coder/internal/core/clip"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/core/uip"
 	"coder/internal/tool"
 	"coder/internal/tool/bash"
@@ -258,7 +259,7 @@ func parseOutput(stdout string) (outs []output, text string, err error) {
 				outs = append(outs, out)
 			}
 			if wrong != nil || other.Len() == 0 {
-				return outs, "", fmt.Errorf("its output cannot be read: %w", err)
+				return outs, "", message.Errorf("the output cannot be read: %w", err)
 			}
 		}
 		line, after, _ := strings.Cut(rest, "\n")
@@ -283,7 +284,7 @@ func (h *Hooks) addResult(ctx context.Context, at Origin, sum *toolrun.Ruling, h
 				hook.applyDenial(sum, out)
 			}
 		}
-		why := cmp.Or(r.Error, "it could not be run")
+		why := cmp.Or(r.Error, "could not be run")
 		if line, _, _ := strings.Cut(strings.TrimSpace(r.Stderr), "\n"); line != "" {
 			why += ": " + strconv.Quote(clip.Truncate(line, 200))
 		}
@@ -297,7 +298,7 @@ func (h *Hooks) addResult(ctx context.Context, at Origin, sum *toolrun.Ruling, h
 		h.applyOutput(ctx, at, sum, hook, out)
 	}
 	if err == nil && r.Truncated {
-		err = errors.New("its output was too long")
+		err = errors.New("the output was too long")
 	}
 	if err != nil {
 		h.handleUnreadable(ctx, at, sum, hook, err.Error())
@@ -322,7 +323,7 @@ func (h *Hooks) applyOutput(ctx context.Context, at Origin, sum *toolrun.Ruling,
 	s := out.Specific
 	elsewhere := s.Event != "" && !strings.EqualFold(s.Event, string(hook.Event))
 	if elsewhere {
-		h.handleUnreadable(ctx, at, sum, hook, fmt.Sprintf("its answer for %s was ignored", clip.Truncate(s.Event, 60)))
+		h.handleUnreadable(ctx, at, sum, hook, fmt.Sprintf("the answer for %s was ignored", clip.Truncate(s.Event, 60)))
 	}
 	for _, word := range out.decisions() {
 		switch {

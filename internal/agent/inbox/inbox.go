@@ -11,7 +11,6 @@ package inbox
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -19,6 +18,7 @@ import (
 	"strings"
 
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/core/uip"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/authkey"
@@ -63,7 +63,7 @@ var errInvalidID = errors.New("not an interaction id")
 // folder returns the folder for letters about the question id.
 func (b Box) folder(id string) (string, error) {
 	if id == "" || len(id) > 128 || id[0] == '.' || strings.ContainsAny(id, "/\\\x00") {
-		return "", fmt.Errorf("%q: %w", id, errInvalidID)
+		return "", message.Errorf("%q: %w", id, errInvalidID)
 	}
 	return filepath.Join(b.Dir, id), nil
 }
@@ -85,12 +85,12 @@ func (b Box) Open(q uip.Request, place Origin) (*Slot, error) {
 	}
 	held, err := lockFolder(folder)
 	if err != nil {
-		return nil, fmt.Errorf("wait for answers from elsewhere: %w", err)
+		return nil, message.Errorf("wait for answers from elsewhere: %w", err)
 	}
 	d := &Slot{box: b, question: q, origin: place, folder: folder, folderLock: held}
 	if err := atomicfile.WriteCache(filepath.Join(folder, originFile), jsonx.MustMarshal(place), 0o600); err != nil {
 		d.Close()
-		return nil, fmt.Errorf("wait for answers from elsewhere: %w", err)
+		return nil, message.Errorf("wait for answers from elsewhere: %w", err)
 	}
 	return d, nil
 }
@@ -260,7 +260,7 @@ func (b Box) Post(place Origin, q uip.Request, a uip.Response, from, name string
 		return nil, ErrNotWaiting
 	}
 	if err != nil {
-		return nil, fmt.Errorf("send the answer: %w", err)
+		return nil, message.Errorf("send the answer: %w", err)
 	}
 	return l, nil
 }

@@ -13,6 +13,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/model/provider"
 )
 
@@ -201,7 +202,7 @@ func (o *Orchestrator) summarize(ctx context.Context, st *turnState, limits comp
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	case err != nil && !urgent:
-		return "", fmt.Errorf("the conversation is unchanged, since it could not be summarized: %w", err)
+		return "", message.Errorf("the conversation is unchanged, since it could not be summarized: %w", err)
 	case err != nil:
 		text = compact.FallbackSummary(plan.Summarized)
 		if err := o.warn(ctx, st,
@@ -307,7 +308,7 @@ func (o *Orchestrator) retryShorter(ctx context.Context, st *turnState, sent int
 	case err != nil:
 		return errors.Join(newModelError(tooLong), err)
 	case size() >= before && o.fixedTokens(st) > o.countTokens(o.Conversation.View()):
-		return &modelError{fmt.Errorf("%w; the server says: %w", o.windowTooSmall(st), tooLong), tooLong}
+		return &modelError{message.Errorf("%w; the server says: %w", o.windowTooSmall(st), tooLong), tooLong}
 	case size() >= before:
 		return newModelError(tooLong) // it would be rejected again
 	}

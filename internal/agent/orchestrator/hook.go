@@ -11,6 +11,7 @@ import (
 	"coder/internal/agent/toolrun"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/uip"
 )
 
@@ -60,7 +61,7 @@ func (o *Orchestrator) runPromptHooks(ctx context.Context, st *turnState, words 
 			err = o.warn(ctx, st, ruling.DenyReason)
 		}
 		if ruling.StopReason != "" {
-			err = fmt.Errorf("%w: %s", toolrun.ErrStoppedByHook, ruling.StopReason)
+			err = message.Errorf("%w: %s", toolrun.ErrStoppedByHook, ruling.StopReason)
 		}
 		if err != nil {
 			return nil, err
@@ -72,9 +73,9 @@ func (o *Orchestrator) runPromptHooks(ctx context.Context, st *turnState, words 
 	case err != nil:
 		return nil, err
 	case ruling.StopReason != "":
-		return nil, fmt.Errorf("%w: %s", toolrun.ErrStoppedByHook, ruling.StopReason)
+		return nil, message.Errorf("%w: %s", toolrun.ErrStoppedByHook, ruling.StopReason)
 	case ruling.DenyReason != "":
-		return nil, fmt.Errorf("%w: %s", ErrPromptDenied, ruling.DenyReason)
+		return nil, message.Errorf("%w: %s", ErrPromptDenied, ruling.DenyReason)
 	}
 	return append(notes, ruling.Notes...), nil
 }

@@ -3,10 +3,10 @@ package orchestrator
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/uip"
 	"coder/internal/model/provider"
 )
@@ -35,7 +35,7 @@ func (o *Orchestrator) waitForLimit(ctx context.Context, st *turnState, err erro
 	end := o.Now().Add(e.RetryAfter)
 	failure = err
 	if e.RetryAfter >= minAskedWait {
-		failure = fmt.Errorf("%w; the limit resets at %s", err, formatClockTime(o.Now(), end))
+		failure = message.Errorf("%w; the limit resets at %s", err, formatClockTime(o.Now(), end))
 	}
 	if st.waited+e.RetryAfter > st.settings.WaitLimit {
 		may, err := o.confirmWait(ctx, st, failure, e.RetryAfter)

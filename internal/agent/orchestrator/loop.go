@@ -11,6 +11,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/core/uip"
 )
 
@@ -125,7 +126,7 @@ func (o *Orchestrator) askAboutLoop(ctx context.Context, st *turnState, q uip.Re
 	case err != nil:
 		return err
 	case a.IsUnanswered() && st.loops.warned:
-		return fmt.Errorf("%w: %s, even after the model was warned", ErrLoop, what)
+		return message.Errorf("%w: %s, even after the model was warned", ErrLoop, what)
 	case a.IsUnanswered():
 		st.loops.warned = true
 		advice = what + ". Try something else, or end your turn and say what is blocking you."

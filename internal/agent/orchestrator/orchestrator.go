@@ -21,6 +21,7 @@ import (
 	"coder/internal/core/clock"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/core/secret"
 	"coder/internal/core/uip"
 	"coder/internal/model/provider"
@@ -52,7 +53,9 @@ type modelError struct {
 
 func (e *modelError) Unwrap() error { return e.error }
 
-func newModelError(why error) error { return &modelError{fmt.Errorf("ask the model: %w", why), why} }
+func newModelError(why error) error {
+	return &modelError{message.Errorf("ask the model: %w", why), why}
+}
 
 // Engine is what a session needs to run: the model and the tools, and
 // what the user set and wrote for them. Fields that may be nil say so.

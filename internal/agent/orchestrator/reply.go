@@ -94,14 +94,14 @@ func (o *Orchestrator) recordPartialReply(ctx context.Context, st *turnState, re
 }
 
 func newEmptyReplyError(stop provider.Stop) error {
-	why := "it had neither text nor a tool call"
+	why := "the reply had neither text nor a tool call"
 	switch stop {
 	case provider.StopLength:
-		why = "it reached the model's length limit before anything was usable"
+		why = "the reply reached the model's length limit before anything was usable"
 	case provider.StopFilter:
-		why = "the provider's content filter blocked it"
+		why = "the provider's content filter blocked the reply"
 	case provider.StopSize:
-		why = fmt.Sprintf("it exceeded %d MiB before anything was usable", provider.MaxReplyBytes>>20)
+		why = fmt.Sprintf("the reply exceeded %d MiB before anything was usable", provider.MaxReplyBytes>>20)
 	case provider.StopLoop:
 		why = "the model repeated itself endlessly before anything was usable"
 	case provider.StopEnd, provider.StopTools:

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"coder/internal/agent/verify"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/uip"
 	"coder/internal/model/provider"
 	"coder/internal/tool"
@@ -451,7 +451,7 @@ func (o *Orchestrator) closeConversation(ctx context.Context, st *turnState, tur
 	for _, c := range o.Conversation.OpenCalls() {
 		res := toolrun.CancelledResult(c)
 		if !interrupted && turnErr != nil && !errors.Is(turnErr, toolrun.ErrDeniedAndStopped) {
-			res = toolrun.FailedResult(c, fmt.Errorf("not run: %w", turnErr))
+			res = toolrun.FailedResult(c, message.Errorf("not run: %w", turnErr))
 		}
 		errs = append(errs, o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.ToolMessage(res)}))
 	}

@@ -13,6 +13,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/lazy"
+	"coder/internal/core/message"
 )
 
 // OpenFunc opens the session of the rerun: a new one, or the same again after its
@@ -82,7 +83,7 @@ func (f *Replayer) runInputs(ctx context.Context, s *supervisor.Session, resumed
 		case !ok:
 			return nil
 		case stuck && err != nil:
-			return fmt.Errorf("record %d: %w", r.Seq, err)
+			return message.Errorf("record %d: %w", r.Seq, err)
 		case stuck:
 			return &NotRerunnableError{r.Seq, "the cause of this record is unknown"}
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"strings"
 	"sync"
@@ -13,6 +12,7 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/policy/mode"
 	"coder/internal/record/past"
 	"coder/internal/tool"
@@ -208,7 +208,7 @@ func (f *Replayer) addRecord(ctx context.Context, r event.Record) error {
 		f.nextRun()
 	}
 	if err := f.workCopy.Apply(ctx, was.Seq); err != nil {
-		return fmt.Errorf("repeat others' file changes after record %d: %w", was.Seq, err)
+		return message.Errorf("repeat others' file changes after record %d: %w", was.Seq, err)
 	}
 	f.replayUserActions(stream, was)
 	return nil

@@ -3,12 +3,12 @@ package subagent
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"coder/internal/core/clip"
+	"coder/internal/core/message"
 )
 
 // ignoredModels lists models in programs for one vendor, and
@@ -30,12 +30,12 @@ func ParseDefinitions(by map[string]json.RawMessage) (list []Definition, err err
 		switch {
 		case err != nil:
 		case !isValidName(name):
-			err = fmt.Errorf("%q is not a valid name: use letters, digits, - and _, at most %d", name, maxNameLen)
+			err = message.Errorf("%q is not a valid name: use letters, digits, - and _, at most %d", name, maxNameLen)
 		case strings.TrimSpace(g.Prompt) == "" || strings.TrimSpace(g.Description) == "":
-			err = errors.New("it has no prompt or no description")
+			err = errors.New("no prompt or no description")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("agent %s: %w", name, err)
+			return nil, message.Errorf("agent %s: %w", name, err)
 		}
 		if g.Steps < 1 || g.Steps > maxSteps {
 			g.Steps = DefaultSteps

@@ -10,7 +10,6 @@ import (
 	"cmp"
 	"embed"
 	"errors"
-	"fmt"
 	"io/fs"
 	"path"
 	"slices"
@@ -19,6 +18,7 @@ import (
 
 	"coder/internal/authored/frontmatter"
 	"coder/internal/core/clip"
+	"coder/internal/core/message"
 )
 
 // Names of the built-in agents.
@@ -195,11 +195,11 @@ func validate(f frontmatter.File, file string) error {
 	name := agentName(f, file)
 	switch {
 	case !isValidName(name):
-		return fmt.Errorf("%q is not a valid name: use letters, digits, - and _, at most %d", name, maxNameLen)
+		return message.Errorf("%q is not a valid name: use letters, digits, - and _, at most %d", name, maxNameLen)
 	case strings.TrimSpace(f.Body) == "":
-		return errors.New("it has no prompt: nothing follows the header")
+		return errors.New("no prompt: nothing follows the header")
 	case strings.TrimSpace(f.Text("description")) == "":
-		return errors.New("it has no description: the header must say what the agent is for")
+		return errors.New("no description: the header must say what the agent is for")
 	}
 	return nil
 }

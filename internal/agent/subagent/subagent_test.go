@@ -101,9 +101,9 @@ func TestWhatIsWrongIsToldAndTheRestIsRead(t *testing.T) {
 		told = append(told, w.String())
 	}
 	for _, want := range []string{
-		`p/a b.md: skipped: "a b" is not a valid name`, "p/empty.md: skipped: it has no prompt", "p/open.md: skipped: the header has no closing ---",
+		`p/a b.md: skipped: "a b" is not a valid name`, "p/empty.md: skipped: no prompt", "p/open.md: skipped: the header has no closing ---",
 		"p/long.md: skipped: longer than 65536 bytes", `p/steps.md: max_steps must be a number from 1 to 500, not "many"; using 50`,
-		"p/readme.md: skipped: it has no description", "p/mute.md: skipped: it has no description",
+		"p/readme.md: skipped: no description", "p/mute.md: skipped: no description",
 		`p/perhaps.md: read_only must be yes or no, not "maybe"; using yes`,
 		`p/part.md: skipped the tool "bash(git *)"`, `p/part.md: the model "costly" is not used`,
 	} {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/uip"
 	"coder/internal/policy/mode"
 	"coder/internal/record/seal"
@@ -25,10 +26,10 @@ func (s *Supervisor) newNotary(sessionID string) *seal.Sealer {
 }
 
 // ErrAnswered reports a question that already has an answer.
-var ErrAnswered = errors.New("it is already answered")
+var ErrAnswered = errors.New("already answered")
 
 // ErrWithdrawn reports a question whose task has ended, or continued, without an answer.
-var ErrWithdrawn = errors.New("it was withdrawn: its task has ended, or continued without it")
+var ErrWithdrawn = errors.New("withdrawn: the task has ended, or continued without an answer")
 
 // checkWithdrawn returns ErrWithdrawn if r ends the task that a is for.
 func checkWithdrawn(r event.Record, a uip.Response) error {
@@ -42,7 +43,7 @@ func checkWithdrawn(r event.Record, a uip.Response) error {
 		ended = e.TaskID
 	}
 	if ended != "" && ended == a.TaskID {
-		return fmt.Errorf("interaction %s: %w", a.ID, ErrWithdrawn)
+		return message.Errorf("interaction %s: %w", a.ID, ErrWithdrawn)
 	}
 	return nil
 }
@@ -65,7 +66,7 @@ func checkKeys(r event.Record, a uip.Response) error {
 			func(a uip.Response) bool { return a.ID == part.ID && yes(part, a) })
 	}
 	if gone {
-		return fmt.Errorf("interaction %s: %w", a.ID, ErrKeysMissing)
+		return message.Errorf("interaction %s: %w", a.ID, ErrKeysMissing)
 	}
 	return nil
 }
@@ -73,7 +74,7 @@ func checkKeys(r event.Record, a uip.Response) error {
 // checkAnswered returns an error if r closes the question id: see [ClosedError].
 func checkAnswered(r event.Record, id string) error {
 	if e, ok := r.Event.(event.InteractionResponded); ok && e.ID == id {
-		return fmt.Errorf("interaction %s: %w", id, ClosedError(e.Response))
+		return message.Errorf("interaction %s: %w", id, ClosedError(e.Response))
 	}
 	return nil
 }
@@ -179,7 +180,7 @@ func (s *Session) untrustedNotice() string {
 	say(s.unvouched.answers > 0, fmt.Sprintf("answers to questions in %s are ignored", file(event.LogDomain)))
 	say(s.unvouched.mode != "", fmt.Sprintf("the mode %s in %s is ignored", s.unvouched.mode, file(event.LogConversation)))
 	say(s.unvouched.calls > 0, fmt.Sprintf("calls in %s that have not run need approval", file(event.LogConversation)))
-	say(s.unvouched.fileChanges, "its changes so far cannot be undone")
+	say(s.unvouched.fileChanges, "changes so far cannot be undone")
 	if len(what) == 0 && (s.past.creationVouched || len(s.past.tasks.All()) == 0) {
 		return ""
 	}
@@ -187,13 +188,13 @@ func (s *Session) untrustedNotice() string {
 	switch {
 	case why != "":
 	case s.supervisor.IsCopied != nil && s.supervisor.IsCopied(s.ID):
-		why = "it was copied from another session, and approvals there do not apply here"
+		why = "copied from another session, whose approvals do not apply here"
 	case s.unvouched.unsigned && !s.unvouched.foreign && s.hasSignedRecord:
-		why = "part of it was written by an earlier version of coder, which did not sign its records"
+		why = "partly written by an earlier version of coder, which did not sign records"
 	case s.unvouched.unsigned && !s.unvouched.foreign:
-		why = "it was written by an earlier version of coder, which did not sign its records"
+		why = "written by an earlier version of coder, which did not sign records"
 	default:
-		why = "coder did not write its log on this machine and in this folder"
+		why = "the log comes from another machine or folder"
 	}
 	return fmt.Sprintf("session %s grants nothing: %v", s.ID, strings.Join(append([]string{why}, what...), "; "))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -12,6 +11,7 @@ import (
 	"coder/internal/agent/toolrun"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/record/timeline"
 )
 
@@ -94,7 +94,7 @@ func (s *Session) closeCopiedThread(ctx context.Context, th thread, sink event.S
 		told := event.Record{Task: th.task, Actor: event.ActorRecovery,
 			Event: event.MessageAdded{Message: chat.ToolMessage(res)}}
 		if err := sink.Emit(ctx, told); err != nil {
-			return fmt.Errorf("end the call %s: %w", c.ID, err)
+			return message.Errorf("end the call %s: %w", c.ID, err)
 		}
 	}
 	return nil

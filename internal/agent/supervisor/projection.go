@@ -5,12 +5,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"sync"
 
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/policy/mode"
 	"coder/internal/record/session"
 )
@@ -99,7 +99,7 @@ func (p *projection) missingMessages(snap session.Snapshot) (ms []chat.Message, 
 	for i, raw := range theirs[len(have):] {
 		var m chat.Message
 		if err := json.Unmarshal(raw, &m); err != nil {
-			return nil, false, fmt.Errorf("message %d: %w", len(have)+i, err)
+			return nil, false, message.Errorf("message %d: %w", len(have)+i, err)
 		}
 		ms = append(ms, m)
 	}
@@ -131,7 +131,7 @@ func (p *projection) snapshot() (session.Snapshot, error) {
 	for i, m := range p.messages {
 		raw, err := m.MarshalOpenAI()
 		if err != nil {
-			return snap, fmt.Errorf("message %d: %w", i, err)
+			return snap, message.Errorf("message %d: %w", i, err)
 		}
 		snap.Messages = append(snap.Messages, raw)
 	}
@@ -150,7 +150,7 @@ func (p *projection) snapshot() (session.Snapshot, error) {
 func (s *Session) saveSnapshot(ctx context.Context) error {
 	snap, err := s.projection.snapshot()
 	if err != nil {
-		return fmt.Errorf("project session %s: %w", s.ID, err)
+		return message.Errorf("project session %s: %w", s.ID, err)
 	}
 	set := s.engine.Settings()
 	snap.ID, snap.Model = s.ID, set.Model

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -13,6 +12,7 @@ import (
 	"coder/internal/agent/toolrun"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/task"
 	"coder/internal/core/uip"
 	"coder/internal/record/session"
@@ -331,7 +331,7 @@ func (s *Session) closeUnfinished(ctx context.Context, out event.Sink) error {
 		return err
 	}
 	if err := s.closeThread(ctx, s.main(t.ID), sink); err != nil {
-		return fmt.Errorf("settle the last turn: %w", err)
+		return message.Errorf("settle the last turn: %w", err)
 	}
 	if err := s.endRequests(ctx, noRequest, sink); err != nil {
 		return err
@@ -389,7 +389,7 @@ func (s *Session) markUnsureCalls(ctx context.Context) error {
 				Timestamp: s.supervisor.Now().UnixMilli(), Verdict: event.VerdictUnsure, DecidedBy: event.ActorRecovery,
 			}}
 			if err := s.recordingSink(event.Discard).Emit(ctx, r); err != nil {
-				return fmt.Errorf("suspect call %s: %w", c.ID, err)
+				return message.Errorf("suspect call %s: %w", c.ID, err)
 			}
 			th.past.applyRecord(r)
 		}
@@ -410,7 +410,7 @@ func (s *Session) restoreMessages(ctx context.Context) error {
 	missing, ok, err := s.projection.missingMessages(snap)
 	switch {
 	case err != nil:
-		return fmt.Errorf("restore session %s: %w", s.ID, err)
+		return message.Errorf("restore session %s: %w", s.ID, err)
 	case !ok:
 		snap.ID += "-before-damage"
 		return s.supervisor.Sessions.Save(ctx, snap)
@@ -421,7 +421,7 @@ func (s *Session) restoreMessages(ctx context.Context) error {
 	}
 	for _, m := range missing {
 		if err := s.addMessage(ctx, s.main(t.ID), s.recordingSink(event.Discard), m); err != nil {
-			return fmt.Errorf("restore session %s: %w", s.ID, err)
+			return message.Errorf("restore session %s: %w", s.ID, err)
 		}
 	}
 	if !open || len(missing) == 0 {

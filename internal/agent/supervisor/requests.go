@@ -3,7 +3,6 @@ package supervisor
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -11,6 +10,7 @@ import (
 	"coder/internal/agent/toolrun"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 )
 
 // openRequests are the calls that an earlier process began and whose end is not
@@ -61,7 +61,7 @@ func (s *Session) endRequests(ctx context.Context, others func(event.ToolCallReq
 			Output: []byte(res.Text), IsError: true, OutcomeUnknown: true, Timestamp: s.supervisor.Now().UnixMilli(),
 		}})
 		if err != nil {
-			return fmt.Errorf("settle the interrupted %s: %w", req.Tool, err)
+			return message.Errorf("settle the interrupted %s: %w", req.Tool, err)
 		}
 	}
 	return nil

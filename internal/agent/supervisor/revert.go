@@ -3,10 +3,10 @@ package supervisor
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"coder/internal/agent/orchestrator"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/record/undo"
 )
 
@@ -81,7 +81,7 @@ func (s *Session) closeInterruptedUndo(ctx context.Context, sink event.Sink) err
 	for _, e := range s.engine.InterruptedUndos() {
 		e.Timestamp = s.supervisor.Now().UnixMilli()
 		if err := sink.Emit(ctx, event.Record{Actor: event.ActorRecovery, Event: e}); err != nil {
-			return fmt.Errorf("record the end of an interrupted undo: %w", err)
+			return message.Errorf("record the end of an interrupted undo: %w", err)
 		}
 	}
 	return nil

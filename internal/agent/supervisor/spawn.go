@@ -3,7 +3,6 @@ package supervisor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +12,7 @@ import (
 	"coder/internal/agent/toolrun"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/task"
 	"coder/internal/core/uip"
 	"coder/internal/tool"
@@ -25,7 +25,8 @@ const (
 )
 
 // ErrTooManySubtasks reports a turn that has used up its subtasks.
-var ErrTooManySubtasks = fmt.Errorf("this turn has already delegated work to other agents %d times, the most allowed",
+var ErrTooManySubtasks = message.Errorf(
+	"this turn has already delegated work to other agents %d times, the most allowed",
 	MaxSubtasksPerTurn)
 
 // Subtask is work for a subagent. It belongs to the current turn.
@@ -320,7 +321,7 @@ func (s *Session) closeSubtasks(ctx context.Context, left []*child, sink event.S
 			err = s.cancelTask(ctx, c.id, sink)
 		}
 		if err != nil {
-			return fmt.Errorf("settle the subtask %s: %w", c.id, err)
+			return message.Errorf("settle the subtask %s: %w", c.id, err)
 		}
 	}
 	return nil

@@ -21,6 +21,7 @@ import (
 	"coder/internal/agent/toolrun"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/task"
 	"coder/internal/core/uip"
 	"coder/internal/host/authkey"
@@ -136,7 +137,7 @@ func (s *Supervisor) ResumeSession(ctx context.Context, id string, out event.Sin
 	if known, err := s.Exists(ctx, id); err != nil {
 		return nil, err
 	} else if !known {
-		return nil, fmt.Errorf("session %s: %w", id, session.ErrNotFound)
+		return nil, message.Errorf("session %s: %w", id, session.ErrNotFound)
 	}
 	return s.openSession(ctx, id, out, timeline.Options{Now: s.Now})
 }
@@ -292,7 +293,7 @@ func (s *Session) recordingSink(out event.Sink) event.Sink {
 		rs := []event.Record{r}
 		if q, ok := s.questions.obsoleteQuestion(r); ok {
 			s.broker.Forget(q)
-			rs = []event.Record{newWithdrawal(q, r.Task, "it no longer applies: the call was decided without it"), r}
+			rs = []event.Record{newWithdrawal(q, r.Task, "no longer applies: the call was decided without the answer"), r}
 		}
 		return s.timeline.EmitAll(ctx, shown, rs...)
 	})

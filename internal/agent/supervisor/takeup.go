@@ -216,7 +216,7 @@ func (s *Session) turnStage(t task.Task, doubts []uncertainCall) string {
 	case len(doubts) > 0 || len(s.conversation.OpenCalls()) > 0:
 		return ""
 	case !s.past.inputRecorded || t.Status == task.StatusOpen:
-		return "it had not started"
+		return "not started"
 	case s.past.isAnswered:
 		return "the model had answered"
 	case t.Pending != nil && t.Pending.Author == event.ActorUser:

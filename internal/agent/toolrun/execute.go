@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/tool"
 )
 
@@ -47,7 +47,7 @@ func (r *run) saveOriginals(ctx context.Context, a *admission) error {
 	case errors.As(err, &unkept):
 		return err
 	case err != nil:
-		a.revoke(fmt.Errorf("save what %s would overwrite: %w", a.tool, err))
+		a.revoke(message.Errorf("save what %s would overwrite: %w", a.tool, err))
 	default:
 		a.saved = kept
 	}

@@ -12,6 +12,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/secret"
 	"coder/internal/core/uip"
 	"coder/internal/policy"
@@ -140,7 +141,7 @@ func (r *run) approve(ctx context.Context, a *admission, after []chat.ToolCall) 
 		a.revoke(err)
 		return
 	case err != nil:
-		a.revoke(tool.Fatal(fmt.Errorf("ask for approval: %w", err)))
+		a.revoke(tool.Fatal(message.Errorf("ask for approval: %w", err)))
 		return
 	}
 	a.decidedBy = said.answer.Author
@@ -274,7 +275,7 @@ func (r *run) recordAndCheck(ctx context.Context, a *admission) bool {
 		err = r.recordRequest(ctx, a) // a record in memory is enough for a call that does not run
 	}
 	if err != nil {
-		a.revoke(tool.Fatal(fmt.Errorf("record the call: %w", err)))
+		a.revoke(tool.Fatal(message.Errorf("record the call: %w", err)))
 		r.cancel(err)
 	}
 	return a.isGranted()
@@ -284,7 +285,7 @@ func (r *run) recordAndCheck(ctx context.Context, a *admission) bool {
 func (r *run) execute(ctx context.Context, a *admission) (res tool.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			res, err = tool.Result{}, fmt.Errorf("%s crashed: %v", a.tool, p)
+			res, err = tool.Result{}, message.Errorf("%s crashed: %v", a.tool, p)
 		}
 	}()
 	if r.KnownResult != nil {

@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
 	"coder/internal/core/clip"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/tool"
 )
 
@@ -32,7 +32,7 @@ func (r *run) runHooksBefore(ctx context.Context, a *admission) (Ruling, bool) {
 		var err error
 		if ruling, err = r.Hooks.Before(ctx, r.Round, HookedCall{a.call.ID, a.tool, a.prepared.Args()}); err != nil {
 			if ctx.Err() == nil {
-				err = tool.Fatal(fmt.Errorf("run hooks: %w", err))
+				err = tool.Fatal(message.Errorf("run hooks: %w", err))
 			}
 			a.revoke(err)
 			return Ruling{}, false
@@ -43,7 +43,7 @@ func (r *run) runHooksBefore(ctx context.Context, a *admission) (Ruling, bool) {
 		r.rulings[a.call.ID] = ruling
 	}
 	if ruling.StopReason != "" {
-		r.cancel(fmt.Errorf("%w: %s", ErrStoppedByHook, ruling.StopReason))
+		r.cancel(message.Errorf("%w: %s", ErrStoppedByHook, ruling.StopReason))
 		a.decidedBy = decidedByHook
 		a.revoke(&DeniedError{"hook: " + ruling.StopReason})
 		return ruling, false
@@ -71,11 +71,11 @@ func (r *run) runHooksAfter(ctx context.Context, a *admission, text json.RawMess
 	took time.Duration) json.RawMessage {
 	ruling, err := r.Hooks.After(ctx, r.Round, HookedCall{a.call.ID, a.tool, a.prepared.Args()}, text, took)
 	if err != nil {
-		r.cancel(fmt.Errorf("run hooks: %w", err))
+		r.cancel(message.Errorf("run hooks: %w", err))
 		return text
 	}
 	if ruling.StopReason != "" {
-		r.cancel(fmt.Errorf("%w: %s", ErrStoppedByHook, ruling.StopReason))
+		r.cancel(message.Errorf("%w: %s", ErrStoppedByHook, ruling.StopReason))
 	}
 	if ruling.Output != nil {
 		text = ruling.Output

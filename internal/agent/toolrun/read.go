@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 
 	"coder/internal/core/chat"
 	"coder/internal/core/clip"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/model/jsonscan"
 	"coder/internal/policy/grant"
 	"coder/internal/tool"
@@ -119,7 +119,7 @@ func (r *run) interpret(ctx context.Context, written, c chat.ToolCall, t tool.To
 	}
 	switch {
 	case refused != nil:
-		return nil, meant, fmt.Errorf("%w (%w)", refused, err)
+		return nil, meant, message.Errorf("%w (%w)", refused, err)
 	case !ok:
 		return nil, meant, err
 	}
@@ -143,7 +143,7 @@ func (r *run) interpretForeign(ctx context.Context, c chat.ToolCall) (dialect.Ca
 			continue
 		}
 		if _, err := grant.Prepare(ctx, t, c, c.Args); err != nil {
-			return meant, fmt.Errorf("%s is %s here; %w", c.Name, ours, err)
+			return meant, message.Errorf("%s is %s here; %w", c.Name, ours, err)
 		}
 		return dialect.Call{Tool: ours, Args: c.Args, Note: "taken: " + c.Name + " as " + ours}, nil
 	}
@@ -169,9 +169,9 @@ func (r *run) unknownToolError(name string) error {
 		running = running || server != "" && mcpServerName(s.Name) == server
 	}
 	if server != "" && !running {
-		return fmt.Errorf("unknown tool %q: no MCP server %s is in use; coder mcp list shows the servers, --mcp-config adds others", name, server)
+		return message.Errorf("unknown tool %q: no MCP server %s is in use; coder mcp list shows the servers, --mcp-config adds others", name, server)
 	}
-	return fmt.Errorf("unknown tool %q; the tools are %s", name, strings.Join(all, ", "))
+	return message.Errorf("unknown tool %q; the tools are %s", name, strings.Join(all, ", "))
 }
 
 // parseFreeform interprets arguments that are no JSON object as the text of the tool's one required argument.
@@ -189,18 +189,20 @@ func parseFreeform(own tool.Spec, text string) (dialect.Call, error) {
 		schema.Properties[schema.Required[0]].Type != "string" ||
 		begins == "" || strings.ContainsRune(`{["`, rune(begins[0])) {
 		if jsonscan.IsTooDeep([]byte(begins)) {
-			return dialect.Call{}, fmt.Errorf("%s: the arguments are nested too deeply: more than %d levels", own.Name,
+			return dialect.Call{}, message.Errorf("%s: the arguments are nested too deeply: more than %d levels",
+				own.Name,
 				jsonscan.MaxDepth)
 		}
 		if strings.HasPrefix(begins, "{") && json.Valid([]byte(begins)) {
 			return dialect.Call{},
-				fmt.Errorf("%s: not run: the reply reached a length limit in this call and may be incomplete. Send it again, with less in one reply", own.Name)
+				message.Errorf("%s: not run: the reply reached a length limit in this call and may be incomplete. Send it again, with less in one reply", own.Name)
 		}
 		if strings.HasPrefix(begins, "{") {
 			return dialect.Call{},
-				fmt.Errorf("%s: the arguments are not a JSON object: they break off after %d bytes, most likely because the reply reached a length limit. Send less in one call: a long file in parts, a large change as several small ones. They end with %s", own.Name, len(text), truncateHead(text, 80))
+				message.Errorf("%s: the arguments are not a JSON object: they break off after %d bytes, most likely because the reply reached a length limit. Send less in one call: a long file in parts, a large change as several small ones. They end with %s", own.Name, len(text), truncateHead(text, 80))
 		}
-		return dialect.Call{}, fmt.Errorf("%s: the arguments are not a JSON object: %s", own.Name, clip.Truncate(text, 200))
+		return dialect.Call{}, message.Errorf("%s: the arguments are not a JSON object: %s", own.Name,
+			clip.Truncate(text, 200))
 	}
 	name := schema.Required[0]
 	return dialect.Call{Tool: own.Name, Args: jsonx.MustMarshal(map[string]string{name: value}),

@@ -13,6 +13,7 @@ import (
 	"coder/internal/core/clip"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/tool"
 )
 
@@ -138,7 +139,7 @@ func (r *run) maskedResult(res tool.Result) json.RawMessage {
 	text, err := jsonx.Marshal(res.Value)
 	switch {
 	case err != nil:
-		return failureResult(fmt.Errorf("result cannot be shown: %w", err))
+		return failureResult(message.Errorf("result cannot be shown: %w", err))
 	case len(text) > 0 && text[0] != '{':
 		text, _ = jsonx.Marshal(map[string]any{"ok": true, "text": res.Value})
 	}

@@ -60,7 +60,7 @@ var environmentSigns = []struct{ sign, reason string }{
 	{"java_home", "no Java is installed"},
 	{"unable to locate a java runtime", "no Java is installed"},
 	{"missing script", "the project has no test script"},
-	{"no tests ran", "there are no tests"},
+	{"no tests ran", "no tests"},
 	{"no space left on device", "the disk is full"},
 	{"disk quota exceeded", "the disk is full"},
 	{"cannot allocate memory", "not enough memory"},
@@ -127,8 +127,10 @@ func RefusedNotice(command string) string {
 		strings.Join(allowedCommands, ", "))
 }
 
-// NotRunNotice says that no check ran, in words that are the same in every language, and then why.
-func NotRunNotice(why string) []string { return []string{NotRunText, why} }
+// NotRunNotice says that no check ran, in words that are the same in every language, and then why in the user's.
+func NotRunNotice(why string) []string {
+	return []string{NotRunText, "automatic check not run: " + why}
+}
 
 // EnvironmentNotice says that a check gave no result, and then why.
 func EnvironmentNotice(command string, v Verdict) []string {

@@ -335,7 +335,7 @@ func TestWords(t *testing.T) {
 	if s := EnvironmentNotice("go test ./...", Interpret(127, "", "")); s[0] != "best-effort" || !strings.Contains(s[1], "not installed") {
 		t.Error(s)
 	}
-	if s := NotRunNotice("no command"); s[0] != "未执行自动验证" || s[1] != "no command" {
+	if s := NotRunNotice("no command"); s[0] != "未执行自动验证" || s[1] != "automatic check not run: no command" {
 		t.Error(s)
 	}
 	if s := RefusedNotice("make test"); !strings.Contains(s, "make test") || !strings.Contains(s, "cargo test") {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"coder/internal/core/message"
 )
 
 // Root is a folder of user-written files. No file may lead out of it; [repofile.Root] is such a file system.
@@ -57,7 +59,7 @@ func (r Root) Load(name string, limit int64) (File, error) {
 		return File{}, err
 	}
 	if cut {
-		return File{}, fmt.Errorf("longer than %d bytes", limit)
+		return File{}, message.Errorf("longer than %d bytes", limit)
 	}
 	return Parse(r.ExpandDir(text))
 }

@@ -12,6 +12,8 @@ import (
 	"io"
 	"io/fs"
 	"strings"
+
+	"coder/internal/core/message"
 )
 
 // File is a parsed Markdown file.
@@ -116,7 +118,7 @@ func ReadFile(files fs.FS, name string, limit int64) (text string, cut bool, err
 		return "", false, err
 	}
 	if !info.Mode().IsRegular() {
-		return "", false, fmt.Errorf("read %s: %w", name, ErrNotRegular)
+		return "", false, message.Errorf("read %s: %w", name, ErrNotRegular)
 	}
 	f, err := files.Open(name)
 	if err != nil {
@@ -125,7 +127,7 @@ func ReadFile(files fs.FS, name string, limit int64) (text string, cut bool, err
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err != nil {
-		return "", false, fmt.Errorf("read %s: %w", name, err)
+		return "", false, message.Errorf("read %s: %w", name, err)
 	}
 	if cut = int64(len(data)) > limit; cut {
 		data = data[:limit]

@@ -86,7 +86,7 @@ func lookup(files FileResolver, path string) (dir bool, err error) {
 	return info.IsDir(), nil
 }
 
-var errNotFile = errors.New("it is neither a file nor a directory")
+var errNotFile = errors.New("neither a file nor a directory")
 
 // interpretations returns the possible meanings of a name: with its lines, as a file name that ends like line
 // numbers, and up to the first letter of another script, as in "@a.txt里".

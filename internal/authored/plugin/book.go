@@ -3,13 +3,13 @@ package plugin
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"coder/internal/core/message"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
 )
@@ -38,22 +38,22 @@ type entry struct {
 }
 
 // ErrChanged means that a folder differs from what the user agreed to.
-var ErrChanged = errors.New("its folder changed since you added it")
+var ErrChanged = errors.New("the folder changed since you added the plugin")
 
 // Inspect reads the plugin in a folder, and pins the folder's content.
 // The pin comes first: the user does not agree to later changes.
 func (b Book) Inspect(dir string) (Plugin, Pin, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return Plugin{}, Pin{}, fmt.Errorf("folder %s does not exist", dir)
+		return Plugin{}, Pin{}, message.Errorf("folder %s does not exist", dir)
 	}
 	held, err := newPin(real, b.Now())
 	if err != nil {
-		return Plugin{}, Pin{}, fmt.Errorf("%s: %w", dir, err)
+		return Plugin{}, Pin{}, message.Errorf("%s: %w", dir, err)
 	}
 	p, err := readResolved(real)
 	if err != nil {
-		return Plugin{}, Pin{}, fmt.Errorf("%s: %w", dir, err)
+		return Plugin{}, Pin{}, message.Errorf("%s: %w", dir, err)
 	}
 	return p, held, nil
 }
@@ -66,7 +66,8 @@ func (b Book) Add(p Plugin, as Pin, from Origin) error {
 	}
 	file := filepath.Join(b.Dir, p.Name+".json")
 	if old, err := readEntry(file); err == nil && old.Path != p.Dir && (from.Source == "" || old.Source != from.Source) {
-		return fmt.Errorf("the plugin %s is already added, from %s; coder plugin remove %s removes it", p.Name, old.Path,
+		return message.Errorf("the plugin %s is already added, from %s; coder plugin remove %s removes it", p.Name,
+			old.Path,
 			p.Name)
 	}
 	return writeEntry(file, entry{p.Dir, b.Now().UTC().Truncate(time.Second), from, as})
@@ -83,7 +84,7 @@ func (b Book) Remove(name string) error {
 		err = os.Remove(filepath.Join(b.Dir, name+".json"))
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("unknown plugin %q; coder plugin list shows the plugins", name)
+		return message.Errorf("unknown plugin %q; coder plugin list shows the plugins", name)
 	}
 	return err
 }
@@ -98,7 +99,7 @@ func (b Book) Load() (all []AddedPlugin, err error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the list of added plugins: %w", err)
+		return nil, message.Errorf("read the list of added plugins: %w", err)
 	}
 	for _, f := range files {
 		name, ok := strings.CutSuffix(f.Name(), ".json")
@@ -127,7 +128,7 @@ func (b Book) Load() (all []AddedPlugin, err error) {
 // content as long as the stamp is unchanged.
 func (b Book) CheckUnchanged(a *AddedPlugin) error {
 	if _, err := os.Stat(a.entry.Path); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("folder %s no longer exists", a.entry.Path)
+		return message.Errorf("folder %s no longer exists", a.entry.Path)
 	}
 	if now, _, err := statStamp(a.entry.Path); err == nil && a.entry.Stamp != "" && now == a.entry.Stamp {
 		return nil
@@ -160,10 +161,10 @@ func readEntry(file string) (e entry, err error) {
 		err = json.Unmarshal(text, &e)
 	}
 	if err == nil && (e.Hash == "" || !filepath.IsAbs(e.Path)) {
-		err = errors.New("its location and content are not recorded")
+		err = errors.New("location and content are not recorded")
 	}
 	if err != nil {
-		return e, fmt.Errorf("%s cannot be used: %w", file, err)
+		return e, message.Errorf("%s cannot be used: %w", file, err)
 	}
 	return e, nil
 }
@@ -171,7 +172,7 @@ func readEntry(file string) (e entry, err error) {
 func writeEntry(file string, e entry) error {
 	err := atomicfile.Update(file, 0o600, e.encode)
 	if err != nil {
-		return fmt.Errorf("save a plugin: %w", err)
+		return message.Errorf("save a plugin: %w", err)
 	}
 	return nil
 }

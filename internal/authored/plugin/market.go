@@ -3,12 +3,12 @@ package plugin
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"coder/internal/core/message"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
 )
@@ -34,10 +34,10 @@ type Offer struct {
 func ReadMarket(dir string) (name string, offers []Offer, err error) {
 	text, err := repofile.NewRoot(dir).Read(marketFile, maxFileBytes)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil, fmt.Errorf("%s is not a marketplace: it has no %s", filepath.Base(dir), marketFile)
+		return "", nil, message.Errorf("%s is not a marketplace: it has no %s", filepath.Base(dir), marketFile)
 	}
 	if err != nil {
-		return "", nil, fmt.Errorf("%s: %s", marketFile, repofile.Reason(err))
+		return "", nil, message.Errorf("%s: %s", marketFile, repofile.Reason(err))
 	}
 	var m struct {
 		Name     string
@@ -45,10 +45,10 @@ func ReadMarket(dir string) (name string, offers []Offer, err error) {
 		Plugins  []json.RawMessage
 	}
 	if err := json.Unmarshal(trimBOM(text), &m); err != nil {
-		return "", nil, fmt.Errorf("%s is invalid: %w", marketFile, err)
+		return "", nil, message.Errorf("%s is invalid: %w", marketFile, err)
 	}
 	if name = strings.ToLower(m.Name); !isValidName(name) {
-		return "", nil, fmt.Errorf("%q is not a valid name of a marketplace", m.Name)
+		return "", nil, message.Errorf("%q is not a valid name of a marketplace", m.Name)
 	}
 	for _, entry := range m.Plugins {
 		var p struct {

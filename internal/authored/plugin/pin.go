@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"coder/internal/core/message"
 	"coder/internal/host/repofile"
 
 	"golang.org/x/sys/unix"
@@ -65,7 +66,7 @@ func newPin(dir string, now time.Time) (p Pin, err error) {
 			defer f.Close()
 			n, err := io.Copy(sum, io.LimitReader(f, st.Size+1))
 			if err == nil && n != st.Size {
-				err = fmt.Errorf("another program is changing %s", name)
+				err = message.Errorf("another program is changing %s", name)
 			}
 			return err
 		}
@@ -124,21 +125,21 @@ func walkDir(dir string, visit func(name string, st *unix.Stat_t) error) error {
 		case unix.S_IFLNK:
 			if _, err := repofile.NewRoot(dir).Stat(name); errors.Is(err, repofile.ErrOutside) ||
 				errors.Is(err, repofile.ErrLinkLoop) {
-				return fmt.Errorf("%s: %s", name, repofile.Reason(err))
+				return message.Errorf("%s: %s", name, repofile.Reason(err))
 			}
 			if to, err := filepath.EvalSymlinks(full); err == nil {
 				if rel, err := filepath.Rel(filepath.Join(dir, unpinnedDir), to); err == nil && filepath.IsLocal(rel) {
-					return fmt.Errorf("%s: a link into %s, which may change unnoticed", name, unpinnedDir)
+					return message.Errorf("%s: a link into %s, which may change unnoticed", name, unpinnedDir)
 				}
 			}
 		default:
-			return fmt.Errorf("%s: %w", name, repofile.ErrNotRegular)
+			return message.Errorf("%s: %w", name, repofile.ErrNotRegular)
 		}
 		if entries++; entries > maxEntries {
-			return fmt.Errorf("it has more than %d files", maxEntries)
+			return message.Errorf("more than %d files", maxEntries)
 		}
 		if size > maxBytes {
-			return fmt.Errorf("it is larger than %d MB", maxBytes>>20)
+			return message.Errorf("larger than %d MB", maxBytes>>20)
 		}
 		return visit(name, &st)
 	})

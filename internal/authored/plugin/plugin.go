@@ -9,7 +9,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -20,6 +19,7 @@ import (
 
 	"coder/internal/authored/frontmatter"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/host/repofile"
 )
 
@@ -68,7 +68,7 @@ type manifest struct {
 func Read(dir string) (Plugin, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return Plugin{}, fmt.Errorf("folder %s does not exist", dir)
+		return Plugin{}, message.Errorf("folder %s does not exist", dir)
 	}
 	if _, _, err := statStamp(real); err != nil {
 		return Plugin{}, err
@@ -79,10 +79,10 @@ func Read(dir string) (Plugin, error) {
 // readResolved reads the plugin in a folder without links out of it.
 func readResolved(real string) (Plugin, error) {
 	if info, err := os.Stat(real); err != nil || !info.IsDir() {
-		return Plugin{}, errors.New("it is not a folder")
+		return Plugin{}, errors.New("not a folder")
 	}
 	if strings.ContainsFunc(real, unicode.IsControl) || !filepath.IsAbs(real) {
-		return Plugin{}, fmt.Errorf("%q is not a valid path for a plugin", real)
+		return Plugin{}, message.Errorf("%q is not a valid path for a plugin", real)
 	}
 	r := reader{files: repofile.NewRoot(real), plugin: Plugin{Dir: real}}
 	if err := r.readAll(); err != nil {
@@ -102,7 +102,8 @@ func (r *reader) readAll() error {
 		return err
 	}
 	if r.plugin.Name = strings.ToLower(m.Name); !isValidName(r.plugin.Name) {
-		return fmt.Errorf("%q is not a valid plugin name: use letters, digits, - and _, at most %d", m.Name, maxNameLen)
+		return message.Errorf("%q is not a valid plugin name: use letters, digits, - and _, at most %d", m.Name,
+			maxNameLen)
 	}
 	r.plugin.Version, r.plugin.Description = m.Version, m.Description
 	for _, part := range []struct {
@@ -135,7 +136,7 @@ func (r *reader) readAll() error {
 	if !found && len(r.plugin.Commands)+len(r.plugin.Skills)+len(r.plugin.Agents)+len(r.plugin.Styles)+len(r.plugin.Hooks)+
 		len(r.plugin.Servers)+len(r.plugin.LSP) == 0 {
 		if _, err := r.files.Stat(marketFile); err == nil {
-			return fmt.Errorf("it is a collection of plugins (%s): add one of its folders", marketFile)
+			return message.Errorf("a collection of plugins (%s): add one of its folders", marketFile)
 		}
 		return errors.New("it is not a plugin: it has no " + manifestFile)
 	}
@@ -149,11 +150,11 @@ func (r *reader) readManifest() (m manifest, found bool, err error) {
 		return manifest{Name: filepath.Base(r.plugin.Dir)}, false, nil
 	}
 	if err != nil {
-		return m, false, fmt.Errorf("%s: %s", manifestFile, repofile.Reason(err))
+		return m, false, message.Errorf("%s: %s", manifestFile, repofile.Reason(err))
 	}
 	var all map[string]json.RawMessage
 	if err := errors.Join(json.Unmarshal(trimBOM(text), &m), json.Unmarshal(trimBOM(text), &all)); err != nil {
-		return m, false, fmt.Errorf("%s is invalid: %w", manifestFile, err)
+		return m, false, message.Errorf("%s is invalid: %w", manifestFile, err)
 	}
 	for _, kind := range []string{"channels", "monitors", "settings", "themes", "userConfig"} {
 		if _, has := all[kind]; has {
@@ -170,14 +171,14 @@ func (r *reader) findRoots(into *[]frontmatter.Root, usual string, more jsonx.St
 	for _, name := range slices.Concat([]string{usual}, more) {
 		at, err := cleanInside(name)
 		if err != nil {
-			return fmt.Errorf("%s: %w", usual, err)
+			return message.Errorf("%s: %w", usual, err)
 		}
 		info, err := r.files.Stat(at)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && at == usual:
 			continue
 		case err != nil:
-			return fmt.Errorf("%s: %s", at, repofile.Reason(err))
+			return message.Errorf("%s: %s", at, repofile.Reason(err))
 		case seen[at]:
 			continue
 		}
@@ -209,12 +210,12 @@ func (r *reader) readTexts(key, usual string, given json.RawMessage) (texts [][]
 	case text[0] == '{':
 		texts = append(texts, text)
 	case names.UnmarshalJSON(text) != nil:
-		return nil, fmt.Errorf("%s: %s is neither a path nor an object", manifestFile, key)
+		return nil, message.Errorf("%s: %s is neither a path nor an object", manifestFile, key)
 	}
 	for i, name := range slices.Concat([]string{usual}, names) {
 		at, err := cleanInside(name)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", key, err)
+			return nil, message.Errorf("%s: %w", key, err)
 		}
 		if i > 0 && at == usual {
 			continue
@@ -224,7 +225,7 @@ func (r *reader) readTexts(key, usual string, given json.RawMessage) (texts [][]
 		case errors.Is(err, fs.ErrNotExist) && i == 0:
 			continue
 		case err != nil:
-			return nil, fmt.Errorf("%s: %s", at, repofile.Reason(err))
+			return nil, message.Errorf("%s: %s", at, repofile.Reason(err))
 		}
 		texts = append(texts, trimBOM(text))
 	}
@@ -235,7 +236,7 @@ func (r *reader) readTexts(key, usual string, given json.RawMessage) (texts [][]
 func cleanInside(name string) (string, error) {
 	at := path.Clean(filepath.ToSlash(name))
 	if !filepath.IsLocal(at) || slices.Contains(strings.Split(at, "/"), unpinnedDir) {
-		return "", fmt.Errorf("%q leads outside the folder", name)
+		return "", message.Errorf("%q leads outside the folder", name)
 	}
 	return at, nil
 }
@@ -254,7 +255,7 @@ func parseHooks(text []byte) (by map[string]json.RawMessage, err error) {
 		delete(by, "$schema")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s is invalid: %w", hooksFile, err)
+		return nil, message.Errorf("%s is invalid: %w", hooksFile, err)
 	}
 	return by, nil
 }

@@ -215,12 +215,12 @@ func TestAFolderThatCannotBePinnedIsNotAdded(t *testing.T) {
 		"a link into git": {func(dir string) error {
 			return errors.Join(os.Mkdir(filepath.Join(dir, ".git"), 0o755), os.Symlink(".git", filepath.Join(dir, "x")))
 		}, "x: a link into .git"},
-		"a circle": {func(dir string) error { return os.Symlink("x", filepath.Join(dir, "x")) }, "x: its links form a loop"},
-		"a pipe":   {func(dir string) error { return syscall.Mkfifo(filepath.Join(dir, "x"), 0o600) }, "x: it is not a regular file"},
+		"a circle": {func(dir string) error { return os.Symlink("x", filepath.Join(dir, "x")) }, "x: the links form a loop"},
+		"a pipe":   {func(dir string) error { return syscall.Mkfifo(filepath.Join(dir, "x"), 0o600) }, "x: not a regular file"},
 		"a huge file": {func(dir string) error {
 			f, err := os.Create(filepath.Join(dir, "x"))
 			return errors.Join(err, f.Truncate(1<<40), f.Close())
-		}, "it is larger than 256 MB"},
+		}, "larger than 256 MB"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := folder(t, map[string]string{manifest: `{"name": "demo"}`})

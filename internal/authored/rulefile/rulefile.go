@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"coder/internal/core/message"
 )
 
 // Rule is one rule file.
@@ -33,8 +35,8 @@ func FormatRules(rules []Rule) string {
 
 // These errors say why a rule file is not used.
 var (
-	ErrNotText = errors.New("it is not text")
-	ErrTooMany = fmt.Errorf("only the first %d rule files and %d KB are used", maxFiles, maxBytes>>10)
+	ErrNotText = errors.New("not a text file")
+	ErrTooMany = message.Errorf("only the first %d rule files and %d KB are used", maxFiles, maxBytes>>10)
 )
 
 // Finder reads rule files. Read returns the beginning of the file at path; root

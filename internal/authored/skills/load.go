@@ -8,6 +8,7 @@ import (
 
 	"coder/internal/authored/frontmatter"
 	"coder/internal/core/clip"
+	"coder/internal/core/message"
 )
 
 // LoadedSkill is a skill with its text.
@@ -40,7 +41,7 @@ const argsPlaceholder = "$ARGUMENTS"
 func (c *Catalogue) Load(name, args string) (LoadedSkill, error) {
 	s, ok := c.Find(name)
 	if !ok {
-		return LoadedSkill{}, fmt.Errorf("%w: %q", ErrNotFound, name)
+		return LoadedSkill{}, message.Errorf("%w: %q", ErrNotFound, name)
 	}
 	text, cut, err := s.text, false, error(nil)
 	if text == "" {
@@ -51,7 +52,7 @@ func (c *Catalogue) Load(name, args string) (LoadedSkill, error) {
 		f, err = frontmatter.Parse(s.root.ExpandDir(text))
 	}
 	if err != nil {
-		return LoadedSkill{}, fmt.Errorf("load skill %s: %w", s.Name, err)
+		return LoadedSkill{}, message.Errorf("load skill %s: %w", s.Name, err)
 	}
 	body := strings.TrimSpace(f.Body)
 	args = strings.TrimSpace(args)

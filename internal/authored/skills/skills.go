@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"coder/internal/authored/frontmatter"
+	"coder/internal/core/message"
 )
 
 // These limits apply to reading and display.
@@ -162,7 +163,8 @@ func parseSkill(text, folder string) (Skill, []string, error) {
 		problems = append(problems, fmt.Sprintf("the skill is named %s, but its folder is %s", name, folder))
 	case !IsValidName(name) && !IsValidName(folder):
 		return Skill{}, problems,
-			fmt.Errorf("%q is not a valid name: use lower-case letters, digits and single dashes, at most %d", name, maxNameLen)
+			message.Errorf("%q is not a valid name: use lower-case letters, digits and single dashes, at most %d", name,
+				maxNameLen)
 	case !IsValidName(name):
 		if name != "" {
 			problems = append(problems, fmt.Sprintf("%q is not a valid name; using the folder name %s", name, folder))
@@ -171,7 +173,7 @@ func parseSkill(text, folder string) (Skill, []string, error) {
 	}
 	description := strings.TrimSpace(f.Text("description"))
 	if description == "" {
-		return Skill{}, problems, errors.New("it has no description")
+		return Skill{}, problems, errors.New("no description")
 	}
 	if runes := []rune(description); len(runes) > maxDescriptionLen {
 		problems = append(problems, fmt.Sprintf("the description is cut at %d characters", maxDescriptionLen))

@@ -4,10 +4,11 @@ package toml
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"coder/internal/core/message"
 )
 
 var errInvalid = errors.New("not valid TOML")
@@ -29,7 +30,7 @@ func Parse(text string) (map[string]any, error) {
 		err := p.parseLine(root, &at)
 		if err != nil {
 			line := 1 + strings.Count(strings.ReplaceAll(text, "\r\n", "\n")[:whole-len(p.rest)], "\n")
-			return nil, fmt.Errorf("line %d: %w", line, err)
+			return nil, message.Errorf("line %d: %w", line, err)
 		}
 	}
 }

@@ -8,7 +8,6 @@ package usercommand
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"path"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"unicode"
 
 	"coder/internal/authored/frontmatter"
+	"coder/internal/core/message"
 )
 
 // These limits apply to reading.
@@ -85,11 +85,11 @@ func (c *Catalogue) Find(name string) (Command, bool) {
 func (c *Catalogue) Expand(name, args string) (Command, []Segment, error) {
 	cmd, ok := c.Find(name)
 	if !ok {
-		return Command{}, nil, fmt.Errorf("%w: %q", ErrNotFound, name)
+		return Command{}, nil, message.Errorf("%w: %q", ErrNotFound, name)
 	}
 	f, err := cmd.root.Load(cmd.file, maxBytes)
 	if err != nil {
-		return cmd, nil, fmt.Errorf("read command /%s: %w", cmd.Name, err)
+		return cmd, nil, message.Errorf("read command /%s: %w", cmd.Name, err)
 	}
 	return cmd, Expand(f.Body, args), nil
 }

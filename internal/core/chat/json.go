@@ -4,10 +4,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 )
 
 // A Message is encoded in the OpenAI chat form: role, content, reasoning, tool_calls, tool_call_id,
@@ -146,7 +146,7 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 	}
 	parts, err := parseContent(w.Content)
 	if err != nil {
-		return fmt.Errorf("content of %s message: %w", w.Role, err)
+		return message.Errorf("content of %s message: %w", w.Role, err)
 	}
 	if w.Role == Tool {
 		parts = w.resultParts(parts)
@@ -199,7 +199,7 @@ func parseContentPart(v any) (Part, error) {
 		url, _ := link["url"].(string)
 		media, data, ok := strings.Cut(strings.TrimPrefix(url, "data:"), ";base64,")
 		if !ok {
-			return Image{}, fmt.Errorf("image is not a data URL")
+			return Image{}, message.Errorf("image is not a data URL")
 		}
 		b, err := base64.StdEncoding.DecodeString(data)
 		return Image{MediaType: media, Data: b}, err

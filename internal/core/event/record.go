@@ -12,6 +12,7 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 )
 
 // A Record is a saved event: numbered from 1 without gaps within its session, across the three logs, so
@@ -117,7 +118,7 @@ func AreConsecutive(last uint64, rs []Record) bool {
 // be accepted.
 type NotRecordableError struct{ Err error }
 
-func (e *NotRecordableError) Error() string { return fmt.Sprintf("it cannot be recorded: %s", e.Err) }
+func (e *NotRecordableError) Error() string { return fmt.Sprintf("cannot be recorded: %s", e.Err) }
 
 func (e *NotRecordableError) Unwrap() error { return e.Err }
 
@@ -214,7 +215,7 @@ func Encode(r Record) ([]byte, error) {
 func EncodeAround(r Record, large *jsonx.Holes) ([]byte, error) {
 	name, version := WireName(r.Event)
 	if log := LogOf(r.Event); name == "" || log < LogDomain || log > LogConversation {
-		return nil, fmt.Errorf("%T is not saved", r.Event)
+		return nil, message.Errorf("%T is not saved", r.Event)
 	}
 	l := recordLine{r.Seq, name, version, r.Session, r.Task, r.Actor, r.Time.UTC(), r.Seal, nil, ""}
 	data, err := l.appendJSON(make([]byte, 0, envelopeSize))
@@ -222,7 +223,7 @@ func EncodeAround(r Record, large *jsonx.Holes) ([]byte, error) {
 		data, err = appendPayload(data, r.Event, large)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", name, err)
+		return nil, message.Errorf("encode %s: %w", name, err)
 	}
 	return append(data, '}'), nil
 }

@@ -4,11 +4,12 @@ package hosts
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"strconv"
 	"strings"
+
+	"coder/internal/core/message"
 )
 
 // Target is a host and port. Its host has the canonical spelling that [Canonical] returns.
@@ -48,11 +49,11 @@ func splitPort(address string) (host, port string, err error) {
 		return host, "", nil
 	}
 	if host, port, err = net.SplitHostPort(address); err != nil {
-		return "", "", errors.New("it is not a host and port")
+		return "", "", errors.New("not a host and port")
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 || port[0] == '0' || port[0] == '+' {
-		return "", "", fmt.Errorf("%q is not a port", port)
+		return "", "", message.Errorf("%q is not a port", port)
 	}
 	return host, port, nil
 }
@@ -72,19 +73,19 @@ func Canonical(host string) (string, error) {
 	}
 	name := strings.ToLower(strings.TrimSuffix(host, "."))
 	if name == "" || len(name) > maxNameLen {
-		return "", errors.New("it is not a valid host name")
+		return "", errors.New("not a valid host name")
 	}
 	labels := strings.Split(name, ".")
 	for _, label := range labels {
 		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
-			return "", errors.New("it is not a valid host name")
+			return "", errors.New("not a valid host name")
 		}
 		for _, c := range []byte(label) {
 			switch {
 			case c >= 0x80:
 				return "", errors.New("write the name in its ASCII form (xn--…)")
 			case c != '-' && c != '_' && (c < '0' || c > '9') && (c < 'a' || c > 'z'):
-				return "", fmt.Errorf("%q is not allowed in a host name", c)
+				return "", message.Errorf("%q is not allowed in a host name", c)
 			}
 		}
 	}
@@ -113,7 +114,7 @@ type Pattern struct {
 func Parse(text string) (p Pattern, err error) {
 	if scheme, rest, ok := strings.Cut(text, "://"); ok {
 		rest, _, _ = strings.Cut(rest, "/")
-		return p, fmt.Errorf("leave out %s://, write %q", scheme, rest)
+		return p, message.Errorf("leave out %s://, write %q", scheme, rest)
 	}
 	host, port, err := splitPort(text)
 	if err != nil {

@@ -3,10 +3,11 @@ package jsonx
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
+
+	"coder/internal/core/message"
 )
 
 // ExplainMismatch explains to the user why their JSON does not fit a struct: err is the decoder's error, and into
@@ -14,7 +15,7 @@ import (
 func ExplainMismatch(err error, into any) error {
 	if quoted, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		key, _ := strconv.Unquote(quoted)
-		return fmt.Errorf("unknown key %q; use one of: %s", key, strings.Join(jsonKeys(into), ", "))
+		return message.Errorf("unknown key %q; use one of: %s", key, strings.Join(jsonKeys(into), ", "))
 	}
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
@@ -25,9 +26,9 @@ func ExplainMismatch(err error, into any) error {
 	if found == "" {
 		found = wrong.Value
 	}
-	why := fmt.Errorf("expected %s, found %s", expectedForm(wrong.Type), found)
+	why := message.Errorf("expected %s, found %s", expectedForm(wrong.Type), found)
 	if wrong.Field != "" {
-		why = fmt.Errorf("%s: %w", wrong.Field, why)
+		why = message.Errorf("%s: %w", wrong.Field, why)
 	}
 	return why
 }

@@ -5,9 +5,8 @@
 package task
 
 import (
-	"fmt"
-
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/uip"
 )
 
@@ -57,7 +56,7 @@ func (t Task) Apply(e event.Event) (Task, error) {
 		return next, err
 	case event.InteractionResponded:
 		if t.Pending == nil || t.Pending.ID != e.ID {
-			return t, fmt.Errorf("task %s: no open interaction %s", t.ID, e.ID)
+			return t, message.Errorf("task %s: no open interaction %s", t.ID, e.ID)
 		}
 		next, err := t.transition("be answered", StatusInProgress, "", StatusAwaitingUser)
 		next.Pending = nil
@@ -87,9 +86,9 @@ func (t Task) transition(act string, to Status, reason string, from ...Status) (
 
 func (t Task) transitionError(act string) error {
 	if t.Status == "" {
-		return fmt.Errorf("a task that was never created cannot %s", act)
+		return message.Errorf("a task that was never created cannot %s", act)
 	}
-	return fmt.Errorf("task %s is %s and cannot %s", t.ID, t.Status, act)
+	return message.Errorf("task %s is %s and cannot %s", t.ID, t.Status, act)
 }
 
 // Tasks computes a session's tasks from its records, in order of creation.
@@ -106,7 +105,7 @@ func (ts *Tasks) Add(r event.Record) error {
 	t, known := ts.byID[r.Task]
 	next, err := t.Apply(r.Event)
 	if err != nil {
-		return fmt.Errorf("record %d: %w", r.Seq, err)
+		return message.Errorf("record %d: %w", r.Seq, err)
 	}
 	if next.Status == "" {
 		return nil // another version's event about an unknown task

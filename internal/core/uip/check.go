@@ -2,9 +2,10 @@ package uip
 
 import (
 	"errors"
-	"fmt"
 	"regexp"
 	"strconv"
+
+	"coder/internal/core/message"
 )
 
 // CheckResponse returns an error if a is not a valid answer to q.
@@ -14,21 +15,21 @@ func CheckResponse(q Request, a Response) error {
 	}
 	if q.Kind == KindComposite {
 		if a.ID != q.ID {
-			return fmt.Errorf("answer is for interaction %q, not %q", a.ID, q.ID)
+			return message.Errorf("answer is for interaction %q, not %q", a.ID, q.ID)
 		}
 		if a.Option != "" && len(q.Options) > 0 && !q.hasOption(a.Option) {
-			return fmt.Errorf("unknown option %q", a.Option)
+			return message.Errorf("unknown option %q", a.Option)
 		}
 		known := make(map[string]bool)
 		for i, part := range q.Parts {
 			known[part.ID] = true
 			if err := checkPart(part, a.PartAnswer(part)); err != nil {
-				return fmt.Errorf("part %d: %w", i+1, err)
+				return message.Errorf("part %d: %w", i+1, err)
 			}
 		}
 		for _, p := range a.Parts {
 			if !known[p.ID] {
-				return fmt.Errorf("unknown part %q", p.ID)
+				return message.Errorf("unknown part %q", p.ID)
 			}
 		}
 		return nil
@@ -38,13 +39,13 @@ func CheckResponse(q Request, a Response) error {
 
 func checkPart(q Request, a Response) error {
 	if a.ID != q.ID {
-		return fmt.Errorf("answer is for interaction %q, not %q", a.ID, q.ID)
+		return message.Errorf("answer is for interaction %q, not %q", a.ID, q.ID)
 	}
 	if a.TaskID != "" && a.TaskID != q.TaskID {
-		return fmt.Errorf("answer is for task %q, not %q", a.TaskID, q.TaskID)
+		return message.Errorf("answer is for task %q, not %q", a.TaskID, q.TaskID)
 	}
 	if a.Option != "" && !q.hasOption(a.Option) {
-		return fmt.Errorf("unknown option %q", a.Option)
+		return message.Errorf("unknown option %q", a.Option)
 	}
 	if a.Option == OptionSome {
 		n, _ := strconv.Atoi(q.Display.Metadata[MetaHunks]) // 0 if absent
@@ -66,13 +67,13 @@ func checkPart(q Request, a Response) error {
 	}
 	re, err := regexp.Compile(q.Validation.Regex)
 	if err != nil {
-		return fmt.Errorf("the question's own rule is invalid: %w", err)
+		return message.Errorf("the question's own rule is invalid: %w", err)
 	}
 	if !re.MatchString(a.Input) {
 		if q.Validation.Description != "" {
-			return fmt.Errorf("%q is not %s", a.Input, q.Validation.Description)
+			return message.Errorf("%q is not %s", a.Input, q.Validation.Description)
 		}
-		return fmt.Errorf("%q does not match %s", a.Input, q.Validation.Regex)
+		return message.Errorf("%q does not match %s", a.Input, q.Validation.Regex)
 	}
 	return nil
 }

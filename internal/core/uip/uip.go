@@ -17,6 +17,7 @@ import (
 
 	"coder/internal/core/display"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 )
 
 // Kind is the form of the expected answer.
@@ -274,7 +275,7 @@ func (a Response) Hunks(n int) (all []int, err error) {
 		from, err := strconv.ParseUint(low, 10, 16)
 		to, also := strconv.ParseUint(high, 10, 16)
 		if err != nil || also != nil || from < 1 || to < from || int(to) > n {
-			return nil, fmt.Errorf("hunk %s is not between 1 and %d", word, n)
+			return nil, message.Errorf("hunk %s is not between 1 and %d", word, n)
 		}
 		for one := int(from); one <= int(to); one++ {
 			if !slices.Contains(all, one) {
@@ -415,7 +416,7 @@ func (d *Display) UnmarshalJSON(data []byte) error {
 	}
 	content, err := w.toBlock()
 	if err != nil {
-		return fmt.Errorf("content of display: %w", err)
+		return message.Errorf("content of display: %w", err)
 	}
 	*d = Display{Title: w.Title, Description: w.Description, Content: content, Metadata: w.Metadata}
 	return nil

@@ -10,12 +10,12 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 
+	"coder/internal/core/message"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/disk"
 
@@ -38,7 +38,7 @@ func Open(home string) (*Key, error) {
 		return k, err
 	}
 	if err := createKey(home); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("create the key: %w", err)
+		return nil, message.Errorf("create the key: %w", err)
 	}
 	return readKey(Path(home)) // another process may have created it first
 }
@@ -53,22 +53,22 @@ func NewTemporary() *Key {
 func readKey(path string) (*Key, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("open the key: %w", err)
+		return nil, message.Errorf("open the key: %w", err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("open the key: %w", err)
+		return nil, message.Errorf("open the key: %w", err)
 	}
 	if !info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("the key %s must be a regular file that only you can read (mode 0600)", path)
+		return nil, message.Errorf("the key %s must be a regular file that only you can read (mode 0600)", path)
 	}
 	secret, err := io.ReadAll(io.LimitReader(f, keySize+1))
 	if err != nil {
-		return nil, fmt.Errorf("read the key: %w", err)
+		return nil, message.Errorf("read the key: %w", err)
 	}
 	if len(secret) != keySize {
-		return nil, fmt.Errorf("the key %s is damaged: %d bytes, expected %d", path, len(secret), keySize)
+		return nil, message.Errorf("the key %s is damaged: %d bytes, expected %d", path, len(secret), keySize)
 	}
 	return &Key{secret}, nil
 }

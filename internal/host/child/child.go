@@ -4,7 +4,6 @@ package child
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"coder/internal/core/message"
 	"coder/internal/host/program"
 )
 
@@ -39,17 +39,17 @@ type Process struct {
 // environment. If confine is not nil, it may change the command or reject it.
 func Start(command []string, dir string, env []string, confine func(*program.Cmd) error) (*Process, error) {
 	if err := checkStartable(command[0], dir); err != nil {
-		return nil, fmt.Errorf("start %s: %w", command[0], err)
+		return nil, message.Errorf("start %s: %w", command[0], err)
 	}
 	stdin, to, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", command[0], err)
+		return nil, message.Errorf("start %s: %w", command[0], err)
 	}
 	defer stdin.Close()
 	from, stdout, err := os.Pipe()
 	if err != nil {
 		to.Close()
-		return nil, fmt.Errorf("start %s: %w", command[0], err)
+		return nil, message.Errorf("start %s: %w", command[0], err)
 	}
 	defer stdout.Close()
 
@@ -83,7 +83,7 @@ func Start(command []string, dir string, env []string, confine func(*program.Cmd
 	if err != nil {
 		to.Close()
 		from.Close()
-		return nil, fmt.Errorf("start %s: %w", command[0], err)
+		return nil, message.Errorf("start %s: %w", command[0], err)
 	}
 	return p, nil
 }

@@ -6,10 +6,10 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
+	"coder/internal/core/message"
 	"coder/internal/host/program"
 )
 
@@ -67,7 +67,7 @@ func (s System) Picture(ctx context.Context, most int) ([]byte, error) {
 			return out.Bytes(), nil
 		}
 	}
-	return nil, errors.New("there is no image in the clipboard")
+	return nil, errors.New("no image in the clipboard")
 }
 
 // Copy puts text into the clipboard: with a program of the system, and over SSH or without
@@ -88,7 +88,7 @@ func (s System) Copy(ctx context.Context, text string) (how string, err error) {
 	case s.Terminal == nil:
 		return "", errors.New("install wl-copy (wl-clipboard), xclip or pbcopy to copy")
 	case len(text) > longestCopy:
-		return "", fmt.Errorf("%d bytes are too many to copy through the terminal", len(text))
+		return "", message.Errorf("%d bytes are too many to copy through the terminal", len(text))
 	}
 	s.Terminal("\x1b]52;c;" + base64.StdEncoding.EncodeToString([]byte(text)) + "\x1b\\")
 	return "through the terminal (OSC 52), if it allows that", nil

@@ -3,11 +3,12 @@ package egress
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"slices"
 	"time"
+
+	"coder/internal/core/message"
 )
 
 // Dialer connects to hosts with public addresses, and to others only if Allow permits. The zero Dialer
@@ -113,9 +114,9 @@ func CheckAddress(host string, a netip.Addr) error {
 	case reason == "":
 		return nil
 	case host == a.String():
-		return fmt.Errorf("%w: "+reason, ErrAddress, host)
+		return message.Errorf("%w: "+reason, ErrAddress, host)
 	}
-	return fmt.Errorf("%w: "+reason, ErrAddress, host+"="+a.String())
+	return message.Errorf("%w: "+reason, ErrAddress, host+"="+a.String())
 }
 
 // Resolve resolves a host and refuses it if any of its addresses is forbidden: the public ones may
@@ -128,10 +129,10 @@ func (d Dialer) Resolve(ctx context.Context, host, port string) ([]netip.Addr, e
 		if named := (*net.DNSError)(nil); errors.As(err, &named) && ctx.Err() == nil {
 			err = errors.New(named.Err) // the rest repeats the host and names the server
 		}
-		return nil, fmt.Errorf("look up %s: %w", host, err)
+		return nil, message.Errorf("look up %s: %w", host, err)
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("look up %s: it has no address", host)
+		return nil, message.Errorf("look up %s: it has no address", host)
 	}
 	for _, a := range list {
 		if err := CheckAddress(host, a); err != nil && !d.allows(host, port) {

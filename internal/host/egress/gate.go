@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"coder/internal/core/hosts"
+	"coder/internal/core/message"
 )
 
 // Limits of one gate.
@@ -122,12 +123,12 @@ func requestTarget(r *http.Request) (hosts.Target, error) {
 	case u.Scheme == "" || u.Host == "":
 		return hosts.Target{}, errors.New("this is a proxy: a request needs an absolute address")
 	case u.Scheme != "http":
-		return hosts.Target{}, fmt.Errorf("use CONNECT for %s", strings.ToLower(u.Scheme))
+		return hosts.Target{}, message.Errorf("use CONNECT for %s", strings.ToLower(u.Scheme))
 	}
 	to, err := hosts.NewTarget(u.Host, port)
 	switch {
 	case err != nil:
-		return to, fmt.Errorf("%.100q: %w", u.Host, err)
+		return to, message.Errorf("%.100q: %w", u.Host, err)
 	case u.User != nil:
 		return to, errors.New("a proxy address cannot contain a user name")
 	case to.Port == "":
@@ -140,7 +141,7 @@ func requestTarget(r *http.Request) (hosts.Target, error) {
 func (g *Gate) admit(ctx context.Context, to hosts.Target) error {
 	if a, err := netip.ParseAddr(to.Host); err == nil && !g.o.Dialer.allows(to.Host, to.Port) {
 		if err := CheckAddress(to.Host, a); err != nil {
-			return fmt.Errorf("%w; name it in safety.network to allow it", err)
+			return message.Errorf("%w; name it in safety.network to allow it", err)
 		}
 	}
 	return g.o.Admit(ctx, to)
@@ -159,7 +160,7 @@ func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, to hosts.Target, e
 // replyUnreachable answers a request with an unreachable host.
 func (g *Gate) replyUnreachable(w http.ResponseWriter, r *http.Request, to hosts.Target, err error) {
 	if errors.Is(err, ErrAddress) {
-		g.refuse(w, r, to, fmt.Errorf("%w; fetch.allow_hosts can allow a host at such an address", err))
+		g.refuse(w, r, to, message.Errorf("%w; fetch.allow_hosts can allow a host at such an address", err))
 		return
 	}
 	writeError(w, r, http.StatusBadGateway, err)
@@ -277,14 +278,14 @@ func (g *Gate) connect(ctx context.Context, to hosts.Target) (net.Conn, error) {
 	}
 	port := map[string]string{"http": "80", "https": "443"}[proxy.Scheme]
 	if port == "" {
-		return nil, fmt.Errorf("the user's proxy uses %s; commands need one that uses http or https", proxy.Scheme)
+		return nil, message.Errorf("the user's proxy uses %s; commands need one that uses http or https", proxy.Scheme)
 	}
 	if proxy.Port() != "" {
 		port = proxy.Port()
 	}
 	conn, err := g.dial(ctx, net.JoinHostPort(proxy.Hostname(), port), true)
 	if err != nil {
-		return nil, fmt.Errorf("reach the user's proxy: %w", err)
+		return nil, message.Errorf("reach the user's proxy: %w", err)
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
@@ -300,7 +301,7 @@ func (g *Gate) connect(ctx context.Context, to hosts.Target) (net.Conn, error) {
 		var said *http.Response
 		in := bufio.NewReader(io.LimitReader(conn, maxHeaderBytes))
 		if said, err = http.ReadResponse(in, ask); err == nil && said.StatusCode != http.StatusOK {
-			err = fmt.Errorf("the user's proxy answered %s", said.Status)
+			err = message.Errorf("the user's proxy answered %s", said.Status)
 		}
 		if err == nil && in.Buffered() > 0 {
 			err = errors.New("the user's proxy sent more than its answer")

@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"coder/internal/core/message"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
 
@@ -55,10 +55,10 @@ func (s Store) Save(ctx context.Context, address, key string) (Location, error) 
 		}
 	}
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
-		return "", fmt.Errorf("save the API key: %w", err)
+		return "", message.Errorf("save the API key: %w", err)
 	}
 	if err := atomicfile.Write(s.keyFile(address), []byte(key+"\n"), 0o600); err != nil {
-		return "", fmt.Errorf("save the API key: %w", err)
+		return "", message.Errorf("save the API key: %w", err)
 	}
 	return File, nil
 }
@@ -80,7 +80,7 @@ func (s Store) Load(ctx context.Context, place Location, address string) (key st
 	}
 	if err == nil && strings.TrimSpace(key) == "" || errors.Is(err, fs.ErrNotExist) ||
 		errors.Is(err, keyring.ErrNotFound) {
-		err = fmt.Errorf("no key is saved for %s", account(address))
+		err = message.Errorf("no key is saved for %s", account(address))
 	}
 	if err != nil {
 		return "", err

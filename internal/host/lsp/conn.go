@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"coder/internal/core/clip"
+	"coder/internal/core/message"
 )
 
 const (
@@ -48,7 +49,7 @@ type conn struct {
 
 	mu          sync.Mutex // guards the fields below
 	nextID      int64
-	pending     map[int64]chan message // calls that wait for an answer
+	pending     map[int64]chan rpcMessage // calls that wait for an answer
 	outbox      [][]byte
 	outboxBytes int   // bytes in the outbox
 	err         error // why the connection ended
@@ -56,7 +57,7 @@ type conn struct {
 
 // message is any JSON-RPC message: a request has a method and an id, a notification only a method, an
 // answer only an id.
-type message struct {
+type rpcMessage struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id,omitempty"`
 	Method  string          `json:"method,omitempty"`
@@ -112,7 +113,7 @@ func (c *conn) endError() error {
 	if c.err == io.EOF {
 		return errServerExited
 	}
-	return fmt.Errorf("%w: %w", errServerExited, c.err)
+	return message.Errorf("%w: %w", errServerExited, c.err)
 }
 
 // readLoop handles the server's messages until it stops or sends invalid data.
@@ -123,9 +124,9 @@ func (c *conn) readLoop() error {
 		if err != nil {
 			return err
 		}
-		var m message
+		var m rpcMessage
 		if err := json.Unmarshal(body, &m); err != nil {
-			return fmt.Errorf("read a message: %w", err)
+			return message.Errorf("read a message: %w", err)
 		}
 		c.received.Add(1)
 		switch {
@@ -143,7 +144,7 @@ func (c *conn) readLoop() error {
 		case len(m.ID) == 0:
 			c.onNotification(m.Method, m.Params)
 		default:
-			answer := message{ID: m.ID}
+			answer := rpcMessage{ID: m.ID}
 			result, err := c.onRequest(m.Method, m.Params)
 			if err == nil {
 				answer.Result, err = json.Marshal(result)
@@ -159,7 +160,7 @@ func (c *conn) readLoop() error {
 // call sends a request and decodes the answer into result. When ctx ends, call cancels the request and
 // returns ctx.Err().
 func (c *conn) call(ctx context.Context, method string, params, result any) error {
-	answer := make(chan message, 1)
+	answer := make(chan rpcMessage, 1)
 	c.mu.Lock()
 	c.nextID++
 	id := c.nextID
@@ -170,7 +171,7 @@ func (c *conn) call(ctx context.Context, method string, params, result any) erro
 		delete(c.pending, id)
 		c.mu.Unlock()
 	}()
-	if err := c.sendMessage(message{ID: json.RawMessage(fmt.Sprint(id)), Method: method}, params); err != nil {
+	if err := c.sendMessage(rpcMessage{ID: json.RawMessage(fmt.Sprint(id)), Method: method}, params); err != nil {
 		return err
 	}
 	select {
@@ -189,7 +190,7 @@ func (c *conn) call(ctx context.Context, method string, params, result any) erro
 	}
 }
 
-func (m message) decode(result any) error {
+func (m rpcMessage) decode(result any) error {
 	if m.Error != nil {
 		return m.Error
 	}
@@ -197,29 +198,29 @@ func (m message) decode(result any) error {
 		return nil
 	}
 	if err := json.Unmarshal(m.Result, result); err != nil {
-		return fmt.Errorf("read the answer: %w", err)
+		return message.Errorf("read the answer: %w", err)
 	}
 	return nil
 }
 
 func (c *conn) notify(method string, params any) error {
-	return c.sendMessage(message{Method: method}, params)
+	return c.sendMessage(rpcMessage{Method: method}, params)
 }
 
-func (c *conn) sendMessage(m message, params any) (err error) {
+func (c *conn) sendMessage(m rpcMessage, params any) (err error) {
 	if params != nil {
 		if m.Params, err = json.Marshal(params); err != nil {
-			return fmt.Errorf("write %s: %w", m.Method, err)
+			return message.Errorf("write %s: %w", m.Method, err)
 		}
 	}
 	return c.send(m)
 }
 
-func (c *conn) send(m message) error {
+func (c *conn) send(m rpcMessage) error {
 	m.Version = "2.0"
 	body, err := json.Marshal(m)
 	if err != nil {
-		return fmt.Errorf("write a message: %w", err)
+		return message.Errorf("write a message: %w", err)
 	}
 	b := encodeFrame(body)
 	c.mu.Lock()
@@ -229,7 +230,7 @@ func (c *conn) send(m message) error {
 		return c.endError()
 	case c.outboxBytes+len(b) > c.outboxLimit:
 		c.mu.Unlock()
-		c.closeWith(errors.New("it does not read its input"))
+		c.closeWith(errors.New("does not read input"))
 		return c.endError()
 	}
 	c.outbox, c.outboxBytes = append(c.outbox, b), c.outboxBytes+len(b)
@@ -250,11 +251,11 @@ func (c *conn) writeLoop() {
 			return
 		}
 		for b := c.takeOutbox(); b != nil; b = c.takeOutbox() {
-			late := time.AfterFunc(writeTimeout, func() { c.closeWith(errors.New("it does not read its input")) })
+			late := time.AfterFunc(writeTimeout, func() { c.closeWith(errors.New("does not read input")) })
 			_, err := c.transport.Write(b)
 			late.Stop()
 			if err != nil {
-				c.closeWith(fmt.Errorf("write to it: %w", err))
+				c.closeWith(message.Errorf("write to it: %w", err))
 				return
 			}
 		}
@@ -287,21 +288,21 @@ func readFrame(r *bufio.Reader) ([]byte, error) {
 	size := int64(-1)
 	for n := 0; ; n++ {
 		if n == maxLines {
-			return nil, fmt.Errorf("header of more than %d lines", maxLines)
+			return nil, message.Errorf("header of more than %d lines", maxLines)
 		}
 		line, err := readLine(r)
 		if err == io.EOF && n == 0 && line == "" {
 			return nil, io.EOF
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read a header: %w", asUnexpectedEOF(err))
+			return nil, message.Errorf("read a header: %w", asUnexpectedEOF(err))
 		}
 		if line == "" {
 			break
 		}
 		name, value, ok := strings.Cut(line, ":")
 		if !ok {
-			return nil, fmt.Errorf("not a header line: %.*q", maxShownGarbage, line)
+			return nil, message.Errorf("not a header line: %.*q", maxShownGarbage, line)
 		}
 		if !strings.EqualFold(strings.TrimSpace(name), "Content-Length") {
 			continue
@@ -309,11 +310,11 @@ func readFrame(r *bufio.Reader) ([]byte, error) {
 		announced, err := strconv.ParseUint(strings.TrimSpace(value), 10, 63)
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("not a length: %.*q", maxShownGarbage, line)
+			return nil, message.Errorf("not a length: %.*q", maxShownGarbage, line)
 		case size >= 0:
 			return nil, errors.New("header with two lengths")
 		case announced > maxFrame:
-			return nil, fmt.Errorf("%w: %d bytes", errTooLarge, announced)
+			return nil, message.Errorf("%w: %d bytes", errTooLarge, announced)
 		}
 		size = int64(announced)
 	}
@@ -322,7 +323,7 @@ func readFrame(r *bufio.Reader) ([]byte, error) {
 	}
 	var body bytes.Buffer
 	if _, err := io.CopyN(&body, r, size); err != nil {
-		return nil, fmt.Errorf("read a message of %d bytes: %w", size, asUnexpectedEOF(err))
+		return nil, message.Errorf("read a message of %d bytes: %w", size, asUnexpectedEOF(err))
 	}
 	return body.Bytes(), nil
 }
@@ -338,7 +339,7 @@ func readLine(r *bufio.Reader) (string, error) {
 			return string(bytes.TrimSuffix(line, []byte("\r"))), nil
 		}
 		if line = append(line, b); len(line) > maxHeader {
-			return "", fmt.Errorf("header line is too long: %.*q", maxShownGarbage, line)
+			return "", message.Errorf("header line is too long: %.*q", maxShownGarbage, line)
 		}
 	}
 }

@@ -3,13 +3,14 @@ package lsp
 import (
 	"context"
 	"crypto/sha256"
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
+
+	"coder/internal/core/message"
 )
 
 const (
@@ -30,7 +31,8 @@ type document struct {
 // document, and whether the server got anything new.
 func (s *server) syncDocument(ctx context.Context, path string, text []byte) (document, bool, error) {
 	if len(text) > maxDocument {
-		return document{}, false, fmt.Errorf("%s is too large for a language server (%d bytes)", displayName(s.top, path),
+		return document{}, false, message.Errorf("%s is too large for a language server (%d bytes)", displayName(s.top,
+			path),
 			len(text))
 	}
 	s.syncMu.Lock()

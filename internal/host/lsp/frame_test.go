@@ -128,7 +128,7 @@ func FuzzConversation(f *testing.F) {
 	f.Fuzz(func(t *testing.T, one, two []byte) {
 		said := bytes.NewReader(append(encodeFrame(one), encodeFrame(two)...))
 		s := newServer(Kind{Name: "x"}, "/", "/", &recording{Reader: said})
-		answer := make(chan message, 1)
+		answer := make(chan rpcMessage, 1)
 		s.conn.nextID, s.conn.pending[1] = 1, answer
 		s.conn.run() // until it has heard everything
 		select {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"strings"
 
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 )
 
 // Kind describes a language server: which files it serves and how to start it.
@@ -192,7 +192,7 @@ func (o Options) kindFor(path string) (Kind, []string, error) {
 			continue
 		}
 		if len(k.Command) == 0 {
-			return Kind{}, nil, fmt.Errorf("the language server for %s is disabled", k.Language)
+			return Kind{}, nil, message.Errorf("the language server for %s is disabled", k.Language)
 		}
 		program, inside := o.findProgram(k.Command[0])
 		if program != "" && (k.accepts == nil || k.accepts(o, program)) {
@@ -270,7 +270,7 @@ func ParseKind(name string, raw json.RawMessage) (Kind, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&c); err != nil {
-		return Kind{}, fmt.Errorf("language server %s: %w", name, jsonx.ExplainMismatch(err, c))
+		return Kind{}, message.Errorf("language server %s: %w", name, jsonx.ExplainMismatch(err, c))
 	}
 	k := findBuiltin(name)
 	if len(c.Command) > 0 {
@@ -299,9 +299,9 @@ func ParseKind(name string, raw json.RawMessage) (Kind, error) {
 	}
 	switch {
 	case len(k.Files) == 0:
-		return Kind{}, fmt.Errorf("language server %s: list the files it serves under files", name)
+		return Kind{}, message.Errorf("language server %s: list the files it serves under files", name)
 	case len(k.Command) == 0 && !c.Disabled:
-		return Kind{}, fmt.Errorf("language server %s: command is missing", name)
+		return Kind{}, message.Errorf("language server %s: command is missing", name)
 	case len(k.Command) > 0 && k.Command[0] == "":
 		return Kind{}, errors.New("language server " + name + ": command is empty")
 	}

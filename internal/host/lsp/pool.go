@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"coder/internal/core/clip"
+	"coder/internal/core/message"
 	"coder/internal/host/child"
 	"coder/internal/host/program"
 )
@@ -273,9 +273,9 @@ func (p *Pool) explainError(s *server, err error) error {
 		return err
 	}
 	if said := s.conn.transport.ExitReport(); said != "" {
-		return fmt.Errorf("%s: %w (%s)", s.kind.Name, err, clip.Truncate(said, maxExitReport))
+		return message.Errorf("%s: %w (%s)", s.kind.Name, err, clip.Truncate(said, maxExitReport))
 	}
-	return fmt.Errorf("%s: %w", s.kind.Name, err)
+	return message.Errorf("%s: %w", s.kind.Name, err)
 }
 
 // maxExitReport limits the bytes of a server's last words in an error.
@@ -295,7 +295,7 @@ func (p *Pool) locate(ctx context.Context, method, name string, text []byte, at 
 			return err
 		}
 		if list, err = s.parseLocations(raw); err != nil {
-			err = fmt.Errorf("%s: read the answer to %s: %w", s.kind.Name, method, err)
+			err = message.Errorf("%s: read the answer to %s: %w", s.kind.Name, method, err)
 		}
 		return err
 	})

@@ -5,13 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"coder/internal/core/clip"
+	"coder/internal/core/message"
 )
 
 // Time limits.
@@ -58,7 +58,7 @@ func newServer(k Kind, top, root string, l transport) *server {
 	s := &server{
 		kind: k, top: top, root: root, conn: &conn{
 			transport: l, wake: make(chan struct{}, 1), done: make(chan struct{}), outboxLimit: maxOutbox,
-			pending: make(map[int64]chan message),
+			pending: make(map[int64]chan rpcMessage),
 		},
 		docs: make(map[string]*document), publications: make(map[string]publication),
 		busy: make(map[string]struct{}), changed: make(chan struct{}),
@@ -113,7 +113,7 @@ func (s *server) initialize(ctx context.Context, o Options) error {
 		return err
 	}
 	if e := reply.Capabilities.PositionEncoding; e != "" && e != "utf-16" {
-		return fmt.Errorf("%s counts characters in %s, which coder did not offer", s.kind.Name, e)
+		return message.Errorf("%s counts characters in %s, which coder did not offer", s.kind.Name, e)
 	}
 	if raw := reply.Capabilities.TextDocumentSync; hasCapability(raw) { // a number, which means the default, or an object
 		var how struct {
@@ -152,14 +152,14 @@ func (s *server) request(ctx context.Context, limit time.Duration, method string
 	case err == nil || ctx.Err() != nil || errors.Is(err, errServerExited):
 		return err
 	case errors.As(err, &refusal):
-		return fmt.Errorf("%s: %w", s.kind.Name, err)
+		return message.Errorf("%s: %w", s.kind.Name, err)
 	case wait.Err() == nil:
-		return fmt.Errorf("%s: %s: %w", s.kind.Name, method, err)
+		return message.Errorf("%s: %s: %w", s.kind.Name, method, err)
 	}
 	if s.conn.received.Load() == heard {
 		s.conn.closeWith(errors.New("not responding"))
 	}
-	return fmt.Errorf("%s %w within %v", s.kind.Name, errTimeout, limit)
+	return message.Errorf("%s %w within %v", s.kind.Name, errTimeout, limit)
 }
 
 func (s *server) onRequest(method string, params json.RawMessage) (any, error) {

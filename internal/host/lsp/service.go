@@ -3,11 +3,11 @@ package lsp
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"coder/internal/core/clock"
+	"coder/internal/core/message"
 )
 
 // ensureServer returns the server for kind and root, and starts it if necessary. It waits until the server is
@@ -60,7 +60,8 @@ func (p *Pool) ensureService(kind Kind, command []string, root string) (*service
 			case <-h.pauseOver:
 				h.deaths = 0
 			default:
-				return nil, fmt.Errorf("%s exited %d times and will not restart for a while; last: %w", kind.Name, h.deaths,
+				return nil, message.Errorf("%s exited %d times and will not restart for a while; last: %w", kind.Name,
+					h.deaths,
 					h.lastErr)
 			}
 		}
@@ -120,7 +121,7 @@ func (p *Pool) serve(life context.Context, sv *service, do launchSpec) (died err
 	s, err := p.startServer(life, do)
 	switch {
 	case err != nil && life.Err() != nil:
-		sv.err = fmt.Errorf("%s: %w", do.kind.Name, errStopped)
+		sv.err = message.Errorf("%s: %w", do.kind.Name, errStopped)
 		return nil, false
 	case err != nil:
 		sv.err = err
@@ -160,7 +161,7 @@ func (p *Pool) startServer(life context.Context, do launchSpec) (*server, error)
 	}
 	dir, env, err := p.options.launchEnv(do.root)
 	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", do.kind.Name, err)
+		return nil, message.Errorf("start %s: %w", do.kind.Name, err)
 	}
 	l, err := p.launch(do.command, dir, slices.Concat(env, do.kind.Env))
 	if err != nil {

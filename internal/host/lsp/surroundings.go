@@ -5,13 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
+	"coder/internal/core/message"
 	"coder/internal/host/repofile"
 )
 
@@ -38,7 +38,7 @@ func (o Options) launchEnv(root string) (dir string, env []string, err error) {
 	}
 	dir = filepath.Join(o.Cache, "run")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", nil, fmt.Errorf("create a folder for language servers: %w", err)
+		return "", nil, message.Errorf("create a folder for language servers: %w", err)
 	}
 	return dir, append(env,
 		"TMPDIR="+dir, "XDG_CACHE_HOME="+o.Cache, "GOCACHE="+filepath.Join(o.Cache, "go-build"),

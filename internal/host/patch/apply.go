@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+
+	"coder/internal/core/message"
 )
 
 // Change is a patch's effect on one file.
@@ -25,7 +27,7 @@ type Change struct {
 // NoFileError is the name of a missing file that a patch changes.
 type NoFileError string
 
-func (e NoFileError) Error() string { return string(e) + ": there is no such file" }
+func (e NoFileError) Error() string { return string(e) + ": no such file" }
 
 // Is makes it match [fs.ErrNotExist].
 func (e NoFileError) Is(target error) bool { return target == fs.ErrNotExist }
@@ -84,7 +86,7 @@ func (p Patch) Apply(files map[string][]byte) ([]Change, error) {
 func (f File) apply(now map[string][]byte) (c Change, err error) {
 	old, there := now[f.Old]
 	if _, taken := now[f.New]; taken && f.New != f.Old {
-		return c, fmt.Errorf("%s: the file already exists", f.New)
+		return c, message.Errorf("%s: the file already exists", f.New)
 	}
 	switch {
 	case f.Old == "":
@@ -107,7 +109,7 @@ func (f File) apply(now map[string][]byte) (c Change, err error) {
 	s.deleted, s.inserted = make([]bool, len(s.lines)), make([][]string, len(s.lines)+1)
 	for i, h := range f.Hunks {
 		if err := s.applyHunk(h); err != nil {
-			return c, fmt.Errorf("%s, hunk %d of %d: %w", cmp.Or(f.Old, f.New), i+1, len(f.Hunks), err)
+			return c, message.Errorf("%s, hunk %d of %d: %w", cmp.Or(f.Old, f.New), i+1, len(f.Hunks), err)
 		}
 		if s.assumption != "" {
 			c.Assumptions = append(c.Assumptions, fmt.Sprintf("hunk %d %s", i+1, s.assumption))
@@ -119,8 +121,9 @@ func (f File) apply(now map[string][]byte) (c Change, err error) {
 	case f.New != "":
 		c.New = append([]byte{}, content...)
 	case content != "":
-		return c, fmt.Errorf("%s: the patch deletes the file, but the file has lines that the patch does not list:\n%s",
-			f.Old, shorten(content))
+		return c,
+			message.Errorf("%s: the patch deletes the file, but the file has lines that the patch does not list:\n%s",
+				f.Old, shorten(content))
 	}
 	return c, nil
 }

@@ -164,7 +164,7 @@ func TestApplyRefuses(t *testing.T) {
 		{"not a patch", "hello\n", nil, []string{"not a patch"}},
 		{"empty", "", nil, []string{"not a patch"}},
 		{"no name", "@@ -1 +1 @@\n-a\n+b\n", nil, []string{"without a file name"}},
-		{"no such file", head + "@@ -1 +1 @@\n-a\n+b\n", nil, []string{"f: there is no such file"}},
+		{"no such file", head + "@@ -1 +1 @@\n-a\n+b\n", nil, []string{"f: no such file"}},
 		{"exists already", "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n", files{"f": ""}, []string{"f: the file already exists"}},
 		{"envelope, exists already", "*** Begin Patch\n*** Add File: f\n+a\n*** End Patch", files{"f": "a\n"}, []string{"already exists"}},
 		{"moved onto another", "*** Begin Patch\n*** Update File: f\n*** Move to: g\n@@\n-a\n+b\n*** End Patch", files{"f": "a\n", "g": ""}, []string{"g: the file already exists"}},

@@ -1,11 +1,11 @@
 package patch
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"coder/internal/core/lazy"
+	"coder/internal/core/message"
 )
 
 // parseEnvelope parses the form between "*** Begin Patch" and "*** End Patch". Its hunks have no numbers: "@@
@@ -29,13 +29,14 @@ func (r *reader) parseEnvelope() (p Patch, err error) {
 		case verb == "*** Update File":
 			err = r.parseUpdate(&f)
 		default:
-			return nil, fmt.Errorf("line %d: %q is not a patch line; expected *** Update File, *** Add File, *** Delete File or *** End Patch", r.at, shorten(line))
+			return nil,
+				message.Errorf("line %d: %q is not a patch line; expected *** Update File, *** Add File, *** Delete File or *** End Patch", r.at, shorten(line))
 		}
 		if err != nil {
 			return nil, err
 		}
 		if f.Old == "" && f.New == "" {
-			return nil, fmt.Errorf("line %d: the file name is missing", r.at)
+			return nil, message.Errorf("line %d: the file name is missing", r.at)
 		}
 		p = append(p, f)
 	}
@@ -50,7 +51,8 @@ func (r *reader) parseAdded() ([]Hunk, error) {
 			if strings.TrimSpace(line) == "" {
 				continue
 			}
-			return nil, fmt.Errorf("line %d: every line of an added file begins with +, not %q", r.at+1, shorten(line))
+			return nil, message.Errorf("line %d: every line of an added file begins with +, not %q", r.at+1,
+				shorten(line))
 		}
 		h.Lines = append(h.Lines, Line{Op: '+', Text: line[1:]})
 	}
@@ -107,11 +109,11 @@ func (r *reader) parseUpdate(f *File) error {
 		if slices.ContainsFunc(h.Lines, func(l Line) bool { return l.Op != ' ' }) {
 			f.Hunks = append(f.Hunks, h)
 		} else if len(h.Lines) > 0 || len(h.After) > 0 {
-			return fmt.Errorf("line %d: the hunk changes nothing", began+1)
+			return message.Errorf("line %d: the hunk changes nothing", began+1)
 		}
 	}
 	if len(f.Hunks) == 0 && f.Old == f.New {
-		return fmt.Errorf("line %d: %s: nothing to change", r.at, f.New)
+		return message.Errorf("line %d: %s: nothing to change", r.at, f.New)
 	}
 	return nil
 }
@@ -175,7 +177,8 @@ func (r *reader) parseReplacements() (p Patch, err error) {
 			continue
 		}
 		if path == "" {
-			return nil, fmt.Errorf("line %d: a block without a file name; write the path on the line before it", r.at+1)
+			return nil, message.Errorf("line %d: a block without a file name; write the path on the line before it",
+				r.at+1)
 		}
 		h, err := r.parseReplacement()
 		if err != nil {
@@ -209,7 +212,8 @@ func (r *reader) parseReplacement() (h Hunk, err error) {
 		}
 	}
 	if o == '-' {
-		return h, fmt.Errorf("line %d: the block has no ======= line between the search text and the replacement", began)
+		return h, message.Errorf("line %d: the block has no ======= line between the search text and the replacement",
+			began)
 	}
-	return h, fmt.Errorf("line %d: the block does not end with >>>>>>> REPLACE", began)
+	return h, message.Errorf("line %d: the block does not end with >>>>>>> REPLACE", began)
 }

@@ -2,10 +2,11 @@ package patch
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"coder/internal/core/message"
 )
 
 // Patch is a list of file changes, in order.
@@ -61,7 +62,7 @@ const (
 // skips text around the diffs. A patch for the file at path need not name it.
 func ParseFor(path, text string) (Patch, error) {
 	if len(text) > maxPatch {
-		return nil, fmt.Errorf("the patch is too long (%d bytes, at most %d)", len(text), maxPatch)
+		return nil, message.Errorf("the patch is too long (%d bytes, at most %d)", len(text), maxPatch)
 	}
 	if n := strings.Count(text, "\n"); n > 0 && strings.Count(text, "\r\n") == n {
 		text = strings.ReplaceAll(text, "\r\n", "\n") // line ends of the patch, not of the file
@@ -87,7 +88,7 @@ func ParseFor(path, text string) (Patch, error) {
 	case len(p) == 0:
 		return nil, errors.New(`not a patch: it has neither "--- " and "+++ " lines nor "*** Begin Patch"; send *** Begin Patch, *** Update File: path, @@, lines that begin with a space, - or +, and *** End Patch, each on its own line`)
 	case len(p) > maxFiles:
-		return nil, fmt.Errorf("the patch has too many files (%d, at most %d)", len(p), maxFiles)
+		return nil, message.Errorf("the patch has too many files (%d, at most %d)", len(p), maxFiles)
 	}
 	return p, nil
 }
@@ -138,7 +139,8 @@ func (r *reader) parseUnified() (p Patch, err error) {
 			}
 			p = append(p, f)
 		case strings.HasPrefix(r.peek(0), "@@ ") && len(p) == 0:
-			return nil, fmt.Errorf(`line %d: a hunk without a file name; begin with "--- a/path" and "+++ b/path"`, r.at+1)
+			return nil, message.Errorf(`line %d: a hunk without a file name; begin with "--- a/path" and "+++ b/path"`,
+				r.at+1)
 		default:
 			r.at++
 		}
@@ -170,9 +172,10 @@ func (r *reader) parseDiff() (f File, err error) {
 	}
 	switch {
 	case f.Old == "" && f.New == "":
-		return f, fmt.Errorf("line %d: the file name is missing", began)
+		return f, message.Errorf("line %d: the file name is missing", began)
 	case len(f.Hunks) == 0 && f.Old == f.New && f.Mode == ModeUnspecified:
-		return f, fmt.Errorf("line %d: %s: nothing to change; only content, names and modes can be patched", began, f.New)
+		return f, message.Errorf("line %d: %s: nothing to change; only content, names and modes can be patched", began,
+			f.New)
 	}
 	return f, nil
 }
@@ -216,7 +219,7 @@ func (r *reader) parseGitHeader() (from, to string, mode Mode, err error) {
 			err = errors.New("only text changes can be applied")
 		}
 		if err != nil {
-			return "", "", ModeUnspecified, fmt.Errorf("line %d: %q: %w", r.at+1, shorten(r.peek(0)), err)
+			return "", "", ModeUnspecified, message.Errorf("line %d: %q: %w", r.at+1, shorten(r.peek(0)), err)
 		}
 	}
 	return from, to, mode, nil
@@ -313,7 +316,7 @@ func (r *reader) parseHunk() (h Hunk, err error) {
 		h.Lines = trimContext(r.parseBody(n))
 	}
 	if !slices.ContainsFunc(h.Lines, func(l Line) bool { return l.Op != ' ' }) {
-		return h, fmt.Errorf("line %d: the hunk changes nothing", began)
+		return h, message.Errorf("line %d: the hunk changes nothing", began)
 	}
 	return h, nil
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"coder/internal/core/message"
 )
 
 const (
@@ -72,7 +74,7 @@ func (s *patchedFile) insertionPlace(h Hunk) (int, error) {
 			return 0, ambiguousError(ends)
 		}
 		if len(ends) == 0 {
-			return 0, fmt.Errorf("no line %q", h.After[len(h.After)-1])
+			return 0, message.Errorf("no line %q", h.After[len(h.After)-1])
 		}
 		return ends[0], nil
 	case len(s.lines) == 0:
@@ -154,7 +156,7 @@ func ambiguousError(places []int) error {
 	for _, at := range places[:min(len(places), maxPlaces)] {
 		lines = append(lines, strconv.Itoa(at+1))
 	}
-	return fmt.Errorf("matches %d places (lines %s); add lines around it to pick one", len(places),
+	return message.Errorf("matches %d places (lines %s); add lines around it to pick one", len(places),
 		strings.Join(lines, ", "))
 }
 

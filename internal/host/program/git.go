@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"coder/internal/core/message"
 	"coder/internal/host/repofile"
 )
 
@@ -158,7 +158,8 @@ func (g Git) Command(ctx context.Context, args ...string) *Cmd {
 			errors.New("git would also run in submodules, with their settings: add files by name"))
 	case slices.Contains(creatingCommands, args[0]):
 		if link := g.findRefLink(args[1:]); link != "" {
-			return refusedCommand(ctx, "git", fmt.Errorf("%s is a link, and git would write to its target: remove it", link))
+			return refusedCommand(ctx, "git",
+				message.Errorf("%s is a link, and git would write to its target: remove it", link))
 		}
 		g.createDirs(args[0])
 	case slices.Contains(compareCommands, args[0]):
@@ -251,7 +252,7 @@ const (
 	maxConfig   = 1 << 20          // bytes; a longer configuration is refused
 )
 
-var errConfigTooLong = fmt.Errorf("the repository's configuration is longer than %d bytes", maxConfig)
+var errConfigTooLong = message.Errorf("the repository's configuration is longer than %d bytes", maxConfig)
 
 // listConfig lists the configuration that applies in a folder.
 func (d Launcher) listConfig(ctx context.Context, dir string, given []Setting) ([]byte, error) {
@@ -263,7 +264,7 @@ func (d Launcher) listConfig(ctx context.Context, dir string, given []Setting) (
 	case out.full:
 		return nil, errConfigTooLong
 	case err != nil:
-		return nil, fmt.Errorf("ask git about %s: %w", dir, err)
+		return nil, message.Errorf("ask git about %s: %w", dir, err)
 	}
 	return out.Bytes(), nil
 }
@@ -285,7 +286,7 @@ func (d Launcher) findRepository(ctx context.Context, dir string) (r Repository,
 	at, err := filepath.EvalSymlinks(r.Top)
 	real, unresolved := filepath.EvalSymlinks(dir)
 	if err != nil || unresolved != nil || filepath.Join(at, r.Prefix) != real {
-		return r, fmt.Errorf("the repository keeps its files in another directory: %s", r.Top)
+		return r, message.Errorf("the repository keeps its files in another directory: %s", r.Top)
 	}
 	return r, r.check()
 }
@@ -297,14 +298,14 @@ func (r Repository) check() error {
 		ref, _ := strings.CutPrefix(strings.TrimSpace(string(head)), "ref: ")
 		at := filepath.Join(r.Common, filepath.FromSlash(ref))
 		if info, err := os.Stat(at); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-			return fmt.Errorf("%s is not a regular file: git would block on it", at)
+			return message.Errorf("%s is not a regular file: git would block on it", at)
 		}
 	}
 	above := filepath.Dir(r.Dir)
 	if isSameDir(r.Dir, r.Common) || filepath.Base(above) == "worktrees" && isSameDir(filepath.Dir(above), r.Common) {
 		return nil
 	}
-	return fmt.Errorf("%s gets its files from another repository, %s: coder's git uses neither", r.Dir, r.Common)
+	return message.Errorf("%s gets its files from another repository, %s: coder's git uses neither", r.Dir, r.Common)
 }
 
 // isSameDir reports whether two paths lead to the same folder.
@@ -325,7 +326,7 @@ func (d Launcher) revParse(ctx context.Context, dir string, what ...string) ([]s
 	case ctx.Err() == nil && errors.As(err, &exit) && says.Len() > 0:
 		return nil, &NoRepositoryError{strings.TrimPrefix(strings.TrimSpace(says.String()), "fatal: ")}
 	case err != nil:
-		return nil, fmt.Errorf("ask git about %s: %w", dir, err)
+		return nil, message.Errorf("ask git about %s: %w", dir, err)
 	}
 	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 	if len(lines) != len(what) {

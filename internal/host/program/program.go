@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"coder/internal/core/message"
 )
 
 // Aliases of os/exec, for packages that handle a Door's results.
@@ -114,7 +116,7 @@ func (d Launcher) Find(name string) (string, error) {
 		}
 		return name, nil
 	case strings.ContainsRune(name, filepath.Separator):
-		return "", fmt.Errorf("coder does not run %s from the current folder: use its full path", name)
+		return "", message.Errorf("coder does not run %s from the current folder: use its full path", name)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

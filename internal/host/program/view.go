@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"coder/internal/core/message"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
 )
@@ -120,7 +121,7 @@ func (g Git) createView(ctx context.Context, format []Setting) (string, error) {
 	}
 	removeOldViews(folder)
 	if err := g.writeView(ctx, dir, config); err != nil {
-		return "", fmt.Errorf("prepare git: %w", err)
+		return "", message.Errorf("prepare git: %w", err)
 	}
 	return dir, nil
 }

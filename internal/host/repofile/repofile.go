@@ -17,7 +17,6 @@ package repofile
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -27,6 +26,7 @@ import (
 	"strings"
 	"syscall"
 
+	"coder/internal/core/message"
 	"coder/internal/core/secret"
 
 	"golang.org/x/sys/unix"
@@ -35,10 +35,10 @@ import (
 // Reasons not to read a file.
 var (
 	ErrOutside    = errors.New("the link leads out of its folder")
-	ErrNotRegular = errors.New("it is not a regular file")
+	ErrNotRegular = errors.New("not a regular file")
 	ErrSecret     = errors.New("the file counts as a secret")
 	ErrTooLarge   = errors.New("the file is too large")
-	ErrLinkLoop   = errors.New("its links form a loop")
+	ErrLinkLoop   = errors.New("the links form a loop")
 )
 
 // IsRefused reports whether err means that a file exists but must not be read, as opposed to missing or
@@ -260,7 +260,7 @@ func openOwn(name string) (*os.File, error) {
 
 // readAll reads all of f, if it was opened and is no longer than limit.
 func readAll(name string, f *os.File, err error, limit int64) ([]byte, error) {
-	tooLarge := wrapError(name, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, limit))
+	tooLarge := wrapError(name, message.Errorf("%w: more than %d bytes", ErrTooLarge, limit))
 	if err == nil {
 		if info, err := f.Stat(); err == nil && info.Size() > limit {
 			f.Close()

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"coder/internal/core/message"
 	"coder/internal/host/program"
 )
 
@@ -38,7 +39,7 @@ type supervisor struct {
 func supervise(o helperSpec, tell *os.File, group *groupHandle) (code int, err error) {
 	path, err := program.LookPath(o.argv[0])
 	if err != nil {
-		return 0, fmt.Errorf("start command: %w", err)
+		return 0, message.Errorf("start command: %w", err)
 	}
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
@@ -52,7 +53,7 @@ func supervise(o helperSpec, tell *os.File, group *groupHandle) (code int, err e
 		option, on, death = unix.PR_SET_DUMPABLE, 0, 0
 	}
 	if err := unix.Prctl(option, on, 0, 0, 0); err != nil {
-		return 0, fmt.Errorf("start command: %w", err)
+		return 0, message.Errorf("start command: %w", err)
 	}
 	_, noTerminal := unix.IoctlGetTermios(0, unix.TCGETS)
 	files := []uintptr{0, 1, 2}
@@ -67,7 +68,7 @@ func supervise(o helperSpec, tell *os.File, group *groupHandle) (code int, err e
 			Pdeathsig: death},
 	})
 	if err != nil {
-		return 0, fmt.Errorf("start %s: %w", path, err)
+		return 0, message.Errorf("start %s: %w", path, err)
 	}
 	stopped := a.wait(asked)
 	if o.journalRun != "" {

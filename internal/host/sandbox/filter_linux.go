@@ -2,9 +2,10 @@ package sandbox
 
 import (
 	"errors"
-	"fmt"
 	"runtime"
 	"unsafe"
+
+	"coder/internal/core/message"
 
 	"golang.org/x/sys/unix"
 )
@@ -65,7 +66,7 @@ func installFilter(o helperSpec) error {
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW,
 		uintptr(unsafe.Pointer(&prog)))
 	if errno != 0 {
-		return fmt.Errorf("filter system calls: %w", errno)
+		return message.Errorf("filter system calls: %w", errno)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"coder/internal/core/message"
 	"coder/internal/host/program"
 )
 
@@ -39,7 +40,7 @@ func runHelper(args []string) (code int, err error) {
 		return 0, err
 	}
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil { // not for the command
-		return 0, fmt.Errorf("close files: %w", err)
+		return 0, message.Errorf("close files: %w", err)
 	}
 	var tell *os.File // reports how the command ended
 	if o.reportEnd {
@@ -80,7 +81,7 @@ func confine(o helperSpec) error {
 	case stageBwrap:
 		var st unix.Statfs_t
 		if err := unix.Statfs("/", &st); err != nil {
-			return fmt.Errorf("inspect the file system: %w", err)
+			return message.Errorf("inspect the file system: %w", err)
 		}
 		if st.Flags&unix.ST_RDONLY == 0 {
 			return errors.New("the file system is not read-only")
@@ -89,7 +90,7 @@ func confine(o helperSpec) error {
 	joinNewKeyring()
 	if o.outlet {
 		if err := sendListener(); err != nil {
-			return fmt.Errorf("open an outlet: %w", err)
+			return message.Errorf("open an outlet: %w", err)
 		}
 	}
 	if err := applyLandlock(o); err != nil {
@@ -99,7 +100,7 @@ func confine(o helperSpec) error {
 		return err
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("drop privileges: %w", err)
+		return message.Errorf("drop privileges: %w", err)
 	}
 	return installFilter(o)
 }
@@ -122,15 +123,15 @@ func mountNamespace() string {
 func execCommand(argv []string, parent int) error {
 	path, err := program.LookPath(argv[0])
 	if err != nil {
-		return fmt.Errorf("start command: %w", err)
+		return message.Errorf("start command: %w", err)
 	}
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
-		return fmt.Errorf("start command: %w", err)
+		return message.Errorf("start command: %w", err)
 	}
 	if os.Getppid() != parent {
 		return errStarterGone
 	}
-	return fmt.Errorf("start %s: %w", path, program.Exec(path, argv, unix.Environ()))
+	return message.Errorf("start %s: %w", path, program.Exec(path, argv, unix.Environ()))
 }
 
 // capSet is a set of capabilities, one bit each.
@@ -160,14 +161,14 @@ func capabilities() (capSet, error) {
 func dropCapabilities() error {
 	have, err := capabilities()
 	if err != nil {
-		return fmt.Errorf("drop capabilities: %w", err)
+		return message.Errorf("drop capabilities: %w", err)
 	}
 	keep := capSet(0)
 	if unix.Geteuid() == 0 {
 		keep = have & rootCaps
 	}
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
-		return fmt.Errorf("drop ambient capabilities: %w", err)
+		return message.Errorf("drop ambient capabilities: %w", err)
 	}
 	if have.has(unix.CAP_SETPCAP) {
 		for n := range capCount { // no program may gain more
@@ -179,7 +180,7 @@ func dropCapabilities() error {
 				break // no more capabilities
 			}
 			if err != nil {
-				return fmt.Errorf("bound capabilities: %w", err)
+				return message.Errorf("bound capabilities: %w", err)
 			}
 		}
 	}
@@ -187,7 +188,7 @@ func dropCapabilities() error {
 	data := [2]unix.CapUserData{{Effective: low, Permitted: low}, {Effective: high, Permitted: high}}
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	if err := unix.Capset(&hdr, &data[0]); err != nil {
-		return fmt.Errorf("drop capabilities: %w", err)
+		return message.Errorf("drop capabilities: %w", err)
 	}
 	return nil
 }

@@ -2,12 +2,13 @@ package sandbox
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"unsafe"
+
+	"coder/internal/core/message"
 
 	"golang.org/x/sys/unix"
 )
@@ -79,17 +80,17 @@ func applyLandlock(o helperSpec) error {
 	r := newRuleset(abi, o)
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&r)), unsafe.Sizeof(r), 0)
 	if errno != 0 {
-		return fmt.Errorf("create Landlock rules: %w", errno)
+		return message.Errorf("create Landlock rules: %w", errno)
 	}
 	defer unix.Close(int(fd))
 	if err := addWritable(int(fd), r, o); err != nil {
-		return fmt.Errorf("create Landlock rules: %w", err)
+		return message.Errorf("create Landlock rules: %w", err)
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("drop privileges: %w", err)
+		return message.Errorf("drop privileges: %w", err)
 	}
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); errno != 0 {
-		return fmt.Errorf("apply Landlock rules: %w", errno)
+		return message.Errorf("apply Landlock rules: %w", errno)
 	}
 	return nil
 }
@@ -110,7 +111,7 @@ func addWritable(rules int, r ruleset, o helperSpec) error {
 		}
 		err := addRule(rules, r.fs, path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s: %w", path, err)
+			return message.Errorf("%s: %w", path, err)
 		}
 	}
 	if o.hidesFiles() {
@@ -139,7 +140,7 @@ func addReadable(rules int, p resolvedLimits) error {
 			continue
 		}
 		if err := addRule(rules, unix.LANDLOCK_ACCESS_FS_READ_FILE, path); err != nil && !isUnreachable(err) {
-			return fmt.Errorf("%s: %w", path, err)
+			return message.Errorf("%s: %w", path, err)
 		}
 	}
 	for ; len(dirs) > 0; dirs = dirs[1:] {
@@ -155,7 +156,7 @@ func addReadable(rules int, p resolvedLimits) error {
 			if holdsHidden(path) {
 				dirs = append(dirs, path)
 			} else if err := addRule(rules, unix.LANDLOCK_ACCESS_FS_READ_FILE, path); err != nil && !isUnreachable(err) {
-				return fmt.Errorf("%s: %w", path, err)
+				return message.Errorf("%s: %w", path, err)
 			}
 		}
 	}

@@ -2,11 +2,12 @@ package sandbox
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+
+	"coder/internal/core/message"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,7 +23,7 @@ func mountLimits(p resolvedLimits) error {
 		cwd = string(buf[:n-1])
 	}
 	if err := setAttr(unix.AT_FDCWD, "/", &unix.MountAttr{Propagation: unix.MS_PRIVATE}); err != nil {
-		return fmt.Errorf("detach from other mounts: %w", err)
+		return message.Errorf("detach from other mounts: %w", err)
 	}
 	devices, err := cloneDevices()
 	if err != nil {
@@ -33,16 +34,16 @@ func mountLimits(p resolvedLimits) error {
 		return err
 	}
 	if err := setAttr(unix.AT_FDCWD, "/", &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | writableAttrs}); err != nil {
-		return fmt.Errorf("make the file system read-only: %w", err)
+		return message.Errorf("make the file system read-only: %w", err)
 	}
 	if !slices.Contains(p.write, "/dev") {
 		if err := makeDev(devices, writable); err != nil {
-			return fmt.Errorf("create /dev: %w", err)
+			return message.Errorf("create /dev: %w", err)
 		}
 	}
 	for _, t := range writable {
 		if err := t.mountOver(); err != nil {
-			return fmt.Errorf("make %s writable: %w", t.target, err)
+			return message.Errorf("make %s writable: %w", t.target, err)
 		}
 	}
 	// Where a new PID namespace's /proc is forbidden, as in some containers, the old one stays: read-only,
@@ -50,12 +51,12 @@ func mountLimits(p resolvedLimits) error {
 	_ = unix.Mount("proc", "/proc", "proc", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 	for _, path := range p.pinnedDirs() {
 		if err := remount(path, 0); err != nil {
-			return fmt.Errorf("pin %s: %w", path, err)
+			return message.Errorf("pin %s: %w", path, err)
 		}
 	}
 	for _, path := range p.protect {
 		if err := remount(path, unix.MOUNT_ATTR_RDONLY); err != nil {
-			return fmt.Errorf("protect %s: %w", path, err)
+			return message.Errorf("protect %s: %w", path, err)
 		}
 	}
 	if err := hidePaths(p); err != nil {
@@ -63,7 +64,7 @@ func mountLimits(p resolvedLimits) error {
 	}
 	if !p.network {
 		if err := raiseLoopback(); err != nil {
-			return fmt.Errorf("bring up loopback: %w", err)
+			return message.Errorf("bring up loopback: %w", err)
 		}
 	}
 	if cwd != "" {
@@ -78,11 +79,11 @@ func hidePaths(p resolvedLimits) error {
 	for _, path := range p.hide {
 		t, err := cloneDevice("/dev/null", unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NODEV)
 		if err != nil {
-			return fmt.Errorf("hide %s: %w", path, err)
+			return message.Errorf("hide %s: %w", path, err)
 		}
 		t.target = path
 		if err := t.mountOver(); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("hide %s: %w", path, err)
+			return message.Errorf("hide %s: %w", path, err)
 		}
 	}
 	for _, l := range slices.Backward(p.layers()) { // visible parts include the inner layer
@@ -102,19 +103,19 @@ func (l layer) mount() error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("show %s: %w", path, err)
+			return message.Errorf("show %s: %w", path, err)
 		}
 		shown = append(shown, t)
 	}
 	for _, path := range l.empty {
 		err := unix.Mount("tmpfs", path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0755")
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("hide %s: %w", path, err)
+			return message.Errorf("hide %s: %w", path, err)
 		}
 	}
 	for _, t := range shown {
 		if err := t.mountInside(); err != nil {
-			return fmt.Errorf("show %s: %w", t.target, err)
+			return message.Errorf("show %s: %w", t.target, err)
 		}
 	}
 	for _, path := range l.empty {
@@ -128,7 +129,7 @@ func (l layer) mount() error {
 			err = unix.Mount("tmpfs", path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_RDONLY, "mode=0755")
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("hide %s: %w", path, err)
+			return message.Errorf("hide %s: %w", path, err)
 		}
 	}
 	return nil
@@ -231,7 +232,7 @@ func cloneWritable(paths []string) (parts []clonedTree, err error) {
 		}
 		t, err := cloneTree(path, attrs)
 		if err != nil {
-			return nil, fmt.Errorf("make %s writable: %w", path, err)
+			return nil, message.Errorf("make %s writable: %w", path, err)
 		}
 		parts = append(parts, t)
 	}
@@ -248,7 +249,7 @@ func cloneDevices() (parts []clonedTree, err error) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("bind %s: %w", path, err)
+			return nil, message.Errorf("bind %s: %w", path, err)
 		}
 		parts = append(parts, t)
 	}
@@ -275,7 +276,7 @@ func makeDev(devices, writable []clonedTree) error {
 		err := unix.MoveMount(t.fd, "", unix.AT_FDCWD, t.target, unix.MOVE_MOUNT_F_EMPTY_PATH) // no other process was here
 		unix.Close(t.fd)
 		if err != nil {
-			return fmt.Errorf("%s: %w", t.target, err)
+			return message.Errorf("%s: %w", t.target, err)
 		}
 	}
 	for name, to := range devLinks {

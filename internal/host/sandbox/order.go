@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"coder/internal/core/message"
 )
 
 // stage is the part of the confinement left to the helper.
@@ -100,7 +102,7 @@ func parseSpec(args []string) (o helperSpec, err error) {
 			o.trace = true
 		case "--bounds":
 			if _, err := fmt.Sscanf(value, "%d,%d", &o.bounds.Memory, &o.bounds.Processes); err != nil {
-				return helperSpec{}, fmt.Errorf("invalid bounds %q", value)
+				return helperSpec{}, message.Errorf("invalid bounds %q", value)
 			}
 		case "--outlet":
 			o.outlet = true
@@ -122,26 +124,26 @@ func parseSpec(args []string) (o helperSpec, err error) {
 		default:
 			at := slices.IndexFunc(lists, func(l pathList) bool { return l.name == name })
 			if at < 0 {
-				return helperSpec{}, fmt.Errorf("unknown argument %q", arg)
+				return helperSpec{}, message.Errorf("unknown argument %q", arg)
 			}
 			*lists[at].paths = append(*lists[at].paths, value)
 		}
 	}
-	return helperSpec{}, fmt.Errorf("no command given")
+	return helperSpec{}, message.Errorf("no command given")
 }
 
 func (o helperSpec) check() error {
 	if !slices.Contains([]stage{stageNamespaces, stageBwrap, stageLandlock, stageOpen}, o.stage) {
-		return fmt.Errorf("unknown stage %q", o.stage)
+		return message.Errorf("unknown stage %q", o.stage)
 	}
 	for _, path := range slices.Concat(o.write, o.protect, o.hide, o.empty, o.show, o.nestedEmpty, o.nestedShow, o.pin,
 		o.groups) {
 		if !filepath.IsAbs(path) || path == "/" || path != filepath.Clean(path) {
-			return fmt.Errorf("invalid path %q", path)
+			return message.Errorf("invalid path %q", path)
 		}
 	}
 	if len(o.argv) == 0 && !o.probe {
-		return fmt.Errorf("no command given")
+		return message.Errorf("no command given")
 	}
 	return nil
 }

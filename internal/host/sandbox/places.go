@@ -2,12 +2,13 @@ package sandbox
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"coder/internal/core/message"
 )
 
 // resolvedLimits are limits resolved on this machine: every path exists, has no symbolic links on the way and
@@ -49,7 +50,7 @@ func (s *Sandbox) resolveLimits(l Limits) (p resolvedLimits, err error) {
 		}
 		more, err := s.protectedPaths(p.write, path, maxLinks)
 		if err != nil {
-			return resolvedLimits{}, fmt.Errorf("protect %s: %w", path, err)
+			return resolvedLimits{}, message.Errorf("protect %s: %w", path, err)
 		}
 		p.protect = append(p.protect, more...)
 	}
@@ -188,7 +189,7 @@ func (f linkResolver) resolve(path string) (at string, info fs.FileInfo, ok bool
 // resolve returns the real path of a writable place, or "" if it does not exist.
 func (s *Sandbox) resolve(path string) (string, error) {
 	if !filepath.IsAbs(path) {
-		return "", fmt.Errorf("%q is not an absolute path", path)
+		return "", message.Errorf("%q is not an absolute path", path)
 	}
 	if real, ok := s.resolved[path]; ok {
 		return real, nil
@@ -258,7 +259,7 @@ func (s *Sandbox) protectedPaths(write []string, path string, links int) ([]stri
 			case links == 0:
 				return nil, errors.New("too many symbolic links")
 			case s.backend == Bubblewrap:
-				return nil, fmt.Errorf("%s is a symbolic link, which bubblewrap cannot protect", at)
+				return nil, message.Errorf("%s is a symbolic link, which bubblewrap cannot protect", at)
 			}
 			to, err := os.Readlink(at)
 			if err != nil {
@@ -279,7 +280,7 @@ func (s *Sandbox) protectedPaths(write []string, path string, links int) ([]stri
 // resolveIn returns a path with the links of its writable place resolved.
 func (s *Sandbox) resolveIn(l Limits, path string) (string, error) {
 	if !filepath.IsAbs(path) {
-		return "", fmt.Errorf("%q is not an absolute path", path)
+		return "", message.Errorf("%q is not an absolute path", path)
 	}
 	slash := ""
 	if strings.HasSuffix(path, "/") {

@@ -53,6 +53,7 @@ import (
 	"syscall"
 	"time"
 
+	"coder/internal/core/message"
 	"coder/internal/host/program"
 )
 
@@ -228,7 +229,7 @@ func (s *Sandbox) Wrap(l Limits) (Wrapper, error) {
 	defer s.mu.Unlock()
 	places, err := s.resolveLimits(l)
 	if err != nil {
-		return Wrapper{}, fmt.Errorf("confine command: %w", err)
+		return Wrapper{}, message.Errorf("confine command: %w", err)
 	}
 	return s.newWrapper(places), nil
 }

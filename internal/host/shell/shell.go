@@ -38,6 +38,7 @@ import (
 	"syscall"
 	"time"
 
+	"coder/internal/core/message"
 	"coder/internal/host/program"
 
 	"golang.org/x/sys/unix"
@@ -201,13 +202,13 @@ func start(spec Spec) (*process, error) {
 	var live sync.Mutex
 	stdout, toStdout, err := newPump(spec.OutputLimit, spec.Stdout, &live)
 	if err != nil {
-		return nil, fmt.Errorf("start command: %w", err)
+		return nil, message.Errorf("start command: %w", err)
 	}
 	defer toStdout.Close()
 	stderr, toStderr, err := newPump(spec.OutputLimit, spec.Stderr, &live)
 	if err != nil {
 		stdout.close()
-		return nil, fmt.Errorf("start command: %w", err)
+		return nil, message.Errorf("start command: %w", err)
 	}
 	defer toStderr.Close()
 	cmd.Stdout, cmd.Stderr = toStdout, toStderr
@@ -266,15 +267,15 @@ func inode(f *os.File) uint64 {
 
 func explainStartError(spec Spec, err error) error {
 	if errors.Is(err, syscall.E2BIG) && len(spec.Command) < maxArgument {
-		return fmt.Errorf("start command: its environment is too long: %w", syscall.E2BIG)
+		return message.Errorf("start command: its environment is too long: %w", syscall.E2BIG)
 	}
 	if errors.Is(err, syscall.E2BIG) {
-		return fmt.Errorf("command is too long (%d bytes); put it in a file: %w", len(spec.Command), syscall.E2BIG)
+		return message.Errorf("command is too long (%d bytes); put it in a file: %w", len(spec.Command), syscall.E2BIG)
 	}
 	if _, gone := os.Stat(spec.Dir); spec.Dir != "" && gone != nil {
-		return fmt.Errorf("start command: its directory does not exist: %w", gone)
+		return message.Errorf("start command: its directory does not exist: %w", gone)
 	}
-	return fmt.Errorf("start command: %w", err)
+	return message.Errorf("start command: %w", err)
 }
 
 // wait waits for the command to end, or ends it by force, and records how it ended. It stops all

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"coder/internal/core/message"
 )
 
 // KillStrays ends the remaining processes of commands whose program was killed and could not stop them, and
@@ -41,7 +43,7 @@ func KillStrays(ctx context.Context, having string) (ended int, err error) {
 		_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // if it was an adopted child
 	}
 	if err == nil && len(left) > 0 {
-		err = fmt.Errorf("stop leftover processes: %d are still running", len(left))
+		err = message.Errorf("stop leftover processes: %d are still running", len(left))
 	}
 	return len(met) - len(left), err
 }

@@ -7,11 +7,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"sync"
 	"time"
+
+	"coder/internal/core/message"
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
@@ -165,7 +166,7 @@ func waitReadable(ctx context.Context, f *os.File) error {
 	}
 	ended, wake, err := os.Pipe()
 	if err != nil {
-		return fmt.Errorf("wait for input: %w", err)
+		return message.Errorf("wait for input: %w", err)
 	}
 	defer ended.Close()
 	defer wake.Close()
@@ -184,7 +185,7 @@ func poll(fds []unix.PollFd, timeout int) (ready bool, err error) {
 			continue
 		}
 		if err != nil {
-			return false, fmt.Errorf("wait for input: %w", err)
+			return false, message.Errorf("wait for input: %w", err)
 		}
 		return n > 0, nil
 	}

@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"coder/internal/core/message"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/disk"
 	"coder/internal/host/program"
@@ -64,7 +64,7 @@ func (a *Archive) unpack(r io.Reader) error {
 		}
 	}
 	if a.program == nil {
-		return errors.New("the archive holds no program")
+		return errors.New("the archive has no program")
 	}
 	return nil
 }
@@ -79,10 +79,10 @@ func CheckReplaceable(path string) error {
 		info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0:
 		return errors.New("coder runs with the rights of another user (setuid), so it replaces nothing")
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is not a regular file", path)
+		return message.Errorf("%s is not a regular file", path)
 	}
 	if err := unix.Access(filepath.Dir(path), unix.W_OK); err != nil {
-		return fmt.Errorf("you cannot write to %s: %w", filepath.Dir(path), err)
+		return message.Errorf("you cannot write to %s: %w", filepath.Dir(path), err)
 	}
 	return nil
 }
@@ -108,16 +108,16 @@ func (a Archive) Install(ctx context.Context, path string) error {
 	}
 	version, err := runVersion(ctx, next)
 	if err == nil && version != a.version {
-		err = fmt.Errorf("it says that it is %q", version)
+		err = message.Errorf("reports version %q", version)
 	}
 	if err != nil {
-		return fmt.Errorf("coder %s does not start here, so coder did not install it: %w", a.version, err)
+		return message.Errorf("coder %s does not start here, so coder did not install it: %w", a.version, err)
 	}
 	if now, err := os.Lstat(path); err != nil || !os.SameFile(before, now) {
-		return fmt.Errorf("another process replaced %s meanwhile", path)
+		return message.Errorf("another process replaced %s meanwhile", path)
 	}
 	if err := saveBackup(path, before); err != nil {
-		return fmt.Errorf("keep the old program: %w", err)
+		return message.Errorf("keep the old program: %w", err)
 	}
 	if err := disk.System.Rename(next, path); err != nil {
 		return err
@@ -149,7 +149,7 @@ func (a Archive) installShared(prefix string) (err error) {
 		}
 	}
 	if err != nil {
-		err = fmt.Errorf("the program is updated, but not its manual page and completions: %w", err)
+		err = message.Errorf("the program is updated, but not its manual page and completions: %w", err)
 	}
 	return err
 }
@@ -166,7 +166,7 @@ func runVersion(ctx context.Context, path string) (version string, err error) {
 	}
 	words := strings.Fields(string(out))
 	if len(words) < 2 || words[0] != "coder" {
-		return "", errors.New("it does not print its version")
+		return "", errors.New("does not print a version")
 	}
 	return words[1], nil
 }
@@ -178,10 +178,10 @@ func Rollback(ctx context.Context, path string) (version string, err error) {
 		return "", err
 	}
 	if info, err := os.Lstat(BackupPath(path)); err != nil || !info.Mode().IsRegular() {
-		return "", fmt.Errorf("there is no older program at %s", BackupPath(path))
+		return "", message.Errorf("no older program at %s", BackupPath(path))
 	}
 	if version, err = runVersion(ctx, BackupPath(path)); err != nil {
-		return "", fmt.Errorf("%s does not start here: %w", BackupPath(path), err)
+		return "", message.Errorf("%s does not start here: %w", BackupPath(path), err)
 	}
 	info, err := os.Lstat(path)
 	if err != nil {

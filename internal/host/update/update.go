@@ -16,7 +16,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -27,6 +26,7 @@ import (
 	"time"
 
 	"coder/internal/core/lazy"
+	"coder/internal/core/message"
 )
 
 // Source is the server of the releases and the key that signs them.
@@ -86,7 +86,7 @@ func (s Source) Newest(ctx context.Context, system string) (r Release, err error
 		}
 	}
 	if r.Version == "" {
-		err = fmt.Errorf("there is no release for %s", system)
+		err = message.Errorf("no release for %s", system)
 	}
 	return r, err
 }
@@ -100,12 +100,13 @@ func (s Source) Download(ctx context.Context, r Release) (Archive, error) {
 		return Archive{}, err
 	}
 	if sum := sha256.Sum256(packed); hex.EncodeToString(sum[:]) != r.sum {
-		return Archive{}, fmt.Errorf("the checksum of %s is wrong: the download is damaged or not what was released",
-			r.archive)
+		return Archive{},
+			message.Errorf("the checksum of %s is wrong: the download is damaged or not what was released",
+				r.archive)
 	}
 	a := Archive{version: r.Version}
 	if err := a.unpack(bytes.NewReader(packed)); err != nil {
-		return Archive{}, fmt.Errorf("%s: %w", r.archive, err)
+		return Archive{}, message.Errorf("%s: %w", r.archive, err)
 	}
 	return a, nil
 }
@@ -137,18 +138,18 @@ func (s Source) get(ctx context.Context, name string, most int64) ([]byte, error
 		if failed, ok := errors.AsType[*url.Error](err); ok {
 			err = failed.Err
 		}
-		return nil, fmt.Errorf("cannot download %s: %w", u.Redacted(), err)
+		return nil, message.Errorf("cannot download %s: %w", u.Redacted(), err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("cannot download %s: the server answered %d", u.Redacted(), resp.StatusCode)
+		return nil, message.Errorf("cannot download %s: the server answered %d", u.Redacted(), resp.StatusCode)
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
 	if err != nil {
-		return nil, fmt.Errorf("the download of %s was cut off: %w", name, err)
+		return nil, message.Errorf("the download of %s was cut off: %w", name, err)
 	}
 	if int64(len(text)) > most {
-		return nil, fmt.Errorf("%s is larger than %d MB", name, most>>20)
+		return nil, message.Errorf("%s is larger than %d MB", name, most>>20)
 	}
 	return text, nil
 }
@@ -159,7 +160,7 @@ func requireEncrypted(u *url.URL) error {
 	if u.Scheme == "https" || u.Scheme == "http" && ip != nil && ip.IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("%s is not an https address", u.Redacted())
+	return message.Errorf("%s is not an https address", u.Redacted())
 }
 
 var versionPattern = lazy.Regexp(`^(\d{1,6})\.(\d{1,6})\.(\d{1,6})(?:-(alpha|beta|rc)\.(\d{1,6}))?$`)

@@ -172,8 +172,8 @@ func TestNothingIsReplacedUnlessTheReleaseIsTheOneThatWasSigned(t *testing.T) {
 		"a cut archive":          {"", func(r *released) { r.files[archive] = r.files[archive][:30] }, "checksum"},
 		"a program that fails":   {"#!/bin/sh\nexit 3\n", nil, "does not start here"},
 		"a program of elsewhere": {"\x7fELF not for this machine", nil, "does not start here"},
-		"another version":        {says("1.2.2"), nil, `it says that it is "1.2.2"`},
-		"another program":        {"#!/bin/sh\necho hello\n", nil, "does not print its version"},
+		"another version":        {says("1.2.2"), nil, `reports version "1.2.2"`},
+		"another program":        {"#!/bin/sh\necho hello\n", nil, "does not print a version"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.program == "" {
@@ -193,7 +193,7 @@ func TestNothingIsReplacedUnlessTheReleaseIsTheOneThatWasSigned(t *testing.T) {
 	t.Run("without a program", func(t *testing.T) {
 		r := release(t, "1.2.4", map[string]string{"LICENSE": "x"})
 		path := installed(t)
-		if err := update(t, r.source(), path); err == nil || !strings.Contains(err.Error(), "holds no program") {
+		if err := update(t, r.source(), path); err == nil || !strings.Contains(err.Error(), "has no program") {
 			t.Errorf("it says %v", err)
 		}
 		holds(t, path, "1.2.3")

@@ -3,13 +3,13 @@ package workspace
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"path"
 	"strings"
 	"unicode/utf8"
 
 	"coder/internal/core/lazy"
+	"coder/internal/core/message"
 	"coder/internal/core/nearest"
 )
 
@@ -28,7 +28,7 @@ func (w *Workspace) AddSuggestion(ctx context.Context, name string, err error) e
 	if other == "" {
 		return err
 	}
-	return fmt.Errorf("%w; did you mean %s?", err, other)
+	return message.Errorf("%w; did you mean %s?", err, other)
 }
 
 // suggestName returns what a missing name may stand for: the name without decoration by people and programs, a

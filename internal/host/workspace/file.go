@@ -3,7 +3,6 @@ package workspace
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -12,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"coder/internal/core/message"
 
 	"golang.org/x/sys/unix"
 )
@@ -58,15 +59,16 @@ func (w *Workspace) ReadFile(name string, limit int64) ([]byte, fs.FileInfo, err
 	}
 	defer f.Close()
 	if info.Size() > limit {
-		return nil, nil, fmt.Errorf("%w: %s has %d bytes, the limit is %d", ErrTooLarge, quoteName(name), info.Size(), limit)
+		return nil, nil, message.Errorf("%w: %s has %d bytes, the limit is %d", ErrTooLarge, quoteName(name),
+			info.Size(), limit)
 	}
 	var data bytes.Buffer
 	data.Grow(int(info.Size()) + bytes.MinRead)
 	if _, err := data.ReadFrom(io.LimitReader(f, limit+1)); err != nil {
-		return nil, nil, fmt.Errorf("read %s: %w", quoteName(name), plainError(err))
+		return nil, nil, message.Errorf("read %s: %w", quoteName(name), plainError(err))
 	}
 	if int64(data.Len()) > limit {
-		return nil, nil, fmt.Errorf("%w: %s grew beyond %d bytes", ErrTooLarge, quoteName(name), limit)
+		return nil, nil, message.Errorf("%w: %s grew beyond %d bytes", ErrTooLarge, quoteName(name), limit)
 	}
 	return data.Bytes(), info, nil
 }
@@ -94,7 +96,7 @@ func (w *Workspace) ReadDir(name string, limit int) (list []fs.DirEntry, more bo
 		return nil, false, err
 	}
 	if !info.IsDir() {
-		return nil, false, fmt.Errorf("%s is not a directory", quoteName(name))
+		return nil, false, message.Errorf("%s is not a directory", quoteName(name))
 	}
 	list, more, err = w.readDir(rel, limit)
 	return list, more, w.explainError(rel, err)
@@ -148,7 +150,7 @@ func requireRegular(rel string, info fs.FileInfo) error {
 			what = k.what
 		}
 	}
-	return fmt.Errorf("%w: %s is %s", ErrNotRegular, quoteName(rel), what)
+	return message.Errorf("%w: %s is %s", ErrNotRegular, quoteName(rel), what)
 }
 
 // WriteFile replaces a file's content in one step, and creates missing directories. A link remains a
@@ -188,7 +190,7 @@ func (w *Workspace) Delete(name string) error {
 		return err
 	}
 	if rel == "." {
-		return fmt.Errorf("%s: %w", quoteName(name), syscall.EINVAL)
+		return message.Errorf("%s: %w", quoteName(name), syscall.EINVAL)
 	}
 	err = w.root.Remove(rel)
 	if err == nil && path.Dir(rel) != w.scratch.name { // scratch files need not survive a crash
@@ -247,7 +249,7 @@ func (w *Workspace) withDir(name string, do func(dir *os.Root, base string) erro
 		return err
 	}
 	if rel == "." {
-		return fmt.Errorf("%w: %s is a directory", ErrNotRegular, quoteName(w.dir))
+		return message.Errorf("%w: %s is a directory", ErrNotRegular, quoteName(w.dir))
 	}
 	up := path.Dir(rel)
 	if err := w.mkdirAll(up); err != nil {
@@ -365,7 +367,7 @@ func (w *Workspace) RestoreLink(name, target string, accept Accept) error {
 		d := &draft{ws: w, destDir: dir}
 		err := d.withName(func(at *os.Root, name string) error { return at.Symlink(target, name) })
 		if err != nil {
-			return fmt.Errorf("create a temporary link: %w", err)
+			return message.Errorf("create a temporary link: %w", err)
 		}
 		if d.info, err = d.nameDir.Lstat(d.name); err != nil {
 			return err
@@ -422,7 +424,7 @@ func (w *Workspace) CheckNoLinks(name string) error {
 	up := path.Dir(rel)
 	at, err := w.resolveLinks(up)
 	if err == nil && at != up {
-		err = fmt.Errorf("%w: %s", ErrThroughLink, quoteName(name))
+		err = message.Errorf("%w: %s", ErrThroughLink, quoteName(name))
 	}
 	return err
 }

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"hash"
 	"io"
 	"io/fs"
@@ -15,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 
+	"coder/internal/core/message"
 	"coder/internal/host/disk"
 )
 
@@ -208,7 +208,7 @@ func (w *Workspace) newDraft(dir *os.Root, fill func(io.Writer) error, old *orig
 			if errors.Is(full, syscall.ENOSPC) || errors.Is(full, syscall.EDQUOT) {
 				err = full // report the first error; a named file may fail for other reasons
 			}
-			return nil, fmt.Errorf("create a temporary file: %w", err)
+			return nil, message.Errorf("create a temporary file: %w", err)
 		}
 	}
 	d.sum = sha256.New()
@@ -393,7 +393,7 @@ func (d *draft) swapBack(dir *os.Root, base string) error {
 			if errors.Is(err, fs.ErrNotExist) { // somebody removed the draft, which is newer
 				return nil
 			}
-			return fmt.Errorf("put it back: %w; %w %s", err, ErrNotRestored, d.keepReplaced())
+			return message.Errorf("put it back: %w; %w %s", err, ErrNotRestored, d.keepReplaced())
 		}
 		got, err := d.nameDir.Lstat(d.name)
 		if err != nil || os.SameFile(got, there) {
@@ -424,5 +424,5 @@ func (d *draft) removeExisting(base string, now Existing, accept Accept) error {
 		d.name = ""
 		return err
 	}
-	return fmt.Errorf("%w; %w %s", err, ErrNotRestored, d.keepReplaced()) // somebody may have created a newer one
+	return message.Errorf("%w; %w %s", err, ErrNotRestored, d.keepReplaced()) // somebody may have created a newer one
 }

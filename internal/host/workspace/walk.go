@@ -3,7 +3,6 @@ package workspace
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"iter"
 	"os"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"coder/internal/core/message"
 
 	"golang.org/x/sys/unix"
 )
@@ -280,17 +281,17 @@ func (r *Reader) Read(name string, limit int64) ([]byte, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", quoteName(name), err)
+		return nil, message.Errorf("%s: %w", quoteName(name), err)
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
 	switch err := unix.Fstat(fd, &st); {
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w", quoteName(name), err)
+		return nil, message.Errorf("%s: %w", quoteName(name), err)
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
-		return nil, fmt.Errorf("%w: %s", ErrNotRegular, quoteName(name))
+		return nil, message.Errorf("%w: %s", ErrNotRegular, quoteName(name))
 	case st.Size > limit:
-		return nil, fmt.Errorf("%w: %s has %d bytes", ErrTooLarge, quoteName(name), st.Size)
+		return nil, message.Errorf("%w: %s has %d bytes", ErrTooLarge, quoteName(name), st.Size)
 	}
 	if int64(cap(r.buf)) <= st.Size {
 		r.buf = make([]byte, st.Size+st.Size/2+4096)
@@ -301,7 +302,7 @@ func (r *Reader) Read(name string, limit int64) ([]byte, error) {
 		switch {
 		case err == unix.EINTR:
 		case err != nil:
-			return nil, fmt.Errorf("%s: %w", quoteName(name), err)
+			return nil, message.Errorf("%s: %w", quoteName(name), err)
 		case m == 0:
 			return r.buf[:n], nil
 		}

@@ -20,7 +20,6 @@ package workspace
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -33,6 +32,7 @@ import (
 
 	"coder/internal/host/repofile"
 
+	"coder/internal/core/message"
 	"coder/internal/host/disk"
 )
 
@@ -98,15 +98,15 @@ func Open(dir string, added ...string) (*Workspace, error) {
 func openTree(dir string) (*Workspace, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
-		return nil, fmt.Errorf("open workspace: %w", err)
+		return nil, message.Errorf("open workspace: %w", err)
 	}
 	real, err := filepath.EvalSymlinks(abs)
 	if err != nil {
-		return nil, fmt.Errorf("open workspace: %w", err)
+		return nil, message.Errorf("open workspace: %w", err)
 	}
 	root, err := os.OpenRoot(real)
 	if err != nil {
-		return nil, fmt.Errorf("open workspace: %w", err)
+		return nil, message.Errorf("open workspace: %w", err)
 	}
 	_, leave := root.Lstat("../x")
 	return &Workspace{root: root, dir: abs, real: real, escapeErr: errors.Unwrap(leave)}, nil
@@ -166,9 +166,9 @@ func (w *Workspace) findTree(name string) (tree *Workspace, rel string, err erro
 	case name == "":
 		return nil, "", errors.New("path is empty")
 	case strings.ContainsRune(name, 0):
-		return nil, "", fmt.Errorf("path contains a NUL byte: %s", quoteName(name))
+		return nil, "", message.Errorf("path contains a NUL byte: %s", quoteName(name))
 	case len(name) > maxPath:
-		return nil, "", fmt.Errorf("path is too long (%d bytes): %s", len(name), quoteName(name))
+		return nil, "", message.Errorf("path is too long (%d bytes): %s", len(name), quoteName(name))
 	}
 	tree, rel = w, filepath.Clean(name)
 	if abs, found := rel, false; filepath.IsAbs(abs) {
@@ -227,13 +227,13 @@ func (w *Workspace) resolveLinks(rel string) (string, error) {
 	case errors.Is(err, repofile.ErrOutside):
 		return "", outsideError(w.callerName(rel))
 	case err != nil:
-		return "", fmt.Errorf("too many links: %s", quoteName(w.callerName(rel)))
+		return "", message.Errorf("too many links: %s", quoteName(w.callerName(rel)))
 	}
 	return at, nil
 }
 
 // outsideError names the path in the error in a form that is safe for a terminal.
-func outsideError(name string) error { return fmt.Errorf("%w: %s", ErrOutside, quoteName(name)) }
+func outsideError(name string) error { return message.Errorf("%w: %s", ErrOutside, quoteName(name)) }
 
 // explainError rewrites an operation's error on rel without internal paths.
 func (w *Workspace) explainError(rel string, err error) error {
@@ -244,9 +244,9 @@ func (w *Workspace) explainError(rel string, err error) error {
 	case errors.Is(err, w.escapeErr):
 		return outsideError(rel)
 	case errors.Is(err, syscall.ELOOP):
-		return fmt.Errorf("too many links: %s", quoteName(rel))
+		return message.Errorf("too many links: %s", quoteName(rel))
 	}
-	return fmt.Errorf("%s: %w", quoteName(rel), plainError(err))
+	return message.Errorf("%s: %w", quoteName(rel), plainError(err))
 }
 
 // plainError removes the operation and path that package os adds to an error.

@@ -3,7 +3,6 @@ package worktree
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
 )
@@ -61,7 +61,7 @@ func (b Registry) Find(name string) (e Entry, err error) {
 		return e, err
 	}
 	if err := json.Unmarshal(text, &e); err != nil || e.Name != name || !filepath.IsAbs(e.Dir) {
-		return e, fmt.Errorf("%s is damaged", b.entryFile(name))
+		return e, message.Errorf("%s is damaged", b.entryFile(name))
 	}
 	return e, nil
 }

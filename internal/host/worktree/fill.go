@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/host/repofile"
 )
 
@@ -40,7 +41,7 @@ func OpenFolder(dir string, content ContentSource) (Folder, error) {
 }
 
 // ErrContentMissing is the error of a content that nobody has any more.
-var ErrContentMissing = errors.New("it was not saved")
+var ErrContentMissing = errors.New("not saved")
 
 const (
 	ownerAll    = 0o700
@@ -121,7 +122,7 @@ func CheckName(name string, s event.FileState) error {
 		return nil
 	}
 	if err := repofile.CheckLayout(name, s.Link); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return message.Errorf("%s: %w", name, err)
 	}
 	return nil
 }
@@ -160,7 +161,7 @@ func (f Folder) WriteState(ctx context.Context, name string, s event.FileState) 
 	}
 	data, err := f.Content(ctx, s)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrContentMissing, err)
+		return message.Errorf("%w: %w", ErrContentMissing, err)
 	}
 	// what a checkout or a command left may be a link, or read-only
 	return errors.Join(f.RemoveAll(name), f.WriteFile(name, data, 0o600), f.Chmod(name, mode))
@@ -201,5 +202,5 @@ func UnusedName(dir, base string) (string, error) {
 			return "", err
 		}
 	}
-	return "", fmt.Errorf("too many folders named %s in %s", base, dir)
+	return "", message.Errorf("too many folders named %s in %s", base, dir)
 }

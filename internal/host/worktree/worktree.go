@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/url"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/program"
 )
@@ -79,7 +79,7 @@ func run(ctx context.Context, cmd *program.Cmd) (string, error) {
 // CheckRepo verifies that a repository may be named in a task: no option, no program, no secret.
 func CheckRepo(repo string) error {
 	if repo == "" || strings.HasPrefix(repo, "-") || strings.ContainsAny(repo, "\x00\n") || strings.Contains(repo, "::") {
-		return fmt.Errorf("%q is not a repository", repo)
+		return message.Errorf("%q is not a repository", repo)
 	}
 	if u, err := url.Parse(repo); err == nil && u.User != nil {
 		if _, has := u.User.Password(); has || u.Scheme == "http" || u.Scheme == "https" {
@@ -100,7 +100,7 @@ func Clone(ctx context.Context, into, repo, base, branch string, door program.La
 		return nil, "", err
 	}
 	if _, err := run(ctx, door.Clone(ctx, protocols, repo, into)); err != nil {
-		return nil, "", fmt.Errorf("clone %s: %w", repo, err)
+		return nil, "", message.Errorf("clone %s: %w", repo, err)
 	}
 	if t, err = Open(ctx, into, door); err != nil {
 		return nil, "", err
@@ -113,11 +113,11 @@ func Clone(ctx context.Context, into, repo, base, branch string, door program.La
 		commit, err = t.Commit(ctx, "refs/remotes/origin/"+base)
 	}
 	if err != nil {
-		return nil, "", fmt.Errorf("%s not found in %s", at, repo)
+		return nil, "", message.Errorf("%s not found in %s", at, repo)
 	}
 	for _, args := range [][]string{{"remote", "remove", "origin"}, {"checkout", "--quiet", "-B", branch, commit}} {
 		if _, err := t.Git(ctx, nil, args...); err != nil {
-			return nil, "", fmt.Errorf("check out %s: %w", at, err)
+			return nil, "", message.Errorf("check out %s: %w", at, err)
 		}
 	}
 	return t, commit, nil
@@ -140,7 +140,7 @@ func (t *Tree) CommitAt(ctx context.Context, at time.Time) (string, error) {
 // Add creates a git worktree of the tree's repository in a new folder, with a new branch at a commit.
 func (t *Tree) Add(ctx context.Context, into, branch, commit string) (*Tree, error) {
 	if _, err := t.Git(ctx, nil, "worktree", "add", "--quiet", "-b", branch, "--", into, commit); err != nil {
-		return nil, fmt.Errorf("create a git worktree: %w", err)
+		return nil, message.Errorf("create a git worktree: %w", err)
 	}
 	return Open(ctx, into, t.launcher)
 }
@@ -152,7 +152,7 @@ func (t *Tree) Remove(ctx context.Context, dir, branch, commit string) (stays bo
 			return false, err
 		}
 		if _, err := t.Git(ctx, nil, "worktree", "prune"); err != nil {
-			return false, fmt.Errorf("remove a git worktree: %w", err)
+			return false, message.Errorf("remove a git worktree: %w", err)
 		}
 	}
 	now, err := t.Commit(ctx, "refs/heads/"+branch)
@@ -175,7 +175,7 @@ func (t *Tree) TrackedIgnored(ctx context.Context, dir string) ([]string, error)
 	}
 	out, err := t.Git(ctx, nil, "ls-files", "-z", "-i", "-c", "--exclude-standard", "--", rel)
 	if err != nil {
-		return nil, fmt.Errorf("list files that git tracks: %w", err)
+		return nil, message.Errorf("list files that git tracks: %w", err)
 	}
 	var names []string
 	for name := range strings.SplitSeq(strings.TrimSuffix(out, "\x00"), "\x00") {

@@ -15,6 +15,7 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/model/catalogue"
 	"coder/internal/model/provider"
 )
@@ -151,13 +152,14 @@ func (m *Meter) checkBudget(next Cost) error {
 	took := m.clock.elapsedAt(m.o.Now())
 	switch {
 	case b.USD > 0 && m.spent.Cost+m.pending.USD+next.USD > b.USD:
-		return fmt.Errorf("%w: %s of %s spent, and the request would cost about %s; raise it with --max-budget-usd or runtime.budget.usd",
+		return message.Errorf("%w: %s of %s spent, and the request would cost about %s; raise it with --max-budget-usd or runtime.budget.usd",
 			ErrBudget, FormatUSD(m.spent.Cost+m.pending.USD), FormatUSD(b.USD), FormatUSD(next.USD))
 	case b.Tokens > 0 && used+m.pending.Tokens+next.Tokens > b.Tokens:
-		return fmt.Errorf("%w: %d of %d tokens used, and the request needs about %d; raise it with runtime.budget.tokens",
+		return message.Errorf("%w: %d of %d tokens used, and the request needs about %d; raise it with runtime.budget.tokens",
 			ErrBudget, used+m.pending.Tokens, b.Tokens, next.Tokens)
 	case b.Time > 0 && took >= b.Time:
-		return fmt.Errorf("%w: the turns of this session took %v of %v; raise it with runtime.budget.duration", ErrBudget,
+		return message.Errorf("%w: the turns of this session took %v of %v; raise it with runtime.budget.duration",
+			ErrBudget,
 			took.Round(time.Second), b.Time)
 	}
 	return nil
@@ -173,7 +175,7 @@ func FormatUSD(amount float64) string {
 
 // UnknownPriceError returns the error for a money budget with a model of unknown price.
 func UnknownPriceError(model string) error {
-	return fmt.Errorf("the budget is in money, and the price of %s is unknown: set price_in and price_out under provider.model_info (in dollars per million tokens), or set the budget in tokens with runtime.budget.tokens", model)
+	return message.Errorf("the budget is in money, and the price of %s is unknown: set price_in and price_out under provider.model_info (in dollars per million tokens), or set the budget in tokens with runtime.budget.tokens", model)
 }
 
 // Wrap returns p with every request counted and checked against the budget. Replies then include their cost.

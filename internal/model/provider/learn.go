@@ -3,10 +3,11 @@ package provider
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"sync"
 	"time"
+
+	"coder/internal/core/message"
 )
 
 // WindowLookup finds a server's context window.
@@ -53,7 +54,8 @@ func (l *windowLearner) Stream(ctx context.Context, req Request) iter.Seq2[Delta
 	return func(yield func(Delta, error) bool) {
 		tokens := l.takeAnswer(req.Model)
 		if tokens > 0 && float64(req.Estimate)*margin > float64(tokens) {
-			err := fmt.Errorf("a request of about %d tokens was not sent: the server accepts %d", req.Estimate, tokens)
+			err := message.Errorf("a request of about %d tokens was not sent: the server accepts %d", req.Estimate,
+				tokens)
 			yield(nil, &Error{Kind: ErrContextTooLong, Window: tokens, Err: err})
 			return
 		}

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"time"
 
 	"coder/internal/core/clock"
+	"coder/internal/core/message"
 )
 
 // Backoff configures retries. Zero fields mean the defaults.
@@ -150,7 +150,7 @@ func (f fallback) Stream(ctx context.Context, req Request) iter.Seq2[Delta, erro
 				continue
 			}
 			if i > 0 && !yield(Restart{Attempt: i + 1, MaxAttempts: len(f.models) + 1,
-				Err: fmt.Errorf("%w; trying %s instead", failure, model)}, nil) {
+				Err: message.Errorf("%w; trying %s instead", failure, model)}, nil) {
 				return
 			}
 			req.Model = model

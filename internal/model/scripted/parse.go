@@ -3,7 +3,6 @@ package scripted
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"coder/internal/core/chat"
+	"coder/internal/core/message"
 	"coder/internal/model/provider"
 )
 
@@ -26,11 +26,11 @@ func Parse(text string) (Script, error) {
 	p := parser{lines: strings.Split(strings.TrimSuffix(text, "\n"), "\n")}
 	for p.next < len(p.lines) {
 		if err := p.parseLine(); err != nil {
-			return nil, fmt.Errorf("script line %d: %w", p.errLine, err)
+			return nil, message.Errorf("script line %d: %w", p.errLine, err)
 		}
 	}
 	if err := p.closeReply(); err != nil {
-		return nil, fmt.Errorf("script line %d: %w", p.errLine, err)
+		return nil, message.Errorf("script line %d: %w", p.errLine, err)
 	}
 	return p.script, nil
 }
@@ -137,7 +137,7 @@ func (p *parser) parseVerb(verb, rest string) error {
 		case provider.StopEnd, provider.StopTools, provider.StopLength, provider.StopFilter:
 			return nil
 		}
-		return fmt.Errorf("stop takes end, tools, length or filter, not %q", trimmed)
+		return message.Errorf("stop takes end, tools, length or filter, not %q", trimmed)
 	case "repeat":
 		n, err := strconv.Atoi(trimmed)
 		switch {
@@ -148,7 +148,7 @@ func (p *parser) parseVerb(verb, rest string) error {
 		case trimmed == "":
 			n = Forever
 		case err != nil || n < 1:
-			return fmt.Errorf("repeat takes a number from 1, or no number to repeat forever, not %q", trimmed)
+			return message.Errorf("repeat takes a number from 1, or no number to repeat forever, not %q", trimmed)
 		}
 		p.reply.Repeat = n
 		return nil
@@ -160,7 +160,7 @@ func (p *parser) parseVerb(verb, rest string) error {
 	if n := len(p.reply.Steps); n > 0 {
 		switch p.reply.Steps[n-1].(type) {
 		case Cut, Fail:
-			return fmt.Errorf("never reached: %s comes after the end of the stream", verb)
+			return message.Errorf("never reached: %s comes after the end of the stream", verb)
 		}
 	}
 	p.reply.Steps = append(p.reply.Steps, step)
@@ -178,7 +178,7 @@ func (p *parser) parseUsage(fields []string) error {
 	for i, f := range fields {
 		v, err := strconv.Atoi(f)
 		if err != nil || v < 0 {
-			return fmt.Errorf("usage: %q is not a token count", f)
+			return message.Errorf("usage: %q is not a token count", f)
 		}
 		n[i] = v
 	}
@@ -200,19 +200,20 @@ func (p *parser) parseStep(verb, rest string) (Step, error) {
 		rest = strings.TrimSpace(rest)
 		d, err := time.ParseDuration(rest)
 		if err != nil || d < 0 {
-			return nil, fmt.Errorf("wait takes a duration such as 200ms, not %q", rest)
+			return nil, message.Errorf("wait takes a duration such as 200ms, not %q", rest)
 		}
 		return Wait(d), nil
 	case "cut":
 		rest = strings.TrimSpace(rest)
 		if rest != "" && rest != "retry" {
-			return nil, fmt.Errorf("cut takes nothing or retry, not %q", rest)
+			return nil, message.Errorf("cut takes nothing or retry, not %q", rest)
 		}
 		return Cut{Retry: rest == "retry"}, nil
 	case "fail":
 		return parseFail(rest)
 	}
-	return nil, fmt.Errorf("unknown verb %q; a line starts with say, reason, call, usage, stop, wait, cut, fail, to, want, else or repeat", verb)
+	return nil,
+		message.Errorf("unknown verb %q; a line starts with say, reason, call, usage, stop, wait, cut, fail, to, want, else or repeat", verb)
 }
 
 // blockEnd returns the word that ends the block opened by rest, or "".
@@ -234,7 +235,7 @@ func (p *parser) parseText(rest string) (string, error) {
 	}
 	n := slices.IndexFunc(p.lines[p.next:], func(l string) bool { return strings.TrimSpace(l) == mark })
 	if n < 0 {
-		return "", fmt.Errorf("the block is not closed: no line %q follows", mark)
+		return "", message.Errorf("the block is not closed: no line %q follows", mark)
 	}
 	block := p.lines[p.next : p.next+n]
 	p.next += n + 1
@@ -266,7 +267,7 @@ func parseFail(rest string) (Step, error) {
 	if w, after := cutWord(rest); strings.HasPrefix(w, "after=") {
 		d, err := time.ParseDuration(strings.TrimPrefix(w, "after="))
 		if err != nil || d <= 0 {
-			return nil, fmt.Errorf("fail: %q is not a duration such as after=2s", w)
+			return nil, message.Errorf("fail: %q is not a duration such as after=2s", w)
 		}
 		f.After, rest = d, after
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"coder/internal/core/message"
 	"coder/internal/model/provider"
 )
 
@@ -61,7 +62,7 @@ func (p *player) playStep(s Step) bool {
 	case Fail:
 		e, err := findFailure(s.Kind)
 		if err != nil {
-			return p.fail(fmt.Errorf("script: %w", err))
+			return p.fail(message.Errorf("script: %w", err))
 		}
 		e.RetryAfter, e.Err = s.After, errors.New(cmp.Or(s.Text, "stopped by the script"))
 		return p.fail(&e)
@@ -146,7 +147,7 @@ func findFailure(kind string) (provider.Error, error) {
 	switch {
 	case err != nil || status < 100 || status > 599:
 		return provider.Error{},
-			fmt.Errorf("fail takes auth, rate, overload, context, quota, model, tools, bad, loading, unreachable or an HTTP status, not %q", kind)
+			message.Errorf("fail takes auth, rate, overload, context, quota, model, tools, bad, loading, unreachable or an HTTP status, not %q", kind)
 	case status >= 400 && status < 500:
 		e.Kind = provider.ErrBadRequest
 	}

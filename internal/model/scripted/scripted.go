@@ -42,7 +42,6 @@ package scripted
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -52,6 +51,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/clip"
 	"coder/internal/core/clock"
+	"coder/internal/core/message"
 	"coder/internal/model/provider"
 )
 
@@ -159,9 +159,9 @@ func (s Script) replyAt(n int) (Reply, error) {
 		total += times
 	}
 	if total == 1 {
-		return Reply{}, fmt.Errorf("script: the model was asked for reply %d, but the script has only one", n)
+		return Reply{}, message.Errorf("script: the model was asked for reply %d, but the script has only one", n)
 	}
-	return Reply{}, fmt.Errorf("script: the model was asked for reply %d, but the script has only %d", n, total)
+	return Reply{}, message.Errorf("script: the model was asked for reply %d, but the script has only %d", n, total)
 }
 
 // check reports the first text of r.Want that req lacks.
@@ -181,7 +181,7 @@ func (r Reply) check(req provider.Request) error {
 	told := strings.Join(said, "\n")
 	for _, w := range r.Want {
 		if !strings.Contains(told, w) {
-			return fmt.Errorf("script line %d: expected the model to get %q, but it got %q", r.Line, w,
+			return message.Errorf("script line %d: expected the model to get %q, but it got %q", r.Line, w,
 				clip.Truncate(told, maxShownRequest))
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"sync/atomic"
 
 	"coder/internal/core/chat"
+	"coder/internal/core/message"
 	"coder/internal/model/provider"
 )
 
@@ -111,7 +112,7 @@ func (w *wrapper) Stream(ctx context.Context, req provider.Request) iter.Seq2[pr
 			}
 			w.learn(req.Model, XML, true)
 			m = w.stateOf(req.Model)
-			why := fmt.Errorf("%w; from now on %s writes its calls as text", refusal, req.Model)
+			why := message.Errorf("%w; from now on %s writes its calls as text", refusal, req.Model)
 			if !yield(provider.Restart{Attempt: 2, MaxAttempts: 2, Err: why}, nil) {
 				return
 			}

@@ -12,7 +12,6 @@ package transport
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptrace"
@@ -22,6 +21,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"coder/internal/core/message"
 	"coder/internal/model/provider"
 )
 
@@ -393,7 +393,7 @@ func (x *exchange) statusError(resp *http.Response) error {
 	case provider.ErrUnreachable:
 		return x.route.tlsExpectedError(e)
 	case provider.ErrNotAnAPI:
-		e.Err = fmt.Errorf("%s answered %d: %w", x.route, resp.StatusCode, e.Err)
+		e.Err = message.Errorf("%s answered %d: %w", x.route, resp.StatusCode, e.Err)
 	}
 	return e
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"net"
@@ -16,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 
+	"coder/internal/core/message"
 	"coder/internal/model/provider"
 )
 
@@ -48,7 +48,8 @@ func (l Listing) Models(ctx context.Context) ([]Model, error) {
 	}
 	list := readModels(body)
 	if len(list) == 0 {
-		return nil, &provider.Error{Kind: provider.ErrNotAnAPI, Err: fmt.Errorf("%s has no model list", l.Client.Route(u))}
+		return nil, &provider.Error{Kind: provider.ErrNotAnAPI, Err: message.Errorf("%s has no model list",
+			l.Client.Route(u))}
 	}
 	return list, nil
 }

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"coder/internal/core/message"
 	"coder/internal/model/provider"
 )
 
@@ -47,7 +48,7 @@ func newHTTPClient(o Options) (*http.Client, error) {
 	if len(o.Cert) > 0 {
 		cert, err := tls.X509KeyPair(o.Cert, o.CertKey)
 		if err != nil {
-			return nil, fmt.Errorf("the client certificate cannot be used: %w", err)
+			return nil, message.Errorf("the client certificate cannot be used: %w", err)
 		}
 		if tlsConfig == nil {
 			tlsConfig = new(tls.Config)
@@ -88,7 +89,7 @@ func Authorities(text []byte) (*x509.CertPool, error) {
 type redirectError struct{ to string }
 
 func (e redirectError) Error() string {
-	return fmt.Sprintf("it redirects to %s; neither the key nor the conversation was sent there", e.to)
+	return fmt.Sprintf("the endpoint redirects to %s; neither the key nor the conversation was sent there", e.to)
 }
 
 func checkRedirect(req *http.Request, via []*http.Request) error {

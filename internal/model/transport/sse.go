@@ -2,10 +2,10 @@ package transport
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"strings"
 
+	"coder/internal/core/message"
 	"coder/internal/model/jsonscan"
 	"coder/internal/model/provider"
 )
@@ -18,8 +18,8 @@ const (
 // errLongLine is the error for a line or multi-line event that is
 // too long to hold, errLongBody for a body without a stream.
 var (
-	errLongLine = fmt.Errorf("the reply has a line longer than %d MiB", maxLine>>20)
-	errLongBody = fmt.Errorf("the reply has a single piece longer than %d MiB", maxLine>>20)
+	errLongLine = message.Errorf("the reply has a line longer than %d MiB", maxLine>>20)
+	errLongBody = message.Errorf("the reply has a single piece longer than %d MiB", maxLine>>20)
 )
 
 // bodyForm is the apparent form of a body by its first byte.

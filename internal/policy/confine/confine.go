@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"coder/internal/core/message"
 	"coder/internal/core/secret"
 	"coder/internal/host/program"
 	"coder/internal/host/sandbox"
@@ -397,7 +398,7 @@ func (c *Confiner) warn(r sandbox.Report) {
 }
 
 func unavailableError(r sandbox.Report) error {
-	return fmt.Errorf("%w; this machine does not enforce: %s", ErrUnavailable, strings.Join(r.NotEnforced, "; "))
+	return message.Errorf("%w; this machine does not enforce: %s", ErrUnavailable, strings.Join(r.NotEnforced, "; "))
 }
 
 // limits returns what a command may do: write in the workspace, in temporary folders and in other named
@@ -511,7 +512,7 @@ func (c *Confiner) writeLimits(ctx context.Context, line tool.Line, approved boo
 	if c.o.FrozenPaths != nil {
 		frozen, err := c.o.FrozenPaths(ctx)
 		if err != nil {
-			return l, fmt.Errorf("find the frozen files: %w", err)
+			return l, message.Errorf("find the frozen files: %w", err)
 		}
 		l.Protect = append(l.Protect, frozen...)
 	}
@@ -544,7 +545,7 @@ func insideTest(dirs []string) func(path string) bool {
 func (c *Confiner) hide(ctx context.Context, l *sandbox.Limits, paths []string) error {
 	paths = existingPaths(paths)
 	if len(paths) > 0 && (c.o.Demand == Off || !c.findSandbox(ctx).CanHide(sandbox.Limits{Write: l.Write, Hide: paths})) {
-		return fmt.Errorf("%s cannot be hidden here, and may hold unapproved content", strings.Join(paths, ", "))
+		return message.Errorf("%s cannot be hidden here, and may have unapproved content", strings.Join(paths, ", "))
 	}
 	l.Hide = append(l.Hide, paths...)
 	return nil

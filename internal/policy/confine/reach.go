@@ -3,7 +3,6 @@ package confine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"sync"
 
 	"coder/internal/core/hosts"
+	"coder/internal/core/message"
 	"coder/internal/core/uip"
 	"coder/internal/host/egress"
 	"coder/internal/host/sandbox"
@@ -56,7 +56,7 @@ func (r *HostPolicy) allowsPrivate(host, port string) bool {
 func (r *HostPolicy) openProxy(ctx context.Context, command string) (bash.NetworkAccess, error) {
 	outlet, err := sandbox.NewOutlet()
 	if err != nil {
-		return bash.NetworkAccess{}, fmt.Errorf("open network access: %w", err)
+		return bash.NetworkAccess{}, message.Errorf("open network access: %w", err)
 	}
 	ctx, end := context.WithCancel(ctx)
 	c := &commandHosts{HostPolicy: r, ctx: ctx, command: command, decisions: make(map[string]error)}
@@ -110,7 +110,7 @@ func (c *commandHosts) admit(ctx context.Context, to hosts.Target) error {
 		case decided, said:
 			c.mu.Unlock()
 			if said && !allowed {
-				own = fmt.Errorf("the user refused %s in this session", host)
+				own = message.Errorf("the user refused %s in this session", host)
 			}
 			return own
 		case pending:
@@ -123,7 +123,7 @@ func (c *commandHosts) admit(ctx context.Context, to hosts.Target) error {
 			}
 		case c.asked >= maxQuestions:
 			c.mu.Unlock()
-			return fmt.Errorf("%s is not in safety.network, and this command asked for too many hosts", host)
+			return message.Errorf("%s is not in safety.network, and this command asked for too many hosts", host)
 		}
 		c.asked++
 		if c.openQuestions == nil {
@@ -174,11 +174,11 @@ func (c *commandHosts) ask(host string) error {
 	case c.ctx.Err() != nil:
 		return c.ctx.Err()
 	case errors.Is(err, uip.ErrAnswerPending) || err == nil && a.IsUnanswered():
-		return fmt.Errorf("%s is not in safety.network; add it there in ~/.coder/config.json", host)
+		return message.Errorf("%s is not in safety.network; add it there in ~/.coder/config.json", host)
 	case err != nil:
 		return err
 	case len(a.Args) > 0:
-		return fmt.Errorf("the user allowed something other than %s", host)
+		return message.Errorf("the user allowed something other than %s", host)
 	}
 	switch scope := policy.Scope(a.Option); scope {
 	case policy.ThisSession, policy.ThisProject:
@@ -191,7 +191,7 @@ func (c *commandHosts) ask(host string) error {
 		return nil
 	}
 	c.saveAnswer(host, false)
-	return fmt.Errorf("the user refused %s", host)
+	return message.Errorf("the user refused %s", host)
 }
 
 // saveAnswer saves the user's answer about a host for the session.

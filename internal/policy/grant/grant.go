@@ -19,6 +19,7 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/core/uip"
 	"coder/internal/policy"
 	"coder/internal/tool"
@@ -181,7 +182,7 @@ func (c *Call) Approve(q uip.Request, a uip.Response) (Approval, error) {
 		}
 		return Approval{c, args}, nil
 	}
-	return Approval{}, fmt.Errorf("%q does not approve the call", a.Option)
+	return Approval{}, message.Errorf("%q does not approve the call", a.Option)
 }
 
 // reduceArgs returns arguments for only the hunks in the answer, or nil if it names all.

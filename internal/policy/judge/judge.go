@@ -294,7 +294,7 @@ func (j *Judge) Permissions() display.Table {
 	}
 	switch m, _ := j.state.Current(); {
 	case m.ReadOnly:
-		t.Rows = append(t.Rows, display.TextCells("network of commands", policy.Deny.String(),
+		t.Rows = append(t.Rows, display.TextCells("network access of commands", policy.Deny.String(),
 			"commands have no network in plan mode"))
 	case j.o.Network != "":
 		t.Rows = append(t.Rows, display.TextCells("commands reaching "+j.o.Network, policy.Allow.String(), "safety.network"))

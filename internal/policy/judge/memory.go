@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"coder/internal/core/display"
+	"coder/internal/core/message"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
 	"coder/internal/policy"
@@ -94,7 +95,7 @@ func (m *Memory) refresh() error {
 	text, err := repofile.ReadOwn(m.path, maxMemory)
 	if err == nil {
 		if err = json.Unmarshal(text, &r); err != nil {
-			err = fmt.Errorf("%s: %w", m.path, err)
+			err = message.Errorf("%s: %w", m.path, err)
 		}
 	}
 	if err != nil || r.Root != m.root {
@@ -274,7 +275,7 @@ func (m *Memory) Revoke(which string) (all []ListedGrant, err error) {
 		if which = strings.TrimSpace(which); which != "all" {
 			n, err := strconv.Atoi(which)
 			if err != nil || n < 1 || n > len(all) {
-				return fmt.Errorf("no number %s in the list; it ends at %d", strconv.Quote(which), len(all))
+				return message.Errorf("no number %s in the list; it ends at %d", strconv.Quote(which), len(all))
 			}
 			all = all[n-1 : n]
 		}

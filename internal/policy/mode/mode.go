@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"coder/internal/core/message"
 	"coder/internal/policy"
 	"coder/internal/tool"
 )
@@ -102,7 +103,7 @@ func Lookup(name string) (Mode, error) {
 			return m, nil
 		}
 	}
-	return Mode{}, fmt.Errorf("unknown mode %q: use one of %s", name, strings.Join(Names(), ", "))
+	return Mode{}, message.Errorf("unknown mode %q: use one of %s", name, strings.Join(Names(), ", "))
 }
 
 // Rank orders tools by class for the model: first tools of every mode, then tools of the initial mode, then

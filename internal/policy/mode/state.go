@@ -2,10 +2,11 @@ package mode
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
+
+	"coder/internal/core/message"
 )
 
 // State is a session's current mode. The zero State is not usable; see [NewState].
@@ -49,7 +50,7 @@ func (s *State) Switch(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if slices.Contains(s.barredModes, m.Name) {
-		return fmt.Errorf("mode %s was not allowed when coder started", m.Name)
+		return message.Errorf("mode %s was not allowed when coder started", m.Name)
 	}
 	s.fromYolo = m.Name == Plan && (s.mode.Name == Yolo || s.fromYolo)
 	m.overrides = s.switches[m.Name]
@@ -71,7 +72,7 @@ func (s *State) SetPreset(name string) error {
 	name = strings.ToLower(name)
 	switch {
 	case !slices.Contains(presets, name):
-		return fmt.Errorf("unknown preset %q: use one of %s", name, strings.Join(presets, ", "))
+		return message.Errorf("unknown preset %q: use one of %s", name, strings.Join(presets, ", "))
 	case name != Strict && name != Balanced:
 		return s.Switch(name)
 	}

@@ -106,7 +106,7 @@ func (w *walker) judgePlain(name string, args []arg) bool {
 	if slices.ContainsFunc(told[:min(3, len(told))], func(a arg) bool {
 		return a.isExact() && irreversibleWords.has(a.text[strings.LastIndexByte(a.text, ':')+1:]) // as in db:drop
 	}) {
-		w.addFinding(Approve, "its description suggests that it deletes or publishes something", joinWords(args))
+		w.addFinding(Approve, "the description suggests that the tool deletes or publishes something", joinWords(args))
 	}
 	// The program may run what follows "--" if that is a known command.
 	if i := indexOf(args, "--"); i >= 0 && i+1 < len(args) && args[i+1].isExact() {

@@ -91,7 +91,7 @@ func (w *walker) isOutside(p string) bool {
 }
 
 // writeReason is the reason why a line that writes is not read-only.
-const writeReason = "its output goes to a file"
+const writeReason = "the output goes to a file"
 
 func isDescriptor(s string) bool {
 	return s == "-" || s != "" && strings.Trim(s, "0123456789") == "" // 2- is a file in some shells

@@ -9,12 +9,12 @@ package risk
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"path"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"coder/internal/core/message"
 	"coder/internal/host/program"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -53,7 +53,7 @@ func (f Facts) exists(p string) bool   { return f.Exists == nil || f.Exists(p) }
 func (f Facts) isInside(p string) bool { return f.IsInside != nil && f.IsInside(p) }
 func (f Facts) readGit(p string) ([]program.Setting, error) {
 	if f.ReadGit == nil || !path.IsAbs(p) {
-		return nil, errors.New("nothing is known about the repository")
+		return nil, errors.New("the repository is unknown")
 	}
 	return f.ReadGit(p)
 }
@@ -290,7 +290,7 @@ func (w *walker) judgeInShell(bash bool, judge func()) {
 func parse(text string, lang syntax.LangVariant) (file *syntax.File, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("parse: %v", r)
+			err = message.Errorf("parse: %v", r)
 		}
 	}()
 	return syntax.NewParser(syntax.Variant(lang), syntax.KeepComments(true)).Parse(strings.NewReader(text), "")

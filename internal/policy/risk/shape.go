@@ -22,13 +22,13 @@ const Ellipsis = "…"
 func Shapes(r Report) ([]string, error) {
 	switch {
 	case r.Level > None || r.Unknown:
-		return nil, errors.New("it needs approval every time")
+		return nil, errors.New("needs approval every time")
 	case r.Substituted:
 		return nil, errors.New("part of the command is only known when it runs")
 	case r.Redirected:
-		return nil, errors.New("its output goes to a file outside the project")
+		return nil, errors.New("the output goes to a file outside the project")
 	case len(r.Simple) == 0:
-		return nil, errors.New("it runs no command")
+		return nil, errors.New("runs no command")
 	}
 	if len(r.SetVars) > 0 {
 		return nil, nil

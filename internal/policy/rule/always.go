@@ -206,7 +206,7 @@ func (b *Book) isRemembered(tool string, r risk.Report) bool {
 }
 
 // errNotRememberable is the reason why some calls are never remembered.
-var errNotRememberable = errors.New("it needs approval every time")
+var errNotRememberable = errors.New("needs approval every time")
 
 // Offers returns what "always" may remember of a call, by
 // scope. The error says why nothing can be remembered.
@@ -332,7 +332,7 @@ func (b *Book) grantsFor(c policy.Case, e tool.Effect) ([]Grant, error) {
 			return nil, err
 		}
 		if slices.ContainsFunc(b.judgeNamed(Preset{}, r), func(f finding) bool { return f.verdict != policy.Allow }) {
-			return nil, errors.New("it names a file that needs approval")
+			return nil, errors.New("names a file that needs approval")
 		}
 		var all []Grant
 		switch {

@@ -424,7 +424,7 @@ func TestAlwaysRemembersWhatItSaysAndNoMore(t *testing.T) {
 
 func TestEditsBelowAFolderForASession(t *testing.T) {
 	for call, want := range map[string]string{
-		"edit write src/a/b.go": "edits below src", "edit write a.go": "edits below this folder", "edit write .env": "no offer", "edit write .husky/x": "no: it needs approval every time",
+		"edit write src/a/b.go": "edits below src", "edit write a.go": "edits below this folder", "edit write .env": "no offer", "edit write .husky/x": "no: needs approval every time",
 		"edit write /etc/x": "no offer", "bash exec make": "no offer", "read read x": "no offer",
 	} {
 		if what := said(book(), call, policy.BelowFolder); what != want {

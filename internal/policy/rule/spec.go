@@ -2,7 +2,6 @@ package rule
 
 import (
 	"cmp"
-	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
@@ -10,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"coder/internal/core/message"
 	"coder/internal/policy/risk"
 )
 
@@ -70,7 +70,7 @@ func ParseSpec(text string) (Spec, error) {
 	case text == "":
 		return Spec{}, nil
 	case has && !closed, strings.ContainsAny(tool, ") \t"), has && tool == "":
-		return Spec{}, fmt.Errorf("%q is not a rule; rules look like read, bash(go test *), edit(src/**)", text)
+		return Spec{}, message.Errorf("%q is not a rule; rules look like read, bash(go test *), edit(src/**)", text)
 	}
 	if prefix, ok := strings.CutSuffix(on, ":*"); ok && !strings.HasPrefix(on, "domain:") {
 		on = prefix + " *"

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"coder/internal/core/message"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
 )
@@ -62,9 +63,9 @@ func Hash(root string) (string, error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case errors.Is(err, repofile.ErrTooLarge):
-			return "", fmt.Errorf("%s is too large to trust", filepath.Join(root, name))
+			return "", message.Errorf("%s is too large to trust", filepath.Join(root, name))
 		case err != nil:
-			return "", fmt.Errorf("read the content to trust: %w", err)
+			return "", message.Errorf("read the content to trust: %w", err)
 		}
 		text = bytes.TrimSpace(text)
 		fmt.Fprintf(sum, "%s %d\n", filepath.ToSlash(name), len(text))
@@ -147,10 +148,10 @@ func (b Registry) load() (map[string]entry, error) {
 		return all, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the trust list: %w", err)
+		return nil, message.Errorf("read the trust list: %w", err)
 	}
 	if err := json.Unmarshal(text, &all); err != nil {
-		return nil, fmt.Errorf("read the trust list: %s: %w", b.Path, err)
+		return nil, message.Errorf("read the trust list: %s: %w", b.Path, err)
 	}
 	return all, nil
 }
@@ -172,7 +173,7 @@ func (b Registry) update(do func(map[string]entry)) error {
 		return append(text, '\n'), err
 	})
 	if err != nil && unread == nil {
-		return fmt.Errorf("save the trust list: %w", err)
+		return message.Errorf("save the trust list: %w", err)
 	}
 	return err
 }

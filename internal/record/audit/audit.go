@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 )
 
 // A BreakError reports the first place where a session's logs differ from what was written.
@@ -139,7 +140,7 @@ func Verify(sources []Source, heads []Head) (Report, error) {
 			}
 		}
 		if err := w.readAll(); err != nil {
-			return report, fmt.Errorf("read %s: %w", s.Name, err)
+			return report, message.Errorf("read %s: %w", s.Name, err)
 		}
 		walks = append(walks, w)
 		report.Lines += len(w.seqs)
@@ -226,7 +227,7 @@ type chainState struct {
 }
 
 var (
-	errChecksum   = errors.New("its checksum does not match: the line was changed, or does not follow the line before it")
+	errChecksum   = errors.New("wrong checksum: the line was changed, or does not follow the line before it")
 	errNoChecksum = errors.New("the line has no checksum, though earlier lines do")
 	errPrevHash   = errors.New("the line does not follow the line before it")
 )
@@ -244,7 +245,7 @@ func (p *chainState) advance(line []byte, log event.Log) (uint64, error) {
 	case p.hasChecksum && !checked && !IsEarlierFormat(line):
 		return 0, errNoChecksum
 	case r.Seq <= p.seq:
-		return 0, fmt.Errorf("record %d comes after record %d", r.Seq, p.seq)
+		return 0, message.Errorf("record %d comes after record %d", r.Seq, p.seq)
 	case !checked && log == event.LogAudit && prev != p.prevHash:
 		return 0, errPrevHash
 	}

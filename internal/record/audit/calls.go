@@ -1,12 +1,12 @@
 package audit
 
 import (
-	"fmt"
 	"iter"
 	"slices"
 	"time"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/task"
 )
 
@@ -56,7 +56,7 @@ func (cs *Calls) Add(r event.Record) error {
 	case event.ToolCallCompleted:
 		i, ok := cs.open[e.CallID]
 		if !ok {
-			return fmt.Errorf("record %d completes call %s, which is not open", r.Seq, e.CallID)
+			return message.Errorf("record %d completes call %s, which is not open", r.Seq, e.CallID)
 		}
 		delete(cs.open, e.CallID)
 		cs.calls[i].Completed = &e

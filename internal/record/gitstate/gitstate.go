@@ -10,7 +10,6 @@ import (
 	"compress/zlib"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -19,6 +18,7 @@ import (
 	"slices"
 	"strings"
 
+	"coder/internal/core/message"
 	"coder/internal/host/repofile"
 	"coder/internal/record/undo/gitindex"
 )
@@ -118,11 +118,11 @@ func (r Repository) SaveUncommitted(committed func() map[string]bool, notes []by
 	}
 	for _, part := range r.gitFolders() {
 		if err := part.save(w); err != nil {
-			return nil, fmt.Errorf("save the state of the repository: %w", err)
+			return nil, message.Errorf("save the state of the repository: %w", err)
 		}
 	}
 	if err := r.saveObjects(w, committed); err != nil {
-		return nil, fmt.Errorf("save objects of the repository: %w", err)
+		return nil, message.Errorf("save objects of the repository: %w", err)
 	}
 	return out.Bytes(), w.Close()
 }
@@ -396,7 +396,7 @@ func Restore(state []byte, to Repository) error {
 		case h.Name == notesName:
 			continue
 		case dir == "" || h.Typeflag != tar.TypeReg || !isStateFile(name):
-			return fmt.Errorf("%w: %s", errInvalidState, h.Name)
+			return message.Errorf("%w: %s", errInvalidState, h.Name)
 		}
 		text, err := io.ReadAll(io.LimitReader(r, maxFile))
 		if err != nil {

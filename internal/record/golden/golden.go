@@ -8,7 +8,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -18,6 +17,7 @@ import (
 	"time"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/secret"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
@@ -100,7 +100,8 @@ func DropSecrets(world *past.FileHistory) (left []string, err error) {
 	}
 	slices.Sort(left)
 	if len(world.Start) > maxFiles || size > maxBytes {
-		return nil, fmt.Errorf("it started with %d files of %d bytes; a golden session allows %d of %d: record it in a smaller folder", len(world.Start), size, maxFiles, maxBytes)
+		return nil,
+			message.Errorf("the session started with %d files of %d bytes; a golden session allows %d of %d: record in a smaller folder", len(world.Start), size, maxFiles, maxBytes)
 	}
 	return left, nil
 }
@@ -173,25 +174,26 @@ func Read(dir string) (*Golden, error) {
 			return nil
 		}
 		if text, err = in.Read(name, maxGolden); err != nil && name != manifestFile {
-			err = fmt.Errorf("%s: %v", name, err) // the folder is there, but for this
+			err = message.Errorf("%s: %v", name, err) // the folder is there, but for this
 		}
 		return text
 	}
 	var g Golden
 	if text := read(manifestFile); err == nil {
 		if bad := json.Unmarshal(text, &g); bad != nil {
-			return nil, fmt.Errorf("%s: %w", manifestFile, bad)
+			return nil, message.Errorf("%s: %w", manifestFile, bad)
 		}
 	}
 	switch {
 	case err != nil:
 		return nil, err
 	case g.Format == 1 && g.Branch != "":
-		return nil, fmt.Errorf("%s: saved by an earlier version, without its repository history: save it again", manifestFile)
+		return nil, message.Errorf("%s: saved by an earlier version, without its repository history: save it again",
+			manifestFile)
 	case g.Format < 1 || g.Format > Format || g.Root == "" || g.Session == "":
-		return nil, fmt.Errorf("%s: not a golden session of format %d", manifestFile, Format)
+		return nil, message.Errorf("%s: not a golden session of format %d", manifestFile, Format)
 	case g.RepoDir != "" && (!filepath.IsLocal(g.RepoDir) || path.Clean(g.RepoDir) != g.RepoDir):
-		return nil, fmt.Errorf("%s: the workspace is not in a repository", manifestFile)
+		return nil, message.Errorf("%s: the workspace is not in a repository", manifestFile)
 	case g.RepoDir != "":
 		g.State, g.Pack = read(stateFile), read(packFile)
 	}
@@ -201,14 +203,14 @@ func Read(dir string) (*Golden, error) {
 			n++
 			r, bad := decodeRecord(line)
 			if bad != nil {
-				return nil, fmt.Errorf("%s:%d: %w", name, n, bad)
+				return nil, message.Errorf("%s:%d: %w", name, n, bad)
 			}
 			g.Records = append(g.Records, r)
 		}
 	}
 	slices.SortFunc(g.Records, func(a, b event.Record) int { return cmp.Compare(a.Seq, b.Seq) })
 	if n := len(g.Records); err == nil && (n == 0 || g.Count > 0 && g.Count != n) {
-		err = fmt.Errorf("%s and %s are not as they were saved: restore them, or save the session again", modelFile,
+		err = message.Errorf("%s and %s are not as they were saved: restore them, or save the session again", modelFile,
 			expectedFile)
 	}
 	if err != nil {
@@ -221,7 +223,7 @@ func Read(dir string) (*Golden, error) {
 func decodeRecord(line []byte) (r event.Record, err error) {
 	r, _, err = event.Decode(bytes.TrimRight(line, "\n"), event.LogConversation)
 	if u, ok := r.Event.(event.Unknown); ok && err == nil {
-		err = fmt.Errorf("unknown kind of record: %s", u.Type)
+		err = message.Errorf("unknown kind of record: %s", u.Type)
 	}
 	return r, err
 }
@@ -240,7 +242,7 @@ func (k StoredFiles) Content(_ context.Context, s event.FileState, limit int64) 
 			return data, nil
 		}
 	}
-	return nil, fmt.Errorf("%s in %s has changed: %w", s.Path, filepath.Base(k.Dir), fs.ErrNotExist)
+	return nil, message.Errorf("%s in %s has changed: %w", s.Path, filepath.Base(k.Dir), fs.ErrNotExist)
 }
 
 // Expand has nothing to expand: changes are kept one by one.

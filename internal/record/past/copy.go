@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/secret"
 	"coder/internal/host/workspace"
 	"coder/internal/host/worktree"
@@ -105,7 +106,7 @@ func ExpandChanges(ctx context.Context, kept ContentSource, changes []event.File
 			if each, lost := kept.Expand(ctx, c); lost == nil {
 				list = each
 			} else {
-				err = cmp.Or(err, fmt.Errorf("the content of %s was not saved: %w", c.Before.Path, lost))
+				err = cmp.Or(err, message.Errorf("the content of %s was not saved: %w", c.Before.Path, lost))
 			}
 		}
 		all = append(all, list...)

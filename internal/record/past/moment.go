@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 )
 
 // Moment is what the record of a whole session tells of the files at one of its
@@ -147,7 +148,7 @@ func (t *momentTracer) moment(ctx context.Context) (Moment, error) {
 	if t.tree != "" {
 		list, err := t.source.Files(ctx, t.tree)
 		if err != nil {
-			return w, fmt.Errorf("the files of that time were not saved: %w", err)
+			return w, message.Errorf("the files of that time were not saved: %w", err)
 		}
 		w.IsComplete = true
 		for _, s := range list {

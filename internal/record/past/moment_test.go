@@ -18,7 +18,7 @@ type trees map[string][]event.FileState
 func (k trees) Files(_ context.Context, tree string) ([]event.FileState, error) {
 	list, ok := k[tree]
 	if !ok {
-		return nil, errors.New("it was not saved")
+		return nil, errors.New("not saved")
 	}
 	return list, nil
 }
@@ -32,7 +32,7 @@ func (k trees) Expand(_ context.Context, c event.FileChange) ([]event.FileChange
 	case !strings.HasPrefix(c.Before.Hash, "tree:"):
 		return []event.FileChange{c}, nil
 	case c.Before.Hash != "tree:1":
-		return nil, errors.New("it was not saved")
+		return nil, errors.New("not saved")
 	}
 	return []event.FileChange{{Before: file("wide", ""), After: file("wide", "w")}}, nil
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/secret"
 	"coder/internal/host/program"
 	"coder/internal/host/repofile"
@@ -160,7 +161,7 @@ func PackObjects(ctx context.Context, git *worktree.Tree) (pack []byte, left []s
 		ids, without := visibleObjects(list, hidden)
 		text, err := git.GitRaw(ctx, nil, strings.NewReader(ids), "pack-objects", "--stdout", "-q")
 		if err == nil && len(text) > maxPack {
-			err = fmt.Errorf("its repository history takes %d MB, but a golden session allows %d: record it in a smaller repository", len(text)>>20, maxPack>>20)
+			err = message.Errorf("the repository history takes %d MB, but a golden session allows %d: record in a smaller repository", len(text)>>20, maxPack>>20)
 		}
 		if err != nil {
 			return nil, nil, err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/host/program"
 	"coder/internal/host/workspace"
 	"coder/internal/record/gitstate"
@@ -111,7 +112,7 @@ func (p *Store) Complete(ctx context.Context, w *FileHistory, begun time.Time) e
 	added := 0
 	for s, changed := range p.CurrentFiles(ctx, ".", known) {
 		if added++; added > maxPresent {
-			return fmt.Errorf("its initial files are unavailable: the undo store does not have all of them, and there are more than %d", maxPresent)
+			return message.Errorf("the initial files are unavailable: the undo store does not have all of them, and there are more than %d", maxPresent)
 		}
 		since, dir := changed.After(begun), s.Hash == "dir"
 		if !s.ContentLost && !(since && dir) {

@@ -8,12 +8,12 @@ package timeline
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 )
 
 // ErrClosed reports that the timeline accepts no more records.
@@ -54,20 +54,20 @@ type Timeline struct {
 func Open(ctx context.Context, store event.Store, session string, o Options) (*Timeline, error) {
 	release, err := store.Claim(ctx, session)
 	if err != nil {
-		return nil, fmt.Errorf("open session %s: %w", session, err)
+		return nil, message.Errorf("open session %s: %w", session, err)
 	}
 	t := &Timeline{store: store, session: session, now: o.Now, mask: o.Mask, seal: o.Seal, release: release}
 	if !o.New {
 		for r, err := range t.store.Read(ctx, t.session, 0) {
 			if err != nil {
-				return nil, errors.Join(fmt.Errorf("recall session %s: %w", session, err), release())
+				return nil, errors.Join(message.Errorf("recall session %s: %w", session, err), release())
 			}
 			t.last = r.Seq
 			if o.Fold == nil {
 				continue
 			}
 			if err := o.Fold(r); err != nil {
-				return nil, errors.Join(fmt.Errorf("recall session %s: %w", session, err), release())
+				return nil, errors.Join(message.Errorf("recall session %s: %w", session, err), release())
 			}
 		}
 	}
@@ -133,7 +133,7 @@ func (t *Timeline) EmitAll(ctx context.Context, out event.Sink, rs ...event.Reco
 	if len(durable) != 0 {
 		if err := t.store.Append(context.WithoutCancel(ctx), t.last, durable...); err != nil {
 			name, _ := event.WireName(durable[0].Event)
-			return fmt.Errorf("record %s: %w", name, err)
+			return message.Errorf("record %s: %w", name, err)
 		}
 		t.last += uint64(len(durable))
 	}

@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
@@ -85,7 +85,7 @@ func (b InputStore) AddSent(text string) error {
 	}
 	line := append(jsonx.MustMarshal(entry{sanitize.Mask(text)}), '\n')
 	if err := os.MkdirAll(filepath.Dir(b.sentFile()), 0o700); err != nil {
-		return fmt.Errorf("save the input: %w", err)
+		return message.Errorf("save the input: %w", err)
 	}
 	if info, err := os.Lstat(b.sentFile()); err == nil && info.Size() > maxBytes {
 		if err := b.trimSent(); err != nil {
@@ -94,7 +94,7 @@ func (b InputStore) AddSent(text string) error {
 	}
 	f, err := os.OpenFile(b.sentFile(), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
-		return fmt.Errorf("save the input: %w", err)
+		return message.Errorf("save the input: %w", err)
 	}
 	_, err = f.Write(line)
 	return errors.Join(err, f.Close())
@@ -104,7 +104,7 @@ func (b InputStore) AddSent(text string) error {
 func (b InputStore) trimSent() error {
 	text, _, err := repofile.ReadOwnHead(b.sentFile(), 2*maxBytes)
 	if err != nil {
-		return fmt.Errorf("save the input: %w", err)
+		return message.Errorf("save the input: %w", err)
 	}
 	half := text[len(text)/2:]
 	half = half[bytes.IndexByte(half, '\n')+1:]
@@ -185,7 +185,7 @@ func (b InputStore) SaveDraft(session string, d Draft) error {
 		return err
 	}
 	if err := os.MkdirAll(b.Dir, 0o700); err != nil {
-		return fmt.Errorf("save the draft: %w", err)
+		return message.Errorf("save the draft: %w", err)
 	}
 	// its question is asked again
 	if keyed := slices.IndexFunc(d.Answers, func(s string) bool { return sanitize.Mask(s) != s }); keyed >= 0 {

@@ -3,7 +3,6 @@ package undo
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io/fs"
 	"path"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"sync"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/host/disk"
 	"coder/internal/record/undo/blob"
 	"coder/internal/tool"
@@ -235,7 +235,7 @@ func (k *Keeper) Files(ctx context.Context, name string) (list []event.FileState
 	defer k.releaseRepos()
 	t, err := k.loadTree(ctx, name)
 	if err != nil {
-		return nil, fmt.Errorf("read the saved state of files: %w", err)
+		return nil, message.Errorf("read the saved state of files: %w", err)
 	}
 	for dir, f := range t.folders {
 		for i := range f.count() {

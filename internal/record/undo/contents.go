@@ -43,7 +43,7 @@ type Store struct {
 }
 
 // errNoPrivate reports that a content may hold secrets and there is no private folder.
-var errNoPrivate = errors.New("no place outside the workspace for files that may hold secrets")
+var errNoPrivate = errors.New("no place outside the workspace for files with secrets")
 
 // maxStarts limits the bytes of all starts.
 const maxStarts = 128 << 20

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/host/program"
 	"coder/internal/host/repofile"
 	"coder/internal/record/undo/gitindex"
@@ -151,7 +152,7 @@ func (r *repo) convertedFiles(ctx context.Context, names iter.Seq[string]) (map[
 	cmd := r.command(ctx, slices.Concat([]string{"check-attr", "-z", "--stdin"}, convertAttributes, lineEndAttributes)...)
 	in, err := cmd.StdinPipe()
 	if err != nil {
-		return nil, fmt.Errorf("ask git for attributes: %w", err)
+		return nil, message.Errorf("ask git for attributes: %w", err)
 	}
 	if err := runPiped(cmd, func(out *bufio.Reader) error {
 		var told sync.WaitGroup
@@ -182,7 +183,7 @@ func (r *repo) convertedFiles(ctx context.Context, names iter.Seq[string]) (map[
 			take(fields[0], fields[1], fields[2])
 		}
 	}); err != nil {
-		return nil, fmt.Errorf("ask git for attributes: %w", err)
+		return nil, message.Errorf("ask git for attributes: %w", err)
 	}
 	r.hasAnswered, r.ends = true, max(r.ends, ends)
 	return not, nil
@@ -252,7 +253,7 @@ func (r *repo) content(ctx context.Context, s event.FileState) ([]byte, error) {
 	data, err := r.batch.read(strings.TrimPrefix(s.Hash, gitPrefix), s.Size)
 	if err != nil {
 		r.release()
-		return nil, fmt.Errorf("read from git: %w", err)
+		return nil, message.Errorf("read from git: %w", err)
 	}
 	return restoreEnds(data, s.Size)
 }
@@ -318,7 +319,7 @@ func startCatFiles(ctx context.Context, r *repo) (*catFileProcess, error) {
 	}
 	if err != nil {
 		cancel()
-		return nil, fmt.Errorf("start git: %w", err)
+		return nil, message.Errorf("start git: %w", err)
 	}
 	return c, nil
 }
@@ -326,7 +327,7 @@ func startCatFiles(ctx context.Context, r *repo) (*catFileProcess, error) {
 // read returns the blob oid of a file that had size bytes.
 func (c *catFileProcess) read(oid string, size int64) ([]byte, error) {
 	if !isObject(oid) {
-		return nil, fmt.Errorf("%q is not an object id", oid)
+		return nil, message.Errorf("%q is not an object id", oid)
 	}
 	c.timeout.Reset(gitTimeout) // a new limit for each answer
 	if _, err := io.WriteString(c.in, oid+"\n"); err != nil {
@@ -338,7 +339,7 @@ func (c *catFileProcess) read(oid string, size int64) ([]byte, error) {
 	}
 	f := strings.Fields(head) // id, type, size
 	if len(f) != 3 || f[1] != "blob" {
-		return nil, fmt.Errorf("no object %s", oid)
+		return nil, message.Errorf("no object %s", oid)
 	}
 	n, err := strconv.ParseInt(f[2], 10, 64)
 	if err != nil || n > size {

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 )
 
 // Most files of a work tree equal the last commit. A tree with only such files needs no blob: its name
@@ -122,7 +123,7 @@ func (r *repo) eachFile(ctx context.Context, oid string, sizes bool, visit func(
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("list git files: %w", err)
+		return message.Errorf("list git files: %w", err)
 	}
 	return nil
 }

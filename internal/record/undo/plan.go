@@ -14,18 +14,19 @@ import (
 	"time"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 )
 
 // ErrNothingToUndo reports that there is nothing to undo.
 var ErrNothingToUndo = errors.New("nothing to undo")
 
 // errFilesLeft is ErrNothingToUndo after an undo that left files unchanged.
-var errFilesLeft = fmt.Errorf("%w except files left unchanged (force includes them)", ErrNothingToUndo)
+var errFilesLeft = message.Errorf("%w except files left unchanged (force includes them)", ErrNothingToUndo)
 
 // ErrNotSaved reports a session that saves nothing, and ErrTooOld a turn whose saved files are gone.
 var (
 	ErrNotSaved = errors.New("nothing is saved in this session, so nothing can be undone")
-	ErrTooOld   = fmt.Errorf("only the last %d turns are saved", MaxTurns)
+	ErrTooOld   = message.Errorf("only the last %d turns are saved", MaxTurns)
 )
 
 // ErrNothingToRedo reports a redo without a preceding undo.
@@ -69,7 +70,7 @@ func (h *History) candidates(c Request, id string) (list []turnState, err error)
 		if h.dropped && h.index(id) < 0 {
 			return nil, ErrTooOld
 		}
-		return nil, fmt.Errorf("turn %s: %w", id, ErrNothingToUndo)
+		return nil, message.Errorf("turn %s: %w", id, ErrNothingToUndo)
 	case c.Selection != Selection{}:
 		return h.selectTurns(c.Selection)
 	}
@@ -85,13 +86,13 @@ func (h *History) candidates(c Request, id string) (list []turnState, err error)
 		}
 	}
 	if len(list) == 0 && h.dropped {
-		return nil, fmt.Errorf("%w: only the last %d turns are saved", ErrNothingToUndo, MaxTurns)
+		return nil, message.Errorf("%w: only the last %d turns are saved", ErrNothingToUndo, MaxTurns)
 	}
 	if len(list) == 0 && slices.ContainsFunc(h.turns, func(t *turn) bool {
 		return t.undoCount == 0 &&
 			t.mayHaveChanged()
 	}) {
-		return nil, fmt.Errorf("%w except changes by your own commands (all includes them)", ErrNothingToUndo)
+		return nil, message.Errorf("%w except changes by your own commands (all includes them)", ErrNothingToUndo)
 	}
 	if top := h.lastOp(); len(list) == 0 && top != nil && top.turn.hasLeftover() {
 		return nil, errFilesLeft
@@ -146,10 +147,11 @@ func (h *History) allChanges() (list []turnChange) {
 // nothingError returns the error for a selected call or file that cannot be undone.
 func (o Selection) nothingError() error {
 	if o.Record != 0 {
-		return fmt.Errorf("call #%d changed no file, or is not in the last %d turns: %w", o.Record, MaxTurns,
+		return message.Errorf("call #%d changed no file, or is not in the last %d turns: %w", o.Record, MaxTurns,
 			ErrNothingToUndo)
 	}
-	return fmt.Errorf("no call in the last %d turns changed %s: %w", MaxTurns, event.DisplayName(o.File), ErrNothingToUndo)
+	return message.Errorf("no call in the last %d turns changed %s: %w", MaxTurns, event.DisplayName(o.File),
+		ErrNothingToUndo)
 }
 
 // matches reports whether c is the selected call.
@@ -184,7 +186,8 @@ func (o Selection) selectFiles(order []string) ([]string, error) {
 		return file == ""
 	})
 	if len(files) > 1 {
-		return nil, fmt.Errorf("%s matches %d files; use the exact bytes of the name, or undo a call by its number", o.File,
+		return nil, message.Errorf("%s matches %d files; use the exact bytes of the name, or undo a call by its number",
+			o.File,
 			len(files))
 	}
 	return order, nil
@@ -276,7 +279,7 @@ func (k *Keeper) planUndo(ctx context.Context, t turnState, c Request, made map[
 	p.hasMore = len(order) > 0
 	claims, err := k.otherClaims(ctx, t, c)
 	if err != nil && !c.Force {
-		return nil, fmt.Errorf("check what other sessions changed: %w", err)
+		return nil, message.Errorf("check what other sessions changed: %w", err)
 	}
 	for _, path := range order {
 		chain := dropOwnOverlap(chains[path])
@@ -518,7 +521,7 @@ func (p *operation) addGoal(ctx context.Context, w fileGoal) error {
 	s.current = now
 	switch {
 	case w.target.ContentLost:
-		p.recordLost(w.target, "its content was not saved")
+		p.recordLost(w.target, "the content was not saved")
 		return nil
 	case p.keeper.isSame(ctx, now, w.target):
 		p.resolveCurrent(ctx, s, w)
@@ -629,7 +632,7 @@ func (p *operation) addStep(ctx context.Context, s step) error {
 		s.current = now
 	}
 	if s.current.ContentLost {
-		const unsaved = "its current content could not be restored"
+		const unsaved = "the current content could not be restored"
 		if s.forcedReason = cmp.Or(s.forcedReason, unsaved); !p.force {
 			p.keepFile(s, unsaved)
 			return nil
@@ -641,7 +644,7 @@ func (p *operation) addStep(ctx context.Context, s step) error {
 
 // ReasonOthersFiles is why a folder created by a turn stays: it contains files that are not the turn's or are
 // ignored, which could not be restored.
-const ReasonOthersFiles = "it contains other files"
+const ReasonOthersFiles = "contains other files"
 
 // keepOccupied keeps folders that would not be empty.
 func (p *operation) keepOccupied() {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/host/workspace"
 )
 
@@ -104,7 +104,7 @@ func undoAs(ctx context.Context, k *Keeper, h *History, c Request, turn string, 
 	for _, t := range turns {
 		p, err := k.planUndo(ctx, t, c, made)
 		if err != nil {
-			return Plan{Turn: t.Turn}, fmt.Errorf("plan undo: %w", err)
+			return Plan{Turn: t.Turn}, message.Errorf("plan undo: %w", err)
 		}
 		if c.Selection.File != "" && !p.hasMore {
 			continue // the turn did not change this file
@@ -144,7 +144,7 @@ func Redo(ctx context.Context, k *Keeper, h *History, c Request) (Plan, error) {
 	for _, ch := range o.effectiveChanges() {
 		expected := ch.After
 		if err := p.addGoal(ctx, fileGoal{target: ch.Before, expected: &expected}); err != nil {
-			return Plan{Turn: o.turn.Turn}, fmt.Errorf("plan redo: %w", err)
+			return Plan{Turn: o.turn.Turn}, message.Errorf("plan redo: %w", err)
 		}
 	}
 	return p.execute(ctx, redoTool, c, request{Turn: o.turn.ID, Force: c.Force, Reverts: o.seq})
@@ -170,12 +170,12 @@ func Restore(ctx context.Context, k *Keeper, c Request, goals []Goal) (Plan, err
 		if g.Expected == nil {
 			now, err := k.Current(g.To.Path)
 			if err != nil {
-				return p.plan, fmt.Errorf("plan restore: %w", err)
+				return p.plan, message.Errorf("plan restore: %w", err)
 			}
 			w.expected = &now
 		}
 		if err := p.addGoal(ctx, w); err != nil {
-			return p.plan, fmt.Errorf("plan restore: %w", err)
+			return p.plan, message.Errorf("plan restore: %w", err)
 		}
 	}
 	p.keepOccupied()
@@ -214,7 +214,7 @@ func (p *operation) execute(ctx context.Context, tool string, c Request, in requ
 		return p.plan, err
 	}
 	if err := c.Emit(ctx, asked); err != nil {
-		return p.plan, fmt.Errorf("record the %s: %w", tool, err)
+		return p.plan, message.Errorf("record the %s: %w", tool, err)
 	}
 	// Order: removals from the deepest up, then directories from the top down, then files, then the modes of
 	// directories, so that no step blocks another.
@@ -270,7 +270,7 @@ func (p *operation) execute(ctx context.Context, tool string, c Request, in requ
 	done.Timestamp = p.keeper.now().UnixMilli()
 	done.DurationMs = p.keeper.now().Sub(began).Milliseconds()
 	if err := c.Emit(context.WithoutCancel(ctx), done); err != nil {
-		return plan, fmt.Errorf("record the %s: %w", tool, err)
+		return plan, message.Errorf("record the %s: %w", tool, err)
 	}
 	return plan, ctx.Err()
 }

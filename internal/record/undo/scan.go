@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"coder/internal/core/clip"
+	"coder/internal/core/message"
 	"coder/internal/host/workspace"
 	"coder/internal/record/undo/blob"
 	"coder/internal/record/undo/gitindex"
@@ -26,7 +27,7 @@ func (k *Keeper) ensureTree(ctx context.Context) (string, error) {
 	k.loadLastTree()
 	t, err := k.scan(ctx)
 	if err != nil {
-		return "", fmt.Errorf("scan files: %w", err)
+		return "", message.Errorf("scan files: %w", err)
 	}
 	if k.storeErr != nil {
 		return "", k.storeErr

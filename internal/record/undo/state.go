@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/host/disk"
 	"coder/internal/host/workspace"
 	"coder/internal/record/undo/blob"
@@ -326,7 +327,7 @@ func (k *Keeper) Content(ctx context.Context, s event.FileState, limit int64) ([
 	defer k.mu.Unlock()
 	defer k.releaseRepos()
 	if s.ContentLost || s.Link != "" || s.Size > limit {
-		return nil, fmt.Errorf("%s was only partly saved: %w", s.Path, errors.ErrUnsupported)
+		return nil, message.Errorf("%s was only partly saved: %w", s.Path, errors.ErrUnsupported)
 	}
 	f, err := k.content(ctx, s)
 	if err != nil {

@@ -6,13 +6,13 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"path"
 	"path/filepath"
 	"slices"
 
+	"coder/internal/core/message"
 	"coder/internal/record/gitstate"
 )
 
@@ -230,7 +230,7 @@ func (k *Keeper) readTree(name string, c *treeChain) (data []byte, base string, 
 	}
 	defer in.Close()
 	if data, err = io.ReadAll(io.LimitReader(in, maxTreeBlob)); err != nil {
-		return nil, "", fmt.Errorf("read the saved state of files: %w", err)
+		return nil, "", message.Errorf("read the saved state of files: %w", err)
 	}
 	return data, "", nil
 }

@@ -37,6 +37,7 @@ import (
 
 	"coder/internal/core/clip"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/host/program"
 	"coder/internal/host/workspace"
 	"coder/internal/record/undo/blob"
@@ -270,7 +271,7 @@ func (k *Keeper) ChangesSince(ctx context.Context, kept tool.Snapshot) ([]event.
 		}
 	}
 	if err != nil {
-		return changes, fmt.Errorf("compare files: %w", err)
+		return changes, message.Errorf("compare files: %w", err)
 	}
 	if err := errors.Join(k.storeErr, k.commit()); err != nil { // the call is done, and the earlier state is saved
 		k.warn(fmt.Sprintf("changes by commands to some files cannot be undone: %v", clip.Truncate(err.Error(), maxWarning)))

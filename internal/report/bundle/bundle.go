@@ -25,6 +25,7 @@ import (
 
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/record/audit"
 )
 
@@ -85,7 +86,7 @@ func Write(w io.Writer, b Bundle) error {
 		r.Seal = ""
 		line, err := event.Encode(r)
 		if err != nil {
-			return fmt.Errorf("record %d: %w", r.Seq, err)
+			return message.Errorf("record %d: %w", r.Seq, err)
 		}
 		kind := event.LogOf(r.Event)
 		line, links[kind] = audit.AddChecksum(line, links[kind])
@@ -155,7 +156,7 @@ func Read(r io.Reader) (b Bundle, err error) {
 		return b, err
 	}
 	if json.Unmarshal(entries[manifestName], &b.Manifest) != nil || b.Format != Format {
-		return b, newError("its manifest is invalid")
+		return b, newError("the manifest is invalid")
 	}
 	if b.Version != Version {
 		return b, newError("its version is %d, but this program reads version %d", b.Version, Version)

@@ -17,6 +17,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/secret"
 	"coder/internal/core/uip"
 	"coder/internal/record/session"
@@ -100,7 +101,7 @@ func FromRecords(head session.Head, records iter.Seq2[event.Record, error]) (Tra
 	for r, err := range records {
 		if err != nil {
 			b.addPending()
-			return b.transcript, fmt.Errorf("read session %s: %w", head.ID, err)
+			return b.transcript, message.Errorf("read session %s: %w", head.ID, err)
 		}
 		r.Event = event.Mask(r.Event, secret.ShapeConcealer()) // records of earlier versions may contain keys
 		b.addRecord(r)
@@ -124,7 +125,7 @@ func FromSnapshot(s session.Snapshot) (Transcript, error) {
 		}
 		var m chat.Message
 		if err := json.Unmarshal(raw, &m); err != nil {
-			return b.transcript, fmt.Errorf("read message %d of session %s: %w", i, s.ID, err)
+			return b.transcript, message.Errorf("read message %d of session %s: %w", i, s.ID, err)
 		}
 		b.addMessage(event.Record{Time: notes[i].Time}, event.MessageAdded{Message: event.MaskMessage(m,
 			secret.ShapeConcealer()), Interrupted: notes[i].Interrupted})

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	_ "embed"
 	"encoding/base64"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 )
 
@@ -36,7 +36,7 @@ func HTML(w io.Writer, t Transcript, s Locale) error {
 	}
 	p.writeRaw("</main>\n</body>\n</html>\n")
 	if err := p.Flush(); err != nil {
-		return fmt.Errorf("write HTML: %w", err)
+		return message.Errorf("write HTML: %w", err)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"coder/internal/authored/frontmatter"
 	"coder/internal/core/chat"
 	"coder/internal/core/lazy"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 )
 
@@ -25,7 +26,7 @@ func Markdown(w io.Writer, t Transcript, s Locale) error {
 		m.writeEntry(e)
 	}
 	if err := m.Flush(); err != nil {
-		return fmt.Errorf("write Markdown: %w", err)
+		return message.Errorf("write Markdown: %w", err)
 	}
 	return nil
 }

@@ -3,11 +3,11 @@
 package review
 
 import (
-	"fmt"
 	"path"
 	"strconv"
 	"strings"
 
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 )
 
@@ -53,7 +53,7 @@ func Parse(diff string) (*Change, error) {
 		}
 	}
 	if len(c.files) == 0 && strings.TrimSpace(diff) != "" && !strings.Contains(diff, "diff --git ") {
-		return nil, fmt.Errorf("this is not a diff: no line begins with +++")
+		return nil, message.Errorf("this is not a diff: no line begins with +++")
 	}
 	return c, nil
 }
@@ -137,7 +137,7 @@ func parseHunkHeader(line string) (at, oldLines, newLines int, err error) {
 }
 
 func rejectHeading(line string) error {
-	return fmt.Errorf("not a heading of a diff: %s", sanitize.Line(line, 80))
+	return message.Errorf("not a heading of a diff: %s", sanitize.Line(line, 80))
 }
 
 // Files returns the files of the change that exist after it.
@@ -149,12 +149,12 @@ func (c *Change) CheckContent(read func(name string) ([]byte, error)) error {
 		f := c.files[name]
 		text, err := read(name)
 		if err != nil {
-			return fmt.Errorf("the change is not checked out here: %w", err)
+			return message.Errorf("the change is not checked out here: %w", err)
 		}
 		lines := strings.Split(string(text), "\n")
 		for at, line := range f.lines {
 			if at > len(lines) || normalizeLine(lines[at-1]) != normalizeLine(line) {
-				return fmt.Errorf("the change is not checked out here: %s is different at line %d", name, at)
+				return message.Errorf("the change is not checked out here: %s is different at line %d", name, at)
 			}
 		}
 	}

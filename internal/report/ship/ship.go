@@ -25,6 +25,7 @@ import (
 
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
 	"coder/internal/report/telemetry"
@@ -99,7 +100,7 @@ func Ship(ctx context.Context, o Options) (records, sessions int, err error) {
 	}
 	release, err := atomicfile.Lock(busy)
 	if err != nil {
-		return 0, 0, fmt.Errorf("another process ships the audit logs: %w", err)
+		return 0, 0, message.Errorf("another process ships the audit logs: %w", err)
 	}
 	defer release()
 	s := &shipment{projects: o.Projects, path: filepath.Join(o.Dir, short(o.To)+".json")}
@@ -109,7 +110,7 @@ func Ship(ctx context.Context, o Options) (records, sessions int, err error) {
 		err = json.Unmarshal(text, &s.cursor)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return 0, 0, fmt.Errorf("read the cursor %s: %w", s.path, err)
+		return 0, 0, message.Errorf("read the cursor %s: %w", s.path, err)
 	}
 	if s.to, err = open(o, &s.cursor); err != nil {
 		return 0, 0, err
@@ -241,7 +242,7 @@ func (s *shipment) flush(ctx context.Context) error {
 	}
 	if len(s.batch) > 0 {
 		if err := s.to.take(ctx, s.batch); err != nil {
-			return fmt.Errorf("ship audit records: %w", err)
+			return message.Errorf("ship audit records: %w", err)
 		}
 	}
 	maps.Copy(s.cursor.Sessions, s.marks)
@@ -256,7 +257,7 @@ func (s *shipment) flush(ctx context.Context) error {
 
 func (s *shipment) save() error {
 	if err := atomicfile.Write(s.path, jsonx.MustMarshal(s.cursor), 0o600); err != nil {
-		return fmt.Errorf("save the cursor: %w", err)
+		return message.Errorf("save the cursor: %w", err)
 	}
 	return nil
 }
@@ -277,7 +278,7 @@ func openFile(path string, at *cursor) (*file, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file", path)
+		err = message.Errorf("%s is not a regular file", path)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"strconv"
 	"time"
+
+	"coder/internal/core/message"
 )
 
 // Attribute is a key with a value: a string, an int, a float64, a bool or a list of strings.
@@ -162,9 +163,9 @@ func (t *Target) post(ctx context.Context, by http.RoundTripper, version string,
 	case code >= 200 && code < 300:
 		return reply, false, nil
 	case code == http.StatusTooManyRequests, code >= 502 && code <= 504:
-		return nil, true, fmt.Errorf("the server answered %d", code)
+		return nil, true, message.Errorf("the server answered %d", code)
 	default:
-		return nil, false, fmt.Errorf("the server answered %d", code)
+		return nil, false, message.Errorf("the server answered %d", code)
 	}
 }
 
@@ -202,7 +203,7 @@ func SendLogs(ctx context.Context, by http.RoundTripper, t Target, resource []At
 		return err
 	}
 	if n := partial.Success.Rejected; n != "" && n != "0" {
-		return fmt.Errorf("the server rejected %s of %d records", n, len(logs))
+		return message.Errorf("the server rejected %s of %d records", n, len(logs))
 	}
 	return nil
 }

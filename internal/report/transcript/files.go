@@ -1,7 +1,6 @@
 package transcript
 
 import (
-	"fmt"
 	"io"
 	"io/fs"
 	"iter"
@@ -13,6 +12,7 @@ import (
 	"coder/internal/agent/orchestrator"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/secret"
 	"coder/internal/host/repofile"
 )
@@ -80,7 +80,7 @@ func (f *File) Load(home string, turns int) error {
 	name, _ := filepath.Rel(at, f.Path)
 	file, err := repofile.NewRoot(filepath.Join(home, at)).Open(name)
 	if err != nil {
-		return fmt.Errorf("~/%s: %s", f.Path, repofile.Reason(err))
+		return message.Errorf("~/%s: %s", f.Path, repofile.Reason(err))
 	}
 	defer file.Close()
 	f.Session, err = Read(io.LimitReader(file, maxSize), turns)

@@ -56,7 +56,7 @@ type line struct {
 	Dir       string          `json:"cwd"`
 	Meta      bool            `json:"isMeta"`
 	Sidechain bool            `json:"isSidechain"`
-	Message   *message        `json:"message"` // Claude Code
+	Message   *claudeMessage  `json:"message"` // Claude Code
 	Payload   json.RawMessage `json:"payload"` // Codex
 	item
 }
@@ -71,7 +71,7 @@ type item struct {
 	Output    json.RawMessage `json:"output"`
 }
 
-type message struct {
+type claudeMessage struct {
 	Role    string  `json:"role"`
 	Content content `json:"content"`
 }

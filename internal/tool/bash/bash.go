@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"coder/internal/core/display"
+	"coder/internal/core/message"
 	"coder/internal/core/secret"
 	"coder/internal/host/shell"
 	"coder/internal/host/workspace"
@@ -222,7 +223,7 @@ func (b *bash) plan(ctx context.Context, a bashArgs) (p tool.Plan, err error) {
 	case strings.ContainsRune(a.Command, 0):
 		return p, errors.New("command contains a NUL byte")
 	case len(a.Command) >= maxCommand:
-		return p, fmt.Errorf("command is too long (%d bytes); write it to a file and run that", len(a.Command))
+		return p, message.Errorf("command is too long (%d bytes); write it to a file and run that", len(a.Command))
 	case a.Timeout < 0:
 		return p, errors.New("timeout must not be negative")
 	}

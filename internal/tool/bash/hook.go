@@ -190,4 +190,4 @@ func (c hookCall) runCallback(ctx context.Context, cmd HookCommand, r tool.Shell
 }
 
 // ErrTooLarge means that an event is too large to send to a function of the program that drives the session.
-var ErrTooLarge = errors.New("it is too large to show to the hook")
+var ErrTooLarge = errors.New("too large to show to the hook")

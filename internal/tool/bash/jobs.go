@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"coder/internal/core/display"
+	"coder/internal/core/message"
 	"coder/internal/host/shell"
 	"coder/internal/tool"
 )
@@ -136,7 +137,7 @@ func (j *Jobs) launch(line tool.Line, c Confinement) (*job, error) {
 	case j.closed:
 		return nil, errors.New("the session is ending; no new commands can start")
 	case running >= maxRunningJobs:
-		return nil, fmt.Errorf("%d commands are already running in the background; stop one first", running)
+		return nil, message.Errorf("%d commands are already running in the background; stop one first", running)
 	}
 	ctx, stop := context.WithCancel(context.Background()) // it outlives the call, but not coder
 	j.startCount++
@@ -289,9 +290,10 @@ func (j *Jobs) find(id string) (*job, error) {
 		known = append(known, b.id)
 	}
 	if len(known) == 0 {
-		return nil, fmt.Errorf("unknown job %q; no job was started in this run, and earlier jobs ended with their run", id)
+		return nil,
+			message.Errorf("unknown job %q; no job was started in this run, and earlier jobs ended with their run", id)
 	}
-	return nil, fmt.Errorf("unknown job %q; use one of %s", id, strings.Join(known, ", "))
+	return nil, message.Errorf("unknown job %q; use one of %s", id, strings.Join(known, ", "))
 }
 
 // jobResult is a job's result for the model.

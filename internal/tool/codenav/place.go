@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"coder/internal/core/message"
 	"coder/internal/host/lsp"
 	"coder/internal/tool"
 )
@@ -60,11 +61,12 @@ func (a placeArgs) title() string {
 func (a placeArgs) candidates(lines []string) ([]lsp.Position, error) {
 	if a.Symbol == "" {
 		if a.Line > len(lines) {
-			return nil, fmt.Errorf("%s has only %s", a.Path, tool.FormatCount(len(lines), "line", "lines"))
+			return nil, message.Errorf("%s has only %s", a.Path, tool.FormatCount(len(lines), "line", "lines"))
 		}
 		line := lines[a.Line-1]
 		if n := utf8.RuneCountInString(line); a.Column > n+1 {
-			return nil, fmt.Errorf("line %d of %s has only %s", a.Line, a.Path, tool.FormatCount(n, "character", "characters"))
+			return nil, message.Errorf("line %d of %s has only %s", a.Line, a.Path, tool.FormatCount(n, "character",
+				"characters"))
 		}
 		return []lsp.Position{{Line: a.Line - 1, Character: lsp.UTF16Offset(line, a.Column-1)}}, nil
 	}
@@ -75,9 +77,9 @@ func (a placeArgs) candidates(lines []string) ([]lsp.Position, error) {
 	}
 	if len(found) == 0 {
 		if a.Line > 0 {
-			return nil, fmt.Errorf("%q is not on or near line %d of %s", symbol, a.Line, a.Path)
+			return nil, message.Errorf("%q is not on or near line %d of %s", symbol, a.Line, a.Path)
 		}
-		return nil, fmt.Errorf("%q is not in %s", symbol, a.Path)
+		return nil, message.Errorf("%q is not in %s", symbol, a.Path)
 	}
 	list := make([]lsp.Position, 0, maxTries)
 	for _, f := range found[:min(len(found), maxTries)] {

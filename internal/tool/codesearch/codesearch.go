@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"coder/internal/core/display"
+	"coder/internal/core/message"
 	"coder/internal/host/codeindex"
 	"coder/internal/host/workspace"
 	"coder/internal/tool"
@@ -67,7 +68,8 @@ func SearchCode(ws *workspace.Workspace, index *codeindex.Index, hide func(path 
 			case strings.TrimSpace(a.Query) == "":
 				return tool.Plan{}, errors.New("query is empty")
 			case len(a.Query) > maxQuery:
-				return tool.Plan{}, fmt.Errorf("query has %d bytes, the limit is %d: a few words are enough", len(a.Query),
+				return tool.Plan{}, message.Errorf("query has %d bytes, the limit is %d: a few words are enough",
+					len(a.Query),
 					maxQuery)
 			case a.Limit < 0:
 				return tool.Plan{}, errors.New("limit must not be negative")

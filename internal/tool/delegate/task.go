@@ -14,6 +14,7 @@ import (
 
 	"coder/internal/core/clip"
 	"coder/internal/core/display"
+	"coder/internal/core/message"
 	"coder/internal/core/uip"
 	"coder/internal/tool"
 )
@@ -84,7 +85,8 @@ func Task(o Options) tool.Tool {
 			case strings.TrimSpace(a.Objective) == "":
 				return tool.Plan{}, errors.New("the objective is empty")
 			case len(a.Objective) > maxObjective:
-				return tool.Plan{}, fmt.Errorf("the objective is longer than %d bytes; put the material in a file and name the file", maxObjective)
+				return tool.Plan{},
+					message.Errorf("the objective is longer than %d bytes; put the material in a file and name the file", maxObjective)
 			}
 			p := tool.Plan{Title: a.title(), Effects: []tool.Effect{{Kind: tool.Note, Target: "subtask"}},
 				Preview: display.Text(a.Objective)}
@@ -150,7 +152,7 @@ func (o Options) findAgent(name string) (Agent, error) {
 		for _, c := range o.Agents {
 			names = append(names, c.Name)
 		}
-		return Agent{}, fmt.Errorf("unknown agent %q; use one of %s", name, strings.Join(names, ", "))
+		return Agent{}, message.Errorf("unknown agent %q; use one of %s", name, strings.Join(names, ", "))
 	}
 	return o.Agents[i], nil
 }

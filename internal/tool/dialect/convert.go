@@ -3,12 +3,12 @@ package dialect
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"regexp"
 	"strings"
 	"sync"
 
 	"coder/internal/core/lazy"
+	"coder/internal/core/message"
 )
 
 // callBuilder is one of coder's calls under construction.
@@ -27,7 +27,7 @@ func (w *callBuilder) convertArg(a arg, raw json.RawMessage) error {
 	if a.conversion == "" {
 		if before, twice := w.args[a.name]; twice {
 			if b, _ := json.Marshal(before); string(b) != string(raw) {
-				return fmt.Errorf("%s is given twice", a.name)
+				return message.Errorf("%s is given twice", a.name)
 			}
 		}
 		w.args[a.name] = raw
@@ -35,7 +35,7 @@ func (w *callBuilder) convertArg(a arg, raw json.RawMessage) error {
 	}
 	convert, ok := conversions()[a.conversion]
 	if !ok {
-		return fmt.Errorf("no conversion %q", a.conversion)
+		return message.Errorf("no conversion %q", a.conversion)
 	}
 	return convert(w, a.name, raw)
 }
@@ -114,7 +114,7 @@ var conversions = sync.OnceValue(func() map[string]func(w *callBuilder, ours str
 				list = []json.RawMessage{raw}
 			}
 			if len(list) != 1 {
-				return fmt.Errorf("has %d entries; call once for each; one reply may hold several calls", len(list))
+				return message.Errorf("has %d entries; call once for each; one reply may hold several calls", len(list))
 			}
 			if ours != "" {
 				w.args[ours] = list[0]
@@ -195,7 +195,7 @@ var conversions = sync.OnceValue(func() map[string]func(w *callBuilder, ours str
 			}
 			found := urlPattern().FindAllString(text, -1)
 			if len(found) != 1 {
-				return fmt.Errorf("has %d addresses; call fetch with the url", len(found))
+				return message.Errorf("has %d addresses; call fetch with the url", len(found))
 			}
 			w.args[ours] = strings.TrimRight(found[0], ".,;:!?)")
 			return nil
@@ -258,7 +258,7 @@ var conversions = sync.OnceValue(func() map[string]func(w *callBuilder, ours str
 			case "false", "False", "0", "", "[]", "{}":
 				return nil
 			}
-			return fmt.Errorf("%s is not supported here; omit it", raw)
+			return message.Errorf("%s is not supported here; omit it", raw)
 		},
 		"literally": func(_ *callBuilder, _ string, raw json.RawMessage) error {
 			if strings.Trim(string(raw), `"`) == "true" {
@@ -307,7 +307,7 @@ var conversions = sync.OnceValue(func() map[string]func(w *callBuilder, ours str
 			case err != nil || len(list) == 0:
 				return err
 			case len(list) > 1:
-				return fmt.Errorf("has %d entries; call once for each; one reply may hold several calls", len(list))
+				return message.Errorf("has %d entries; call once for each; one reply may hold several calls", len(list))
 			case strings.ContainsAny(list[0], "*?{"):
 				return errors.New("is a file pattern; find the files with glob and read each; one reply may hold several calls")
 			}

@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"coder/internal/core/lazy"
+	"coder/internal/core/message"
 )
 
 //go:embed calls.txt
@@ -244,7 +245,7 @@ func (r row) convert(tool string, given map[string]json.RawMessage) (Call, error
 			continue
 		}
 		if err := w.convertArg(a, value); err != nil {
-			return Call{}, fmt.Errorf("%s: %w", name, err)
+			return Call{}, message.Errorf("%s: %w", name, err)
 		}
 		if a.name != "" && fold(a.name) != fold(name) && a.conversion == "" {
 			renamed = append(renamed, name+" as "+a.name)

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"coder/internal/core/lazy"
+	"coder/internal/core/message"
 )
 
 // stringList returns a list of strings, or one string as a list.
@@ -42,7 +43,7 @@ func convertEdits(w *callBuilder, _ string, raw json.RawMessage) error {
 			ours, known := editNames()[fold(name)]
 			switch {
 			case !known:
-				return fmt.Errorf("entry %d: %q is unknown; each entry has old_string and new_string", i+1, name)
+				return message.Errorf("entry %d: %q is unknown; each entry has old_string and new_string", i+1, name)
 			case ours == "path" && w.args["path"] != nil && w.stringArg("path") != stringValue(v):
 				return errors.New("the edits are in several files; call edit for each file")
 			case ours == "path":
@@ -52,7 +53,7 @@ func convertEdits(w *callBuilder, _ string, raw json.RawMessage) error {
 			}
 		}
 		if step["old_string"] == nil || step["new_string"] == nil {
-			return fmt.Errorf("entry %d: old_string and new_string must be given", i+1)
+			return message.Errorf("entry %d: old_string and new_string must be given", i+1)
 		}
 		steps = append(steps, step)
 	}

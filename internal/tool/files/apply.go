@@ -12,6 +12,7 @@ import (
 	"path"
 	"slices"
 
+	"coder/internal/core/message"
 	"coder/internal/host/patch"
 	"coder/internal/host/workspace"
 	"coder/internal/tool"
@@ -90,10 +91,10 @@ func (s *changeSet) applyChanges() error {
 		}
 		for i := len(undo) - 1; i >= 0; i-- {
 			if also := undo[i](); also != nil {
-				err = errors.Join(err, fmt.Errorf("restore what was changed: %w", also))
+				err = errors.Join(err, message.Errorf("restore what was changed: %w", also))
 			}
 		}
-		return fmt.Errorf("nothing was changed: %w", err)
+		return message.Errorf("nothing was changed: %w", err)
 	}
 	s.writtenHashes = make(map[string]string)
 	for _, c := range s.changes {

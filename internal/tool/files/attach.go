@@ -3,10 +3,10 @@ package files
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"path/filepath"
 
+	"coder/internal/core/message"
 	"coder/internal/host/repofile"
 	"coder/internal/tool"
 )
@@ -24,7 +24,7 @@ func Attach(o Options) tool.Tool {
 		Name: AttachTool, Doc: "reads a file that a message names",
 		PlanRun: func(_ context.Context, a readArgs) (tool.Plan, tool.Run, error) {
 			if !filepath.IsAbs(a.Path) {
-				return tool.Plan{}, nil, fmt.Errorf("%s is not an absolute path", a.Path)
+				return tool.Plan{}, nil, message.Errorf("%s is not an absolute path", a.Path)
 			}
 			plan, real := tool.Plan{Title: a.Path, Effects: []tool.Effect{{Kind: tool.Read, Target: a.Path}}}, a.Path
 			if led, err := filepath.EvalSymlinks(a.Path); err == nil && led != real {

@@ -3,10 +3,10 @@ package files
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"path/filepath"
 
+	"coder/internal/core/message"
 	"coder/internal/host/workspace"
 	"coder/internal/tool"
 )
@@ -75,7 +75,8 @@ func (c guardedCall) Run(ctx context.Context, out io.Writer) (tool.Result, error
 		_ = f.Close() // opened only for reading
 		if _, unsaved := c.guard.buffer.unsavedText(ctx, c.guard.ws, name, disk); err == nil && unsaved {
 			return tool.Result{},
-				fmt.Errorf("%s has unsaved changes in the user's editor; ask the user to save it, then re-read it", name)
+				message.Errorf("%s has unsaved changes in the user's editor; ask the user to save it, then re-read it",
+					name)
 		}
 	}
 	return c.Call.Run(ctx, out)

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"coder/internal/core/display"
+	"coder/internal/core/message"
 	"coder/internal/host/patch"
 	"coder/internal/host/workspace"
 	"coder/internal/tool"
@@ -84,7 +85,7 @@ func (c *change) compute(name string, only hunkSelection, next func(old []byte) 
 		c.note = tool.JoinNotes(c.note, caseNote(c.ws, c.realPath))
 	}
 	if n := patch.ChangedBytes(old, c.content); n > maxChanged {
-		return fmt.Errorf("the changed lines of %s span %d bytes, the limit is %d; change less at once, or use a command",
+		return message.Errorf("the changed lines of %s span %d bytes, the limit is %d; change less at once, or use a command",
 			c.path, n, maxChanged)
 	}
 	c.hunks = patch.CountHunks(old, c.content)
@@ -120,11 +121,11 @@ func (h hunkSelection) describe(n int) string { return fmt.Sprintf("%d/%d hunks"
 func (h hunkSelection) check(n int) error {
 	for i, one := range h {
 		if one < 1 || one > n || h[:i].includes(one) {
-			return fmt.Errorf("%s: use hunks 1 to %d, each once", tool.OnlyHunks, n)
+			return message.Errorf("%s: use hunks 1 to %d, each once", tool.OnlyHunks, n)
 		}
 	}
 	if len(h) == 0 {
-		return fmt.Errorf("%s names no hunk", tool.OnlyHunks)
+		return message.Errorf("%s names no hunk", tool.OnlyHunks)
 	}
 	return nil
 }
@@ -188,7 +189,7 @@ func (c *change) apply(ctx context.Context, _ io.Writer) (tool.Result, error) {
 		if err := c.ws.Swap(c.realPath, c.old, c.content); errors.Is(err, workspace.ErrChanged) {
 			return tool.Result{}, c.staleError()
 		} else if err != nil {
-			return tool.Result{}, fmt.Errorf("the file could not be written: %w", err)
+			return tool.Result{}, message.Errorf("the file could not be written: %w", err)
 		}
 	}
 	diff, cut := patch.Truncate(strings.ToValidUTF8(c.diff, "\ufffd"), patch.MaxLines, patch.MaxChars)
@@ -225,7 +226,7 @@ func (c *change) staleError() error {
 }
 
 func staleError(path string, then, now []byte) error {
-	return fmt.Errorf("%s changed on disk since the change was planned; re-read it%s", path,
+	return message.Errorf("%s changed on disk since the change was planned; re-read it%s", path,
 		describeChange(path, then, now))
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"coder/internal/core/message"
 	"coder/internal/host/workspace"
 	"coder/internal/tool"
 )
@@ -51,7 +52,8 @@ func applyEdits(a editArgs, old []byte) (newContent, error) {
 		next, failed := applyEdit(editArgs{Path: a.Path, Old: a.Then[i].Old, New: a.Then[i].New,
 			ReplaceAll: a.Then[i].ReplaceAll}, o.content)
 		if failed != nil {
-			err = fmt.Errorf("edit %d of %d, after the earlier edits: %w; no edit was made", i+2, len(a.Then)+1, failed)
+			err = message.Errorf("edit %d of %d, after the earlier edits: %w; no edit was made", i+2, len(a.Then)+1,
+				failed)
 		}
 		o = newContent{content: next.content, replacements: o.replacements + next.replacements,
 			note: tool.JoinNotes(o.note, next.note)}
@@ -63,7 +65,7 @@ func applyEdits(a editArgs, old []byte) (newContent, error) {
 func applyEdit(a editArgs, old []byte) (o newContent, err error) {
 	if a.Old == "" {
 		if len(old) > 0 && string(old) != bom {
-			return o, fmt.Errorf("%s already exists; give the text to replace in old_string", a.Path)
+			return o, message.Errorf("%s already exists; give the text to replace in old_string", a.Path)
 		}
 		o.content, err = rewrite(a.Path, old, a.New)
 		return o, err
@@ -86,10 +88,10 @@ func applyEdit(a editArgs, old []byte) (o newContent, err error) {
 	}
 	l, err := replaceText(text, a, ends)
 	if err != nil {
-		return o, fmt.Errorf("%s: %w", a.Path, err)
+		return o, message.Errorf("%s: %w", a.Path, err)
 	}
 	if a.Expected > 0 && l.count != a.Expected {
-		return o, fmt.Errorf("%s: old_string is in the file %s, not %d; nothing was replaced", a.Path,
+		return o, message.Errorf("%s: old_string is in the file %s, not %d; nothing was replaced", a.Path,
 			tool.FormatCount(l.count, "time", "times"), a.Expected)
 	}
 	o = newContent{content: viewBytes(ends.convert(l.text)), replacements: l.count}
@@ -201,7 +203,7 @@ func findReplacements(text, old string, all bool) (spots []int, err error) {
 			line += strings.Count(text[done:at], "\n")
 			lines, done = append(lines, line), at
 		}
-		return nil, fmt.Errorf("old_string is in %s; add lines around it to pick one, or set replace_all",
+		return nil, message.Errorf("old_string is in %s; add lines around it to pick one, or set replace_all",
 			describePlaces(lines))
 	}
 	return spots, nil

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"coder/internal/core/message"
 	"coder/internal/host/workspace"
 	"coder/internal/tool"
 )
@@ -86,7 +87,7 @@ func loadFile(ws *workspace.Workspace, path string, limit int64) ([]byte, fs.Fil
 
 func checkWritable(path string, info fs.FileInfo) error {
 	if info.Mode().Perm()&0o222 == 0 {
-		return fmt.Errorf("%s: %w", path, workspace.ErrReadOnly)
+		return message.Errorf("%s: %w", path, workspace.ErrReadOnly)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"coder/internal/core/chat"
+	"coder/internal/core/message"
 	"coder/internal/host/patch"
 	"coder/internal/tool"
 )
@@ -26,11 +27,11 @@ var (
 func checkText(path string, b []byte) error {
 	switch {
 	case isUTF16(b):
-		return fmt.Errorf("%s: %w", path, errUTF16)
+		return message.Errorf("%s: %w", path, errUTF16)
 	case bytes.IndexByte(b, 0) >= 0:
-		return fmt.Errorf("%s is a binary file", path)
+		return message.Errorf("%s is a binary file", path)
 	case !utf8.Valid(b):
-		return fmt.Errorf("%s: %w", path, errEncoding)
+		return message.Errorf("%s: %w", path, errEncoding)
 	}
 	return nil
 }
@@ -110,7 +111,7 @@ func ParseImage(data []byte) (chat.Image, error) {
 	case kind == "":
 		return chat.Image{}, errors.New("not a PNG, JPEG, GIF or WebP image")
 	case len(data) > MaxImage:
-		return chat.Image{}, fmt.Errorf("%d bytes are too many: at most %d bytes can be shown", len(data), MaxImage)
+		return chat.Image{}, message.Errorf("%d bytes are too many: at most %d bytes can be shown", len(data), MaxImage)
 	}
 	return chat.Image{MediaType: kind, Data: data}, nil
 }
@@ -133,10 +134,10 @@ func (o Options) checkMedia(mediaType string) error {
 func (s *source) imageResult(mediaType string, o Options) (tool.Result, error) {
 	err := o.checkMedia(mediaType)
 	if s.size > MaxImage {
-		err = cmp.Or(err, fmt.Errorf("at most %d bytes can be shown", MaxImage))
+		err = cmp.Or(err, message.Errorf("at most %d bytes can be shown", MaxImage))
 	}
 	if err != nil {
-		return tool.Result{}, fmt.Errorf("%s is an image (%s, %d bytes); %w", s.name, mediaType, s.size, err)
+		return tool.Result{}, message.Errorf("%s is an image (%s, %d bytes); %w", s.name, mediaType, s.size, err)
 	}
 	data, err := s.readAll()
 	if err != nil {
@@ -192,7 +193,7 @@ func (t *cellText) UnmarshalJSON(b []byte) error {
 func notebookText(_ context.Context, b []byte) (string, error) {
 	var nb notebook
 	if err := json.Unmarshal(b, &nb); err != nil || nb.Cells == nil {
-		return "", errors.New("it is malformed")
+		return "", errors.New("malformed file")
 	}
 	var out strings.Builder
 	for i, c := range nb.Cells {

@@ -5,12 +5,12 @@ import (
 	"context"
 	_ "embed"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"slices"
 	"strings"
 
+	"coder/internal/core/message"
 	"coder/internal/host/workspace"
 	"coder/internal/tool"
 )
@@ -53,7 +53,7 @@ func List(ws *workspace.Workspace) tool.Tool {
 			if info, err := ws.Stat(at); err != nil {
 				return tool.Result{}, ws.AddSuggestion(ctx, a.Path, err)
 			} else if !info.IsDir() {
-				return tool.Result{}, fmt.Errorf("%s is not a directory; use read for a file", name)
+				return tool.Result{}, message.Errorf("%s is not a directory; use read for a file", name)
 			}
 			r := listResult{OK: true, Path: name, Entries: []string{}}
 			for e := range ws.Walk(ctx, at, max(a.Depth, 1)) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"coder/internal/core/message"
 	"coder/internal/host/patch"
 )
 
@@ -107,7 +108,7 @@ func (b *lineBlock) ambiguousError(places []int) error {
 	for i, at := range places {
 		lines[i] = at + 1
 	}
-	return fmt.Errorf("old_string is not exactly in the file; with other whitespace it is in %s; give it exactly, with lines around it to pick one", describePlaces(lines))
+	return message.Errorf("old_string is not exactly in the file; with other whitespace it is in %s; give it exactly, with lines around it to pick one", describePlaces(lines))
 }
 
 // indentLike gives the lines of new the indentation that the wanted lines have in the file, unless new
@@ -200,7 +201,8 @@ func substituteFolded(text, old, new string, all bool) (looseMatch, error) {
 	}
 	spots, err := findReplacements(plain, want, all)
 	if err != nil {
-		return looseMatch{}, fmt.Errorf("old_string is not exactly in the file; with other quotes, dashes or spaces %w", err)
+		return looseMatch{},
+			message.Errorf("old_string is not exactly in the file; with other quotes, dashes or spaces %w", err)
 	}
 	head, tail := commonEnds([]rune(old), []rune(new))
 	var out strings.Builder

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"coder/internal/core/message"
 	"coder/internal/host/workspace"
 	"coder/internal/tool"
 )
@@ -61,10 +62,11 @@ func parseBook(text []byte) (b book, err error) {
 		Minor  int `json:"nbformat_minor"`
 	}
 	if err := json.Unmarshal(text, &top); err != nil {
-		return b, fmt.Errorf("it is malformed: %w", err)
+		return b, message.Errorf("malformed file: %w", err)
 	}
 	if b.minor = top.Minor; top.Format != 4 {
-		return b, fmt.Errorf("its format %d is not supported: convert it with jupyter nbconvert --to notebook", top.Format)
+		return b, message.Errorf("format %d is not supported: convert the file with jupyter nbconvert --to notebook",
+			top.Format)
 	}
 	if line, rest, ok := bytes.Cut(text, []byte("\n")); ok && strings.TrimSpace(string(line)) == "{" {
 		b.indent = string(rest[:len(rest)-len(bytes.TrimLeft(rest, " \t"))])
@@ -92,7 +94,7 @@ func parseBook(text []byte) (b book, err error) {
 		b.list.to = int(d.InputOffset()) - 1
 		return b, nil
 	}
-	return b, errors.New("it has no cells")
+	return b, errors.New("no cells")
 }
 
 // members returns the members of a cell, in order.
@@ -140,7 +142,7 @@ func (b book) find(a notebookArgs) (int, error) {
 		return -1, nil
 	}
 	if err != nil || n < 1 || n > len(b.cells) {
-		return 0, fmt.Errorf("unknown cell %q: use an id or 1 to %d; nothing was changed", a.Cell, len(b.cells))
+		return 0, message.Errorf("unknown cell %q: use an id or 1 to %d; nothing was changed", a.Cell, len(b.cells))
 	}
 	return n - 1, nil
 }
@@ -148,15 +150,15 @@ func (b book) find(a notebookArgs) (int, error) {
 // editNotebook returns the notebook's content after the change of a cell.
 func editNotebook(a notebookArgs, old []byte) (o newContent, err error) {
 	if old == nil {
-		return o, fmt.Errorf("%s does not exist; write creates a notebook", a.Path)
+		return o, message.Errorf("%s does not exist; write creates a notebook", a.Path)
 	}
 	b, err := parseBook(old)
 	if err != nil {
-		return o, fmt.Errorf("%s is not a notebook that this tool can change: %w", a.Path, err)
+		return o, message.Errorf("%s is not a notebook that this tool can change: %w", a.Path, err)
 	}
 	i, err := b.find(a)
 	if err != nil {
-		return o, fmt.Errorf("%s: %w", a.Path, err)
+		return o, message.Errorf("%s: %w", a.Path, err)
 	}
 	switch a.Mode {
 	case "insert":
@@ -171,10 +173,10 @@ func editNotebook(a notebookArgs, old []byte) (o newContent, err error) {
 		o.hunkText = &part{before: []byte(textIn(cell, "source")), after: []byte(a.Source), where: fmt.Sprintf(" [%d]", i+1)}
 		o.content = b.splice(b.cells[i], b.write(b.replace(cell, a)))
 	default:
-		return o, fmt.Errorf("unknown mode %q: use replace, insert or delete", a.Mode)
+		return o, message.Errorf("unknown mode %q: use replace, insert or delete", a.Mode)
 	}
 	if !json.Valid(o.content) {
-		return o, fmt.Errorf("%s could not be changed without damage; use a command", a.Path)
+		return o, message.Errorf("%s could not be changed without damage; use a command", a.Path)
 	}
 	return o, nil
 }

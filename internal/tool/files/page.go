@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"coder/internal/core/message"
 )
 
 // page is a range of lines of a file.
@@ -55,7 +57,7 @@ func readPage(ctx context.Context, f io.ReaderAt, size int64, offset, limit int)
 		err = p.fill(r, limit)
 	}
 	if err == nil && p.lines == 0 && p.start > 1 {
-		err = fmt.Errorf("offset %d is past the end; the file has %d lines", offset, skipped)
+		err = message.Errorf("offset %d is past the end; the file has %d lines", offset, skipped)
 	}
 	p.end = p.start + p.lines - 1
 	return p, err
@@ -157,7 +159,7 @@ func (r *lineReader) readLine(l *line) (bool, error) {
 		case io.EOF:
 			return any, nil
 		default:
-			return false, fmt.Errorf("while reading: %w", err)
+			return false, message.Errorf("while reading: %w", err)
 		}
 	}
 }
@@ -182,7 +184,7 @@ func countLines(ctx context.Context, f io.ReaderAt, size int64) (lines int, err 
 			break
 		}
 		if err != nil {
-			return 0, fmt.Errorf("while reading: %w", err)
+			return 0, message.Errorf("while reading: %w", err)
 		}
 	}
 	if last != '\n' {
@@ -203,7 +205,7 @@ func seekEnd(ctx context.Context, f io.ReaderAt, size int64, n int) (from int64,
 		begin := max(0, end-int64(len(buf)))
 		chunk := buf[:end-begin]
 		if _, err := f.ReadAt(chunk, begin); err != nil && err != io.EOF {
-			return 0, 0, fmt.Errorf("while reading: %w", err)
+			return 0, 0, message.Errorf("while reading: %w", err)
 		}
 		for i := len(chunk) - 1; i >= 0; i-- {
 			// No line begins after the end of the last line.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"coder/internal/core/display"
+	"coder/internal/core/message"
 	"coder/internal/host/patch"
 	"coder/internal/host/workspace"
 	"coder/internal/tool"
@@ -161,7 +162,7 @@ func (s *changeSet) resolveNames(p patch.Patch) (err error) {
 				*name, p[i].Whole, deleted[itself] = itself, true, true
 				continue
 			case isLink && moves:
-				return fmt.Errorf("%s is a link; a patch cannot move it. Name the file it points to, or use a command", itself)
+				return message.Errorf("%s is a link; a patch cannot move it. Name the file it points to, or use a command", itself)
 			}
 			if *name, err = s.ws.Locate(*name); err != nil {
 				return err
@@ -248,7 +249,7 @@ type patchedFile struct {
 
 func (s *changeSet) addChange(c patch.Change) error {
 	if bytes.IndexByte(c.New, 0) >= 0 {
-		return fmt.Errorf("%s: the patch contains a NUL byte; this tool writes text", c.Path)
+		return message.Errorf("%s: the patch contains a NUL byte; this tool writes text", c.Path)
 	}
 	f := patchedFile{Path: c.Path, From: c.From, Operation: "updated"}
 	diff, added, deleted := c.Diff(s.newMode(c))

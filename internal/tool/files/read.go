@@ -6,13 +6,13 @@ import (
 	"context"
 	_ "embed"
 	"errors"
-	"fmt"
 	"io"
 	"path"
 	"strings"
 	"unicode/utf8"
 
 	"coder/internal/core/chat"
+	"coder/internal/core/message"
 	"coder/internal/host/workspace"
 	"coder/internal/tool"
 )
@@ -52,7 +52,7 @@ func Read(ws *workspace.Workspace, seen *SeenFiles, o Options) tool.Tool {
 		Aliases: toolAliases("Read", "readFile", "view", "cat_file", "open_file"),
 		Plan: func(_ context.Context, a readArgs) (tool.Plan, error) {
 			if a.Limit < 0 {
-				return tool.Plan{}, fmt.Errorf("limit must not be negative")
+				return tool.Plan{}, message.Errorf("limit must not be negative")
 			}
 			return readPlan(ws, a.Path)
 		},
@@ -69,7 +69,7 @@ func readFile(ctx context.Context, ws *workspace.Workspace, seen *SeenFiles, o O
 		return tool.Result{}, err
 	}
 	if info, err := ws.Stat(at); err == nil && info.IsDir() {
-		return tool.Result{}, fmt.Errorf("%s is a directory; use list to see its files", name)
+		return tool.Result{}, message.Errorf("%s is a directory; use list to see its files", name)
 	}
 	f, info, err := ws.Open(at)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *source) mediaResult(o Options) (tool.Result, error) {
 	s.head = make([]byte, sniffLen)
 	n, err := s.file.ReadAt(s.head, 0)
 	if err != nil && err != io.EOF {
-		return tool.Result{}, fmt.Errorf("read %s: %w", s.name, err)
+		return tool.Result{}, message.Errorf("read %s: %w", s.name, err)
 	}
 	s.head = s.head[:n]
 	if mediaType := imageType(s.head); mediaType != "" {
@@ -161,14 +161,14 @@ type source struct {
 func (s *source) openText(ctx context.Context, pdf func(context.Context, []byte) (string, error)) (io.ReaderAt, error) {
 	switch {
 	case isUTF16(s.head):
-		return nil, fmt.Errorf("%s: %w", s.name, errUTF16)
+		return nil, message.Errorf("%s: %w", s.name, errUTF16)
 	case isPDF(s.head):
 		if pdf == nil {
 			pdf = refusePDF
 		}
 		return s.extractText(ctx, "PDF", pdf, "text taken from a PDF; pictures are lost")
 	case bytes.IndexByte(s.head, 0) >= 0: // not text in an ASCII-compatible encoding
-		return nil, fmt.Errorf("%s is a binary file of %d bytes", s.name, s.size)
+		return nil, message.Errorf("%s is a binary file of %d bytes", s.name, s.size)
 	case strings.EqualFold(path.Ext(s.name), ".ipynb"):
 		if text, err := s.extractText(ctx, "notebook", notebookText,
 			"cells of a notebook; outputs are shortened. The file itself is JSON: change cells with notebook_edit"); err == nil {
@@ -192,7 +192,7 @@ func refusePDF(context.Context, []byte) (string, error) {
 func (s *source) extractText(ctx context.Context, kind string, make func(context.Context, []byte) (string, error),
 	note string) (io.ReaderAt, error) {
 	if s.size > maxChanged {
-		return nil, fmt.Errorf("%s is a %s of %d bytes, too large to read", s.name, kind, s.size)
+		return nil, message.Errorf("%s is a %s of %d bytes, too large to read", s.name, kind, s.size)
 	}
 	b, err := s.readAll()
 	if err != nil {
@@ -200,7 +200,7 @@ func (s *source) extractText(ctx context.Context, kind string, make func(context
 	}
 	text, err := make(ctx, b)
 	if err != nil {
-		return nil, fmt.Errorf("%s is a %s of %d bytes: %w", s.name, kind, len(b), err)
+		return nil, message.Errorf("%s is a %s of %d bytes: %w", s.name, kind, len(b), err)
 	}
 	s.size, s.note = int64(len(text)), note
 	return strings.NewReader(text), nil
@@ -211,7 +211,7 @@ func (s *source) readAll() ([]byte, error) {
 	b := make([]byte, s.size)
 	n, err := s.file.ReadAt(b, 0)
 	if err != nil && err != io.EOF {
-		return nil, fmt.Errorf("read %s: %w", s.name, err)
+		return nil, message.Errorf("read %s: %w", s.name, err)
 	}
 	s.size = int64(n) // it may have been truncated meanwhile
 	return b[:n], nil

@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"io"
 	"io/fs"
 	"slices"
 	"sync"
 
+	"coder/internal/core/message"
 	"coder/internal/host/patch"
 )
 
@@ -112,7 +112,8 @@ func (s *SeenFiles) checkUnchanged(at string, info fs.FileInfo, now []byte) erro
 	case known.content == nil && known.hash != "" && known.hash == hashContent(bytes.NewReader(now)):
 		return nil
 	}
-	return fmt.Errorf("%s changed on disk since it was read; re-read it%s", at, describeChange(at, known.content, now))
+	return message.Errorf("%s changed on disk since it was read; re-read it%s", at, describeChange(at, known.content,
+		now))
 }
 
 // describeChange shows the beginning of a file's change, if both states are known and text.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"coder/internal/core/display"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/tool"
 )
@@ -73,7 +74,7 @@ func planStaging(ctx context.Context, o Options, a addArgs) (*stagingPlan, error
 	case len(paths) == 0:
 		return nil, errors.New(`argument "path" is missing`)
 	case len(paths) > maxPaths:
-		return nil, fmt.Errorf("at most %d paths are allowed", maxPaths)
+		return nil, message.Errorf("at most %d paths are allowed", maxPaths)
 	}
 	s := new(stagingPlan)
 	for _, p := range paths {
@@ -144,7 +145,7 @@ func (s *stagingPlan) checkPaths(ctx context.Context) error {
 	for _, p := range idle {
 		_, err := s.Workspace.Lstat(p)
 		if errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s: no such file, and none is tracked", shortTitle(p))
+			return message.Errorf("%s: no such file, and none is tracked", shortTitle(p))
 		}
 		if err != nil {
 			return err
@@ -160,7 +161,7 @@ func (s *stagingPlan) checkPaths(ctx context.Context) error {
 			return strings.HasPrefix(p+"/",
 				strings.TrimSuffix(ignored, "/")+"/")
 		}) {
-			return fmt.Errorf("%s is ignored by .gitignore", shortTitle(ignored))
+			return message.Errorf("%s is ignored by .gitignore", shortTitle(ignored))
 		}
 	}
 	return nil
@@ -211,7 +212,7 @@ func (s *stagingPlan) add(ctx context.Context, _ io.Writer) (tool.Result, error)
 	if out.exitCode != 0 {
 		err := runError("add", out)
 		if len(r.DisabledFilters) > 0 { // it may be the content of a filter that is off
-			err = fmt.Errorf("%w\nthis repository configures filters (%s), which this tool does not run; use a command to stage such files", err, r.filterNames())
+			err = message.Errorf("%w\nthis repository configures filters (%s), which this tool does not run; use a command to stage such files", err, r.filterNames())
 		}
 		return tool.Result{}, err
 	}

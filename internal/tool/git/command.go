@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/program"
 )
@@ -51,11 +52,11 @@ func (o Options) run(ctx context.Context, git program.Commander, c command) (out
 	case ctx.Err() != nil:
 		return output{}, ctx.Err()
 	case bounded.Err() != nil:
-		return output{}, fmt.Errorf("git %s: timed out after %v", c.args[0], limit)
+		return output{}, message.Errorf("git %s: timed out after %v", c.args[0], limit)
 	case errors.Is(err, program.ErrNotFound):
 		return output{}, startError(err)
 	case err != nil:
-		return output{}, fmt.Errorf("git %s: %w", c.args[0], err)
+		return output{}, message.Errorf("git %s: %w", c.args[0], err)
 	}
 	return out, nil
 }
@@ -97,7 +98,7 @@ func (o Options) start(ctx context.Context, git program.Commander, c command) (o
 // runError returns an error for a failed run.
 func runError(what string, out output) error {
 	why := cmp.Or(out.stderr, strings.TrimSpace(outputText(out)), fmt.Sprintf("exit code %d", out.exitCode))
-	return fmt.Errorf("git %s: %s", what, strings.TrimPrefix(why, "fatal: "))
+	return message.Errorf("git %s: %s", what, strings.TrimPrefix(why, "fatal: "))
 }
 
 // headWriter keeps the beginning of what is written to it. With stop set

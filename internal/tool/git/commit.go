@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"coder/internal/core/display"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/tool"
 )
@@ -62,7 +63,7 @@ func planCommit(ctx context.Context, o Options, a commitArgs) (*commitPlan, erro
 	case strings.ContainsRune(a.Message, 0):
 		return nil, errors.New("message contains a NUL byte")
 	case len(a.Message) > maxMessage:
-		return nil, fmt.Errorf("message is too long (%d bytes)", len(a.Message))
+		return nil, message.Errorf("message is too long (%d bytes)", len(a.Message))
 	}
 	r, err := openRepository(ctx, o)
 	if err != nil {

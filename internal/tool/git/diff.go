@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"coder/internal/core/display"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/tool"
 )
@@ -204,7 +205,7 @@ func ReviewDiff(ctx context.Context, o Options, revisions string) (diff string, 
 		return "", err
 	}
 	if strings.HasPrefix(revisions, "-") {
-		return "", fmt.Errorf("not a range of commits: %s", shortTitle(revisions))
+		return "", message.Errorf("not a range of commits: %s", shortTitle(revisions))
 	}
 	var out output
 	if revisions == "" {
@@ -213,7 +214,8 @@ func ReviewDiff(ctx context.Context, o Options, revisions string) (diff string, 
 		out, err = r.runDiff(ctx, maxReviewDiff, "--patch", revisions, "--", ".")
 	}
 	if err == nil && out.truncated {
-		err = fmt.Errorf("the change is larger than %d MiB; review it in parts: git diff … | coder review", maxReviewDiff>>20)
+		err = message.Errorf("the change is larger than %d MiB; review it in parts: git diff … | coder review",
+			maxReviewDiff>>20)
 	}
 	return outputText(out), err
 }

@@ -15,11 +15,11 @@ package git
 
 import (
 	"context"
-	"fmt"
 	"path"
 	"strings"
 	"time"
 
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/program"
 	"coder/internal/host/workspace"
@@ -77,7 +77,7 @@ func cleanPath(ws *workspace.Workspace, name string) (string, error) {
 	}
 	name, err := ws.Resolve(name)
 	if err == nil && path.IsAbs(name) {
-		err = fmt.Errorf("%w, in a folder added to it: %s", workspace.ErrOutside, shortTitle(name))
+		err = message.Errorf("%w, in a folder added to it: %s", workspace.ErrOutside, shortTitle(name))
 	}
 	return name, err
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/program"
 	"coder/internal/host/repofile"
@@ -34,7 +35,7 @@ func openRepository(ctx context.Context, o Options) (*repository, error) {
 		return nil, err
 	}
 	if err := repofile.CheckGit(r.Workspace.Root()); err != nil {
-		return nil, fmt.Errorf("git cannot be run: %w", err)
+		return nil, message.Errorf("git cannot be run: %w", err)
 	}
 	limit := cmp.Or(max(o.Timeout, 0), defaultTimeout)
 	bounded, cancel := context.WithTimeout(ctx, limit)
@@ -45,7 +46,7 @@ func openRepository(ctx context.Context, o Options) (*repository, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case bounded.Err() != nil:
-		return nil, fmt.Errorf("git config: timed out after %v", limit)
+		return nil, message.Errorf("git config: timed out after %v", limit)
 	case errors.Is(err, program.ErrNotFound):
 		return nil, startError(err)
 	case err != nil:
@@ -87,10 +88,10 @@ func (r *repository) checkWorktree() error {
 	}
 	root, err := filepath.EvalSymlinks(r.Workspace.Root())
 	if err != nil {
-		return fmt.Errorf("open repository: %w", err)
+		return message.Errorf("open repository: %w", err)
 	}
 	if r.top, err = filepath.EvalSymlinks(found.Top); err != nil {
-		return fmt.Errorf("open repository: %w", err)
+		return message.Errorf("open repository: %w", err)
 	}
 	r.gitDirs = []string{found.Dir, found.Common}
 	if r.dir, err = filepath.EvalSymlinks(found.Dir); err != nil {

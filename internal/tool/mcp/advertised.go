@@ -11,6 +11,7 @@ import (
 
 	"coder/internal/core/clip"
 	"coder/internal/core/display"
+	"coder/internal/core/message"
 	"coder/internal/tool"
 )
 
@@ -148,7 +149,7 @@ func (h *Host) searchTool() tool.Tool {
 		Aliases: []tool.Alias{{Name: "ToolSearch"}},
 		Plan: func(_ context.Context, a searchArgs) (tool.Plan, error) {
 			if strings.TrimSpace(a.Query) == "" {
-				return tool.Plan{}, fmt.Errorf("%s: the query is empty", SearchTool)
+				return tool.Plan{}, message.Errorf("%s: the query is empty", SearchTool)
 			}
 			return tool.Plan{Title: oneLine(a.Query), Effects: []tool.Effect{{Kind: tool.Note, Target: "tools"}}}, nil
 		},

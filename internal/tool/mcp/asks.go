@@ -19,6 +19,7 @@ import (
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/core/uip"
 
@@ -196,7 +197,7 @@ func parseFields(schema any) ([]field, error) {
 		return nil, errors.New("the form cannot be read")
 	}
 	if len(given.Properties) > maxFields {
-		return nil, fmt.Errorf("the form has more than %d fields", maxFields)
+		return nil, message.Errorf("the form has more than %d fields", maxFields)
 	}
 	names := slices.Sorted(maps.Keys(given.Properties))
 	rank := func(name string) int {
@@ -410,7 +411,7 @@ func (p *peer) sample(ctx context.Context, r *sdk.CreateMessageRequest) (*sdk.Cr
 	said, err := p.host.options.Sample(open.ctx, want)
 	p.calls.addCosts(open, said.Costs)
 	if err != nil {
-		return nil, fmt.Errorf("the model did not answer: %s", clip.Truncate(sanitize.Text(err.Error()), 500))
+		return nil, message.Errorf("the model did not answer: %s", clip.Truncate(sanitize.Text(err.Error()), 500))
 	}
 	stop := "endTurn"
 	if said.Truncated {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -182,7 +183,7 @@ func (c *callTracker) callForQuestion() (o *openCall, answered func(), err error
 	}
 	o = c.running[0]
 	if o.questionCount++; o.questionCount > maxQuestions {
-		return nil, nil, fmt.Errorf("the server asked more than %d times", maxQuestions)
+		return nil, nil, message.Errorf("the server asked more than %d times", maxQuestions)
 	}
 	o.timer.Stop()
 	return o, func() {

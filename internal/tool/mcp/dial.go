@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"coder/internal/core/message"
 	"coder/internal/host/child"
 	"coder/internal/host/program"
 
@@ -50,7 +51,7 @@ func (l *connection) explainError(err error) error {
 	case <-l.pipe.Done():
 		lines := strings.Split(strings.TrimSpace(l.pipe.ExitReport()), "\n")
 		if said := oneLine(lines[len(lines)-1]); said != "" {
-			return fmt.Errorf("the program exited: %s", said)
+			return message.Errorf("the program exited: %s", said)
 		}
 		return errors.New("the program exited without a message")
 	case <-time.After(endGrace):
@@ -139,8 +140,8 @@ var errUnauthorised = errors.New("login required")
 func (p *peer) loginError() error {
 	for name := range p.Headers {
 		if strings.EqualFold(name, "Authorization") {
-			return fmt.Errorf("%w, and rejects the given Authorization header", errUnauthorised)
+			return message.Errorf("%w, and rejects the given Authorization header", errUnauthorised)
 		}
 	}
-	return fmt.Errorf("%w: run coder mcp login %s", errUnauthorised, oneLine(p.Name))
+	return message.Errorf("%w: run coder mcp login %s", errUnauthorised, oneLine(p.Name))
 }

@@ -17,6 +17,7 @@ import (
 
 	"coder/internal/core/clip"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -254,7 +255,7 @@ type redirectServer struct {
 func listenForRedirect(port int) (*redirectServer, error) {
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
-		return nil, fmt.Errorf("wait for the browser: %w", err)
+		return nil, message.Errorf("wait for the browser: %w", err)
 	}
 	r := &redirectServer{address: "http://" + l.Addr().String() + "/callback", results: make(chan url.Values, 1)}
 	mux := http.NewServeMux()
@@ -305,7 +306,8 @@ func (r *redirectServer) wait(ctx context.Context, address string, pasted <-chan
 		switch {
 		case got.Get("state") == "" || got.Get("state") != sent.Query().Get("state"):
 		case got.Get("error") != "":
-			return nil, fmt.Errorf("the login was refused: %s", oneLine(got.Get("error")+" "+got.Get("error_description")))
+			return nil, message.Errorf("the login was refused: %s",
+				oneLine(got.Get("error")+" "+got.Get("error_description")))
 		case got.Get("code") != "":
 			return &auth.AuthorizationResult{Code: got.Get("code"), State: got.Get("state"), Iss: got.Get("iss")}, nil
 		}

@@ -475,7 +475,7 @@ func TestWhatAServerSaysOfItsToolsIsDoubted(t *testing.T) {
 		t.Errorf("tools %s", got)
 	}
 	refused := strings.Join(w.Status()[0].Skipped, "\n")
-	for _, want := range []string{"bad_schema is skipped: invalid schema", "a_list is skipped: the name is reserved for a coder tool", "toolone is skipped: its name is too similar to tool.one", "name are longer than 64"} {
+	for _, want := range []string{"bad_schema is skipped: invalid schema", "a_list is skipped: the name is reserved for a coder tool", "toolone is skipped: the name is too similar to tool.one", "name are longer than 64"} {
 		if !strings.Contains(refused, want) {
 			t.Errorf("it was not said that %s, but\n%s", want, refused)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/core/clip"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/tool"
 
@@ -165,11 +166,12 @@ func (p *peer) waitReady(ctx context.Context) (*sdk.ClientSession, error) {
 	case p.session != nil:
 		return p.session, nil
 	case p.lastErr != nil:
-		return nil, fmt.Errorf("the MCP server %s is not available: %s", oneLine(p.Name), oneLine(p.lastErr.Error()))
+		return nil, message.Errorf("the MCP server %s is not available: %s", oneLine(p.Name),
+			oneLine(p.lastErr.Error()))
 	case p.switchedOff.Load():
-		return nil, fmt.Errorf("the MCP server %s is disabled", oneLine(p.Name))
+		return nil, message.Errorf("the MCP server %s is disabled", oneLine(p.Name))
 	}
-	return nil, fmt.Errorf("the MCP server %s is not available: %s", oneLine(p.Name), "not started yet")
+	return nil, message.Errorf("the MCP server %s is not available: %s", oneLine(p.Name), "not started yet")
 }
 
 // waitBriefly waits for done, but not long.
@@ -197,7 +199,7 @@ func (p Prompt) Render(ctx context.Context, typed string) (string, error) {
 	defer cancel()
 	given, err := session.GetPrompt(ctx, &sdk.GetPromptParams{Name: p.remoteName, Arguments: args})
 	if err != nil {
-		return "", fmt.Errorf("the MCP server %s: %w", oneLine(p.peer.Name), p.peer.plainError(err))
+		return "", message.Errorf("the MCP server %s: %w", oneLine(p.peer.Name), p.peer.plainError(err))
 	}
 	var texts []string
 	for _, m := range given.Messages {
@@ -209,7 +211,7 @@ func (p Prompt) Render(ctx context.Context, typed string) (string, error) {
 	}
 	text := sanitize.Text(strings.TrimSpace(strings.Join(texts, "\n\n")))
 	if text == "" {
-		return "", fmt.Errorf("the MCP server %s returned nothing", oneLine(p.peer.Name))
+		return "", message.Errorf("the MCP server %s returned nothing", oneLine(p.peer.Name))
 	}
 	return clip.Truncate(text, maxText), nil
 }
@@ -250,7 +252,7 @@ func (p Prompt) parseArguments(typed string) (map[string]string, error) {
 	for i, left := 0, free(); len(values) > 0; i++ {
 		switch {
 		case i >= len(left):
-			return nil, fmt.Errorf("too many arguments for /%s; it takes: %s", p.Name, p.Usage())
+			return nil, message.Errorf("too many arguments for /%s; it takes: %s", p.Name, p.Usage())
 		case i == len(left)-1:
 			args[left[i].Name], values = strings.Join(values, " "), nil
 		default:
@@ -259,7 +261,7 @@ func (p Prompt) parseArguments(typed string) (map[string]string, error) {
 	}
 	for _, a := range free() {
 		if a.Required {
-			return nil, fmt.Errorf("/%s needs %s; it takes: %s", p.Name, strings.ToUpper(a.Name), p.Usage())
+			return nil, message.Errorf("/%s needs %s; it takes: %s", p.Name, strings.ToUpper(a.Name), p.Usage())
 		}
 	}
 	return args, nil
@@ -356,9 +358,9 @@ func (p *peer) readResource(ctx context.Context, uri string, out io.Writer) (too
 	case ctx.Err() != nil:
 		return tool.Result{}, ctx.Err()
 	case context.Cause(open.ctx) == errCallTimeout:
-		return tool.Result{}, fmt.Errorf("the MCP server %s did not answer within %s", oneLine(p.Name), listTimeout)
+		return tool.Result{}, message.Errorf("the MCP server %s did not answer within %s", oneLine(p.Name), listTimeout)
 	case err != nil:
-		return tool.Result{}, fmt.Errorf("the MCP server %s: %w", oneLine(p.Name), p.plainError(err))
+		return tool.Result{}, message.Errorf("the MCP server %s: %w", oneLine(p.Name), p.plainError(err))
 	}
 	v := resourceResult{OK: true, StartLine: 1}
 	var texts []string

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"coder/internal/core/message"
 	"coder/internal/host/program"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -184,7 +185,7 @@ func (p *peer) runOnce(ctx context.Context) error {
 	}
 	defer line.close()
 	if err := p.listTools(ctx, line.session); err != nil {
-		return line.explainError(fmt.Errorf("list the tools: %w", err))
+		return line.explainError(message.Errorf("list the tools: %w", err))
 	}
 	p.mu.Lock()
 	p.state, p.lastErr, p.session = Ready, nil, line.session

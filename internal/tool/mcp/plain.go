@@ -3,7 +3,6 @@ package mcp
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 
 	"coder/internal/core/clip"
 	"coder/internal/core/lazy"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -48,13 +48,15 @@ func (p *peer) plainError(err error) error {
 	}
 	switch {
 	case versionPattern().MatchString(text):
-		return fmt.Errorf("unsupported protocol version %s", oneLine(versionPattern().FindStringSubmatch(text)[1]))
+		return message.Errorf("unsupported protocol version %s", oneLine(versionPattern().FindStringSubmatch(text)[1]))
 	case ended && page != nil:
-		return fmt.Errorf("not an MCP server: the address sent %s", oneLine(*page))
+		return message.Errorf("not an MCP server: the answer was %s", oneLine(*page))
 	case contentPattern().MatchString(text):
-		return fmt.Errorf("not an MCP server: the address sent %s", oneLine(contentPattern().FindStringSubmatch(text)[1]))
+		return message.Errorf("not an MCP server: the answer was %s",
+			oneLine(contentPattern().FindStringSubmatch(text)[1]))
 	case status >= http.StatusBadRequest && (ended || strings.Contains(text, http.StatusText(status))):
-		return fmt.Errorf("the address answered %d %s; coder mcp get %s shows the settings", status, http.StatusText(status),
+		return message.Errorf("the address answered %d %s; coder mcp get %s shows the settings", status,
+			http.StatusText(status),
 			oneLine(p.Name))
 	case errors.As(err, &wire) && wire.Message != "" && (wire.Code < codeClosing || wire.Code > codeRejected):
 		text = sanitize.ForeignText(wire.Message)
@@ -74,9 +76,10 @@ func unreachableError(err error) error {
 	var errno syscall.Errno
 	switch {
 	case errors.As(err, &dns):
-		return fmt.Errorf("cannot reach the address: %s", dns.Err) // the rest repeats the host and names the resolver
+		return message.Errorf("cannot reach the address: %s",
+			dns.Err) // the rest repeats the host and names the resolver
 	case errors.As(err, &op) && op.Op == "dial" && errors.As(err, &errno):
-		return fmt.Errorf("cannot reach the address: %s", errno)
+		return message.Errorf("cannot reach the address: %s", errno)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func TestWhatIsWrongIsSaidInOneSentenceWithoutSecrets(t *testing.T) {
 	tests := []struct{ url, kind, want string }{
 		{page(404, "text/html", "<html><b>nothing</b>"), HTTP, "the address answered 404 Not Found; coder mcp get s shows the settings"},
 		{page(403, "text/html", "<html><b>nothing</b>"), SSE, "the address answered 403 Forbidden"},
-		{page(200, "text/html", "<html><b>welcome</b>"), HTTP, "not an MCP server: the address sent text/html"},
+		{page(200, "text/html", "<html><b>welcome</b>"), HTTP, "not an MCP server: the answer was text/html"},
 		{page(200, "application/json", `{"jsonrpc":"2.0","id":1,"result":[]}`), HTTP, ""},
 		{gone.URL, HTTP, "connection refused"},
 		{gone.URL, SSE, "connection refused"},

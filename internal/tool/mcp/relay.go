@@ -4,9 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"sync"
+
+	"coder/internal/core/message"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -45,7 +46,7 @@ func (r *relayTransport) Read(ctx context.Context) (jsonrpc.Message, error) {
 func (r *relayTransport) Write(ctx context.Context, m jsonrpc.Message) error {
 	text, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
-		return fmt.Errorf("encode a message: %w", err)
+		return message.Errorf("encode a message: %w", err)
 	}
 	if r.ctx.Err() != nil {
 		return io.ErrClosedPipe

@@ -15,6 +15,7 @@ import (
 	"coder/internal/core/clip"
 	"coder/internal/core/display"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/tool"
 
@@ -49,11 +50,11 @@ func newRemote(p *peer, t *sdk.Tool) (*remoteTool, error) {
 	}
 	name := "mcp__" + CleanName(p.Name) + "__" + replaceSymbols(t.Name)
 	if len(name) > maxName {
-		return nil, fmt.Errorf("tool and server name are longer than %d characters", maxName)
+		return nil, message.Errorf("tool and server name are longer than %d characters", maxName)
 	}
 	given, err := json.Marshal(t.InputSchema)
 	if err != nil || len(given) > maxSchema {
-		return nil, fmt.Errorf("the schema is longer than %d bytes", maxSchema)
+		return nil, message.Errorf("the schema is longer than %d bytes", maxSchema)
 	}
 	shown, schema, err := parseSchema(given)
 	if err != nil {
@@ -130,11 +131,11 @@ func (r *remoteTool) Prepare(_ context.Context, args json.RawMessage) (tool.Call
 	}
 	var object map[string]any
 	if err := json.Unmarshal(args, &object); err != nil || object == nil {
-		return nil, fmt.Errorf("%s: arguments must be a JSON object", r.spec.Name)
+		return nil, message.Errorf("%s: arguments must be a JSON object", r.spec.Name)
 	}
 	if r.schema != nil {
 		if err := r.schema.Validate(object); err != nil {
-			return nil, fmt.Errorf("%s: the arguments do not match the schema: %s", r.spec.Name,
+			return nil, message.Errorf("%s: the arguments do not match the schema: %s", r.spec.Name,
 				clip.Truncate(err.Error(), 1000))
 		}
 	}
@@ -194,9 +195,11 @@ func (c *remoteCall) Run(ctx context.Context, out io.Writer) (tool.Result, error
 	case ctx.Err() != nil:
 		err = ctx.Err()
 	case context.Cause(open.ctx) == errCallTimeout:
-		err = fmt.Errorf("the MCP server %s did not answer within %s", oneLine(c.peer.Name), display.FormatDuration(limit))
+		err = message.Errorf(
+			"the MCP server %s did not answer within %s", oneLine(c.peer.Name),
+			display.FormatDuration(limit))
 	case err != nil:
-		err = fmt.Errorf("the MCP server %s: %w", oneLine(c.peer.Name), c.peer.plainError(err))
+		err = message.Errorf("the MCP server %s: %w", oneLine(c.peer.Name), c.peer.plainError(err))
 	default:
 		res = c.result(given, left)
 	}
@@ -213,19 +216,20 @@ func (p *peer) sessionFor(r *remoteTool) (*sdk.ClientSession, error) {
 		if p.lastErr != nil {
 			why = oneLine(p.lastErr.Error())
 		}
-		return nil, fmt.Errorf("the MCP server %s is not available: %s", oneLine(p.Name), why)
+		return nil, message.Errorf("the MCP server %s is not available: %s", oneLine(p.Name), why)
 	}
 	for _, t := range p.tools {
 		switch {
 		case t.spec.Name != r.spec.Name:
 		case t.version != r.version:
-			return nil, fmt.Errorf("the MCP server %s has changed its description of %s; call it again if you still want that",
-				oneLine(p.Name), r.spec.Name)
+			return nil,
+				message.Errorf("the MCP server %s has changed its description of %s; call it again if you still want that",
+					oneLine(p.Name), r.spec.Name)
 		default:
 			return p.session, nil
 		}
 	}
-	return nil, fmt.Errorf("the MCP server %s no longer has %s", oneLine(p.Name), r.spec.Name)
+	return nil, message.Errorf("the MCP server %s no longer has %s", oneLine(p.Name), r.spec.Name)
 }
 
 // listTools reloads the server's tools. Invalid tools do not prevent the use of the others.
@@ -249,7 +253,7 @@ func (p *peer) listTools(ctx context.Context, session *sdk.ClientSession) error 
 			case len(tools) >= maxTools:
 				refused = append(refused, fmt.Sprintf("more than %d tools; the rest are skipped", maxTools))
 			case err == nil && names[foldName(r.spec.Name)] != "":
-				err = fmt.Errorf("its name is too similar to %s", oneLine(names[foldName(r.spec.Name)]))
+				err = message.Errorf("the name is too similar to %s", oneLine(names[foldName(r.spec.Name)]))
 			case err == nil && p.host.options.IsTaken != nil && p.host.options.IsTaken(r.spec.Name):
 				err = errors.New("the name is reserved for a coder tool")
 			}

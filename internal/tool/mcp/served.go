@@ -12,6 +12,8 @@ import (
 	"slices"
 	"sync"
 
+	"coder/internal/core/message"
+
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -164,7 +166,7 @@ func (s *agentConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 func (s *agentConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	text, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
-		return fmt.Errorf("encode a message: %w", err)
+		return message.Errorf("encode a message: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

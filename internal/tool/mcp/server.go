@@ -3,7 +3,6 @@ package mcp
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 )
 
 // The types of servers.
@@ -71,7 +71,7 @@ type serverConfig struct {
 func ParseServer(name string, settings json.RawMessage) (Server, error) {
 	var w serverConfig
 	if err := json.Unmarshal(settings, &w); err != nil {
-		return Server{Name: name}, fmt.Errorf("cannot read the settings: %w", jsonx.ExplainMismatch(err, w))
+		return Server{Name: name}, message.Errorf("cannot read the settings: %w", jsonx.ExplainMismatch(err, w))
 	}
 	s := Server{
 		Name: name, Type: w.Type, Command: w.Command, Args: w.Args, Env: w.Env, URL: w.URL, Headers: w.Headers,
@@ -101,7 +101,7 @@ func (s Server) check() error {
 	case s.Type == Stdio:
 		return nil
 	case s.Type != HTTP && s.Type != SSE:
-		return fmt.Errorf("unknown type %q: use stdio, http or sse", s.Type)
+		return message.Errorf("unknown type %q: use stdio, http or sse", s.Type)
 	}
 	u, err := url.Parse(s.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {

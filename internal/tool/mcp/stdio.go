@@ -5,9 +5,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
+	"coder/internal/core/message"
 	"coder/internal/host/child"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -22,7 +22,7 @@ const (
 )
 
 // errMessageTooLong is the error of a server that sends an endless message.
-var errMessageTooLong = fmt.Errorf("the server sent a message larger than %d MB", maxMessage>>20)
+var errMessageTooLong = message.Errorf("the server sent a message larger than %d MB", maxMessage>>20)
 
 // pipe is the connection to a program over its standard streams. It skips output that is not a message.
 type pipe struct {

@@ -17,6 +17,7 @@ import (
 
 	"coder/internal/authored/notes"
 	"coder/internal/core/display"
+	"coder/internal/core/message"
 	"coder/internal/host/patch"
 	"coder/internal/host/workspace"
 	"coder/internal/tool"
@@ -74,7 +75,7 @@ func (o Options) planRead(name string) (tool.Plan, tool.Run, error) {
 	all := o.Entries()
 	i := slices.IndexFunc(all, func(e notes.Entry) bool { return e.Name == name })
 	if i < 0 {
-		return tool.Plan{Title: name}, nil, fmt.Errorf("no entry %q", name)
+		return tool.Plan{Title: name}, nil, message.Errorf("no entry %q", name)
 	}
 	plan := tool.Plan{Title: name, Effects: []tool.Effect{{Kind: tool.Note, Target: "memory"}},
 		Preview: display.Text("read the entry " + name)}
@@ -135,7 +136,8 @@ func (o Options) PlanChange(name, text string) (c Change, err error) {
 		return c, err
 	}
 	if slices.ContainsFunc(o.Entries(), func(e notes.Entry) bool { return e.Name == name && e.FromUser }) {
-		return c, fmt.Errorf("the entry %s belongs to the user and holds for all projects; choose another name", name)
+		return c, message.Errorf("the entry %s belongs to the user and applies to all projects; choose another name",
+			name)
 	}
 	c = Change{Name: name, Path: path.Join(Dir, name+".md"), New: []byte(strings.TrimSpace(text) + "\n")}
 	c.Old, err = o.ReadFile(c.Path)
@@ -150,7 +152,7 @@ func (o Options) ReadFile(at string) ([]byte, error) {
 		return nil, err
 	}
 	if real != at {
-		return nil, fmt.Errorf("%s leads to %s, which is not memory", at, real)
+		return nil, message.Errorf("%s leads to %s, which is not memory", at, real)
 	}
 	old, _, err := o.Workspace.ReadFile(at, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -167,7 +169,7 @@ const maxFile = 64 << 10
 func (o Options) Check(name, text string) (string, error) {
 	switch {
 	case len(text) > notes.MaxEntryBytes:
-		return "", fmt.Errorf("an entry has at most %d bytes", notes.MaxEntryBytes)
+		return "", message.Errorf("an entry has at most %d bytes", notes.MaxEntryBytes)
 	case o.Secret(text):
 		return "", errors.New("the text contains a secret; memory never stores secrets")
 	}
@@ -175,7 +177,7 @@ func (o Options) Check(name, text string) (string, error) {
 		name = notes.NewName(text, o.isTaken)
 	}
 	if !notes.IsValidName(name) {
-		return "", fmt.Errorf("%q is not a valid entry name: use letters, digits and -", name)
+		return "", message.Errorf("%q is not a valid entry name: use letters, digits and -", name)
 	}
 	return name, nil
 }

@@ -3,13 +3,13 @@ package plan
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 )
 
 // The limits of a list.
@@ -68,21 +68,21 @@ func firstNonEmpty(texts ...string) string {
 // error. An item without an id keeps its id in before.
 func checkTodos(items []todoItem, before []event.Todo) ([]event.Todo, error) {
 	if len(items) > maxTodos {
-		return nil, fmt.Errorf("%d todos are too many, the limit is %d", len(items), maxTodos)
+		return nil, message.Errorf("%d todos are too many, the limit is %d", len(items), maxTodos)
 	}
 	list := make([]event.Todo, len(items))
 	busy := 0
 	for i, it := range items {
 		todo, err := it.todo()
 		if err != nil {
-			return nil, fmt.Errorf("todo %d: %w", i+1, err)
+			return nil, message.Errorf("todo %d: %w", i+1, err)
 		}
 		if list[i] = todo; todo.Status == event.TodoInProgress {
 			busy++
 		}
 	}
 	if busy > 1 {
-		return nil, fmt.Errorf("%d todos are in_progress; only one can be: the one you are working on", busy)
+		return nil, message.Errorf("%d todos are in_progress; only one can be: the one you are working on", busy)
 	}
 	return list, assignIDs(list, before)
 }
@@ -96,13 +96,13 @@ func (it todoItem) todo() (t event.Todo, err error) {
 	case n == 0:
 		return t, errors.New("content is empty")
 	case n > maxContent:
-		return t, fmt.Errorf("content has %d characters, the limit is %d", n, maxContent)
+		return t, message.Errorf("content has %d characters, the limit is %d", n, maxContent)
 	case len(t.ID) > maxID:
-		return t, fmt.Errorf("id has %d bytes, the limit is %d", len(t.ID), maxID)
+		return t, message.Errorf("id has %d bytes, the limit is %d", len(t.ID), maxID)
 	case err != nil:
 		return t, err
 	case !slices.Contains([]string{"", "high", "medium", "low"}, t.Priority):
-		return t, fmt.Errorf("priority must be one of high, medium, low, not %.40q", it.Priority)
+		return t, message.Errorf("priority must be one of high, medium, low, not %.40q", it.Priority)
 	}
 	return t, nil
 }
@@ -117,7 +117,7 @@ func parseStatus(s string) (event.TodoStatus, error) {
 	case "completed", "complete", "done", "finished", "closed":
 		return event.TodoCompleted, nil
 	}
-	return "", fmt.Errorf("status must be one of pending, in_progress, completed, not %.40q", s)
+	return "", message.Errorf("status must be one of pending, in_progress, completed, not %.40q", s)
 }
 
 // assignIDs gives every item without an id the one it had before, or the next free number.
@@ -125,7 +125,7 @@ func assignIDs(list, before []event.Todo) error {
 	taken := make(map[string]bool)
 	for _, t := range list {
 		if t.ID != "" && taken[t.ID] {
-			return fmt.Errorf("two todos have the id %q", t.ID)
+			return message.Errorf("two todos have the id %q", t.ID)
 		}
 		taken[t.ID] = true
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"coder/internal/core/display"
+	"coder/internal/core/message"
 	"coder/internal/core/uip"
 	"coder/internal/tool"
 )
@@ -82,7 +83,7 @@ func ExitPlan(o ExitOptions) tool.Tool {
 			case strings.TrimSpace(a.Plan) == "":
 				return tool.Plan{}, errors.New("the plan is empty")
 			case len(a.Plan) > maxPlan:
-				return tool.Plan{}, fmt.Errorf("the plan is longer than %d bytes", maxPlan)
+				return tool.Plan{}, message.Errorf("the plan is longer than %d bytes", maxPlan)
 			}
 			title, _, _ := strings.Cut(strings.TrimSpace(a.Plan), "\n")
 			return tool.Plan{Title: strings.TrimLeft(title, "# "), Effects: []tool.Effect{{Kind: tool.Note, Target: "plan"}},
@@ -97,7 +98,7 @@ func ExitPlan(o ExitOptions) tool.Tool {
 func (o ExitOptions) submitPlan(ctx context.Context, plan string) (tool.Result, error) {
 	path, err := o.Save(plan)
 	if err != nil {
-		return tool.Result{}, fmt.Errorf("save the plan: %w", err)
+		return tool.Result{}, message.Errorf("save the plan: %w", err)
 	}
 	modes := o.Modes()
 	meta := map[string]string{

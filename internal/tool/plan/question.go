@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"coder/internal/core/display"
+	"coder/internal/core/message"
 	"coder/internal/core/uip"
 	"coder/internal/tool"
 )
@@ -103,11 +104,11 @@ func (a questionArgs) list() ([]question, error) {
 	case len(qs) == 0:
 		return nil, errors.New("no question")
 	case len(qs) > maxQuestions:
-		return nil, fmt.Errorf("%d questions are too many, the limit is %d", len(qs), maxQuestions)
+		return nil, message.Errorf("%d questions are too many, the limit is %d", len(qs), maxQuestions)
 	}
 	for i, q := range qs {
 		if err := q.check(); err != nil {
-			return nil, fmt.Errorf("question %d: %w", i+1, err)
+			return nil, message.Errorf("question %d: %w", i+1, err)
 		}
 	}
 	return qs, nil
@@ -116,18 +117,18 @@ func (a questionArgs) list() ([]question, error) {
 func (q question) check() error {
 	switch {
 	case strings.TrimSpace(q.Question) == "":
-		return errors.New("it is empty")
+		return errors.New("empty question")
 	case len(q.Question) > maxQuestion:
-		return fmt.Errorf("it is longer than %d bytes", maxQuestion)
+		return message.Errorf("longer than %d bytes", maxQuestion)
 	case len(q.Options) == 1:
 		return errors.New("one option is not a choice; give two or more, or none")
 	case len(q.Validation.Regex) > maxQuestion:
-		return fmt.Errorf("its regular expression is longer than %d bytes", maxQuestion)
+		return message.Errorf("the regular expression is longer than %d bytes", maxQuestion)
 	case len(q.Options) > maxOptions:
-		return fmt.Errorf("%d options are too many, the limit is %d", len(q.Options), maxOptions)
+		return message.Errorf("%d options are too many, the limit is %d", len(q.Options), maxOptions)
 	}
 	if _, err := regexp.Compile(q.Validation.Regex); err != nil {
-		return fmt.Errorf("its validation: %w; use RE2 syntax", err)
+		return message.Errorf("validation: %w; use RE2 syntax", err)
 	}
 	for _, o := range q.Options {
 		if strings.TrimSpace(o.Label) == "" || len(o.Label)+len(o.Description) > maxQuestion {

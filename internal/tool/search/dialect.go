@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+
+	"coder/internal/core/message"
 )
 
 // A pattern has the syntax of regexp/syntax, except that \w, \d, \s
@@ -126,8 +128,10 @@ func expandClasses(pattern string) (string, error) {
 			set, ok := perlClass(n)
 			switch {
 			case !ok && class == 0 && (n == '<' || n == '>'):
-				return "", fmt.Errorf(`\%c means a word boundary in some dialects and a plain %c in others: write \b or %c`,
-					n, n, n)
+				return "",
+					message.Errorf(
+						`\%c means a word boundary in some dialects and a plain %c in others: write \b or %c`,
+						n, n, n)
 			case !ok:
 				b.WriteString(pattern[i-1 : i+1])
 			case class > 0:
@@ -175,7 +179,7 @@ func parse(pattern string, ignoreCase bool) (*syntax.Regexp, error) {
 	}
 	wide, err := expandClasses(pattern)
 	if err != nil {
-		return nil, fmt.Errorf("pattern: %w", err)
+		return nil, message.Errorf("pattern: %w", err)
 	}
 	tree, err := syntax.Parse(wide, flags)
 	if err != nil {
@@ -192,7 +196,7 @@ func parse(pattern string, ignoreCase bool) (*syntax.Regexp, error) {
 func explainSyntax(err error) error {
 	s := (*syntax.Error)(nil)
 	if !errors.As(err, &s) {
-		return fmt.Errorf("pattern: %w", err)
+		return message.Errorf("pattern: %w", err)
 	}
 	what := ""
 	switch {
@@ -204,21 +208,22 @@ func explainSyntax(err error) error {
 	case s.Expr == "(?>" || s.Code == syntax.ErrInvalidRepeatOp && strings.HasSuffix(s.Expr, "+"):
 		what = "an atomic or possessive part"
 	case s.Code == syntax.ErrMissingParen || s.Code == syntax.ErrUnexpectedParen:
-		return fmt.Errorf(`pattern: %w (a plain ( or ) is written \( or \))`, err)
+		return message.Errorf(`pattern: %w (a plain ( or ) is written \( or \))`, err)
 	case s.Code == syntax.ErrMissingBracket:
-		return fmt.Errorf(`pattern: %w (a plain [ is written \[)`, err)
+		return message.Errorf(`pattern: %w (a plain [ is written \[)`, err)
 	case s.Code == syntax.ErrInvalidEscape && dialectHints()[s.Expr] != "":
-		return fmt.Errorf("pattern: %w (write %s)", err, dialectHints()[s.Expr])
+		return message.Errorf("pattern: %w (write %s)", err, dialectHints()[s.Expr])
 	case s.Code == syntax.ErrInvalidCharRange && strings.HasPrefix(s.Expr, `\p{`):
-		return fmt.Errorf(`pattern: %w (classes are such as \p{L}, \p{Lu} or \p{Han})`, err)
+		return message.Errorf(`pattern: %w (classes look like \p{L}, \p{Lu} or \p{Han})`, err)
 	case s.Code == syntax.ErrInvalidPerlOp && strings.HasPrefix(s.Expr, "(?"):
-		return fmt.Errorf("pattern: %w (the flags are i, m, s and U; comments and free spacing are not supported)", err)
+		return message.Errorf("pattern: %w (the flags are i, m, s and U; comments and free spacing are not supported)",
+			err)
 	case s.Code == syntax.ErrMissingRepeatArgument:
-		return fmt.Errorf(`pattern: %w (a plain %s is written \%s)`, err, s.Expr, s.Expr)
+		return message.Errorf(`pattern: %w (a plain %s is written \%s)`, err, s.Expr, s.Expr)
 	default:
-		return fmt.Errorf("pattern: %w", err)
+		return message.Errorf("pattern: %w", err)
 	}
-	return fmt.Errorf("pattern: %s (%s) is not supported: the syntax is RE2", what, s.Expr)
+	return message.Errorf("pattern: %s (%s) is not supported: the syntax is RE2", what, s.Expr)
 }
 
 // dialectHints has replacements for the escapes of other dialects.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"coder/internal/core/message"
 	"coder/internal/host/workspace"
 	"coder/internal/tool"
 
@@ -104,7 +105,7 @@ func (a globArgs) split(ws *workspace.Workspace) (base string, g fileFilter, err
 func (a globArgs) splitPattern(ws *workspace.Workspace, item string) (base string, g fileFilter, err error) {
 	dir, pattern := doublestar.SplitPattern(item)
 	if slices.Contains(strings.Split(strings.ReplaceAll(pattern, `\`, "/"), "/"), "..") {
-		return "", g, fmt.Errorf("pattern %q: .. is not allowed after a wildcard", a.Pattern)
+		return "", g, message.Errorf("pattern %q: .. is not allowed after a wildcard", a.Pattern)
 	}
 	if dir = unescape(dir); !path.IsAbs(dir) {
 		dir = path.Join(cmp.Or(a.Path, "."), dir)
@@ -127,11 +128,11 @@ func checkGlob(pattern string) error {
 	case pattern == "":
 		return errors.New("pattern is empty")
 	case len(pattern) > maxPattern:
-		return fmt.Errorf("pattern is too long (%d bytes)", len(pattern))
+		return message.Errorf("pattern is too long (%d bytes)", len(pattern))
 	case strings.Count(pattern, "{") > maxBraces || strings.Count(pattern, ",") > maxCommas:
-		return fmt.Errorf("pattern %.60q has too many alternatives", pattern)
+		return message.Errorf("pattern %.60q has too many alternatives", pattern)
 	case !doublestar.ValidatePattern(pattern):
-		return fmt.Errorf("pattern %q is malformed", pattern)
+		return message.Errorf("pattern %q is malformed", pattern)
 	}
 	return nil
 }
@@ -165,7 +166,7 @@ func glob(ctx context.Context, ws *workspace.Workspace, a globArgs) (tool.Result
 	if info, err := ws.Stat(base); err != nil {
 		return tool.Result{}, ws.AddSuggestion(ctx, base, err)
 	} else if !info.IsDir() {
-		return tool.Result{}, fmt.Errorf("%s is not a directory", base)
+		return tool.Result{}, message.Errorf("%s is not a directory", base)
 	}
 	r := globResult{OK: true, Matches: []string{}}
 	depth := 0 // how deep the patterns can reach; 0 means unlimited
@@ -254,14 +255,14 @@ func newFileFilter(ws *workspace.Workspace, base, text string) (g fileFilter, er
 		return g, nil
 	}
 	if err := checkGlob(text); err != nil {
-		return g, fmt.Errorf("include: %w", err)
+		return g, message.Errorf("include: %w", err)
 	}
 	for _, item := range splitGlobs(text) {
 		rest, negated := strings.CutPrefix(item, "!")
 		list, err := parseMasks(ws, base, rest)
 		switch {
 		case err != nil:
-			return g, fmt.Errorf("include: %w", err)
+			return g, message.Errorf("include: %w", err)
 		case negated:
 			g.excludes = append(g.excludes, list...)
 		default:
@@ -313,7 +314,7 @@ func relativeGlob(ws *workspace.Workspace, base, item string) (string, error) {
 		item = item[2:]
 	}
 	if slices.Contains(strings.Split(item, "/"), "..") {
-		return "", fmt.Errorf("pattern %q: .. is not allowed", item)
+		return "", message.Errorf("pattern %q: .. is not allowed", item)
 	}
 	if item == "" {
 		return "", errors.New("pattern is empty")

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 
+	"coder/internal/core/message"
 	"coder/internal/host/workspace"
 	"coder/internal/tool"
 )
@@ -125,7 +126,7 @@ func (a grepArgs) matcher() (*matcher, error) {
 	case a.Pattern == "":
 		return nil, errors.New("pattern is empty")
 	case a.Context < 0 || a.Context > maxContext:
-		return nil, fmt.Errorf("context must be from 0 to %d", maxContext)
+		return nil, message.Errorf("context must be from 0 to %d", maxContext)
 	case a.MaxMatches < 0:
 		return nil, errors.New("max_matches must not be negative")
 	}

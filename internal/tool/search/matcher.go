@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"fmt"
 	"regexp/syntax"
 	"sync"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"coder/internal/core/message"
 )
 
 // matcher finds the lines that match a pattern. If every match must contain something rare, it searches
@@ -30,7 +31,7 @@ const maxRegexp = 4 << 10
 
 func newMatcher(pattern string, ignoreCase bool) (*matcher, error) {
 	if len(pattern) > maxRegexp {
-		return nil, fmt.Errorf("pattern is too long (%d bytes)", len(pattern))
+		return nil, message.Errorf("pattern is too long (%d bytes)", len(pattern))
 	}
 	tree, err := parse(pattern, ignoreCase)
 	if err != nil {
@@ -38,7 +39,7 @@ func newMatcher(pattern string, ignoreCase bool) (*matcher, error) {
 	}
 	m := &matcher{keepReturns: namesReturn(tree), nonASCII: namesNonASCII(tree), dotAll: hasMatchAll(tree)}
 	if m.prog, err = syntax.Compile(tree); err != nil {
-		return nil, fmt.Errorf("pattern: %w", err)
+		return nil, message.Errorf("pattern: %w", err)
 	}
 	m.requirement, m.foldsNonASCII = findRequirement(tree)
 	m.finders = newFinders(m.requirement)

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"unicode/utf8"
 
+	"coder/internal/core/message"
 	"coder/internal/host/workspace"
 )
 
@@ -64,7 +65,7 @@ func (s *searcher) run(ctx context.Context) {
 		}
 	}
 	if errors.Is(err, errBinary) || errors.Is(err, errBinaryMatch) {
-		err = fmt.Errorf("%s: %w", s.base, err)
+		err = message.Errorf("%s: %w", s.base, err)
 	}
 	s.namedErr, s.results = err, []fileHits{h}
 }
@@ -186,8 +187,8 @@ func (s *searcher) hasFound() bool {
 
 // Files that are not text are not shown.
 var (
-	errBinary      = errors.New("it is a binary file with no matching line")
-	errBinaryMatch = errors.New("it is a binary file with a match")
+	errBinary      = errors.New("a binary file with no matching line")
+	errBinaryMatch = errors.New("a binary file with a match")
 )
 
 // sniffLen is how much of a file is examined to tell text from binary.

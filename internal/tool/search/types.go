@@ -2,11 +2,12 @@ package search
 
 import (
 	"cmp"
-	"fmt"
 	"path"
 	"slices"
 	"strings"
 	"sync"
+
+	"coder/internal/core/message"
 )
 
 // fileTypes are short names for kinds of files, with their extensions and names.
@@ -82,7 +83,7 @@ func parseType(name string) (fileType, error) {
 	}
 	k, ok := fileTypes()[name]
 	if !ok {
-		return nil, fmt.Errorf("unknown type %q; use include with a glob such as *.%s", name, name)
+		return nil, message.Errorf("unknown type %q; use include with a glob such as *.%s", name, name)
 	}
 	return k, nil
 }

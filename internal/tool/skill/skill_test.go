@@ -70,7 +70,7 @@ func TestLoad(t *testing.T) {
 }
 
 func TestWhatCannotBeLoadedIsSaidToBothAndEndsNothing(t *testing.T) {
-	for name, why := range map[string]string{"nope": "no such skill", "broken": "it has no description", "../../etc": "no such skill", "": "reads PDFs"} {
+	for name, why := range map[string]string{"nope": "no such skill", "broken": "no description", "../../etc": "no such skill", "": "reads PDFs"} {
 		_, r, text := use(t, catalogue(folder()), `{"action":"load","name":"`+name+`"}`)
 		if !r.Failed || !strings.Contains(text, why) || !strings.Contains(text, "continue without it") || !strings.Contains(text, "- pdf: reads PDFs") {
 			t.Errorf("%q: %s", name, text)

@@ -15,6 +15,7 @@ import (
 	"coder/internal/core/clip"
 	"coder/internal/core/display"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/tool"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -47,7 +48,7 @@ func New(text []byte) (*Answer, error) {
 	var object map[string]any
 	var schema jsonschema.Schema
 	if err := json.Unmarshal(text, &object); err != nil {
-		return nil, fmt.Errorf("the schema is not a JSON object: %w", err)
+		return nil, message.Errorf("the schema is not a JSON object: %w", err)
 	}
 	if kind, ok := object["type"]; ok && kind != "object" {
 		return nil, errors.New("the schema must be an object schema")
@@ -56,11 +57,11 @@ func New(text []byte) (*Answer, error) {
 	delete(object, "$id")
 	object["type"] = "object"
 	if err := json.Unmarshal(jsonx.MustMarshal(object), &schema); err != nil {
-		return nil, fmt.Errorf("the schema cannot be used: %w", err)
+		return nil, message.Errorf("the schema cannot be used: %w", err)
 	}
 	check, err := schema.Resolve(nil)
 	if err != nil {
-		return nil, fmt.Errorf("the schema cannot be used: %w", err)
+		return nil, message.Errorf("the schema cannot be used: %w", err)
 	}
 	if _, ok := object["properties"]; !ok {
 		object["properties"] = map[string]any{}
@@ -80,7 +81,7 @@ func (a *Answer) Prepare(_ context.Context, args json.RawMessage) (tool.Call, er
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.lastErr = err
-		return nil, fmt.Errorf("%s: %w", Name, err)
+		return nil, message.Errorf("%s: %w", Name, err)
 	}
 	return answerCall{a, bytes.Clone(args)}, nil
 }
@@ -91,7 +92,7 @@ func (a *Answer) validate(text []byte) error {
 		return errors.New("the answer must be a JSON object")
 	}
 	if err := a.validator.Validate(object); err != nil {
-		return fmt.Errorf("the answer does not match its schema: %s", clip.Truncate(err.Error(), 1000))
+		return message.Errorf("the answer does not match its schema: %s", clip.Truncate(err.Error(), 1000))
 	}
 	return nil
 }
@@ -157,7 +158,7 @@ func (a *Answer) countInvalid(wrong error) error {
 	if wrong == nil {
 		return ErrNoAnswer
 	}
-	return fmt.Errorf("%w: %w", ErrNoAnswer, wrong)
+	return message.Errorf("%w: %w", ErrNoAnswer, wrong)
 }
 
 // Take returns the answer of the turn that ended, or nil, and resets a for the next turn.

@@ -15,6 +15,7 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/core/lazy"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/tool"
 )
@@ -31,7 +32,7 @@ func (o Options) readResponse(resp *http.Response, r request) (fetchResult, erro
 		v.Error = strings.TrimSpace(fmt.Sprintf("%d %s", v.Status, http.StatusText(v.Status)))
 	}
 	if enc := resp.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
-		return v, fmt.Errorf("the server compressed the page as %.40q, which is not supported", enc)
+		return v, message.Errorf("the server compressed the page as %.40q, which is not supported", enc)
 	}
 	limit := o.MaxText
 	if r.maxSize > 0 {
@@ -40,7 +41,7 @@ func (o Options) readResponse(resp *http.Response, r request) (fetchResult, erro
 	head := make([]byte, sniffLen)
 	n, err := io.ReadFull(resp.Body, head)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return v, fmt.Errorf("while reading: %w", err)
+		return v, message.Errorf("while reading: %w", err)
 	}
 	head = head[:n]
 	kind, params, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
@@ -54,7 +55,7 @@ func (o Options) readResponse(resp *http.Response, r request) (fetchResult, erro
 		return o.readImage(v, resp, head)
 	case !strings.HasPrefix(kind, "text/") && !strings.HasSuffix(kind, "+json") && !strings.HasSuffix(kind, "+xml") &&
 		!strings.HasSuffix(kind, "+yaml") && !slices.Contains(textTypes, strings.TrimPrefix(kind, "application/")):
-		return v, fmt.Errorf("it is not text, but %s%s", kind, describeSize(resp))
+		return v, message.Errorf("not text, but %s%s", kind, describeSize(resp))
 	}
 	return v.readText(resp, head, limit, params["charset"], r)
 }
@@ -76,13 +77,13 @@ func describeSize(resp *http.Response) string {
 func (o Options) readImage(v fetchResult, resp *http.Response, head []byte) (fetchResult, error) {
 	data, err := io.ReadAll(io.LimitReader(io.MultiReader(bytes.NewReader(head), resp.Body), int64(o.MaxImage)+1))
 	if err != nil {
-		return v, fmt.Errorf("while reading: %w", err)
+		return v, message.Errorf("while reading: %w", err)
 	}
 	v.Size = len(data)
 	kind := http.DetectContentType(data) // whatever type the server claims
 	switch {
 	case v.Size > o.MaxImage:
-		return v, fmt.Errorf("the image is larger than %d bytes", o.MaxImage)
+		return v, message.Errorf("the image is larger than %d bytes", o.MaxImage)
 	case !o.Vision:
 		v.Note = tool.JoinNotes(v.Note, "this is an image, which this model cannot be shown")
 	case !slices.Contains(imageTypes, kind):
@@ -102,7 +103,7 @@ func (v fetchResult) readText(resp *http.Response, head []byte, limit int, chars
 	error) {
 	body, err := io.ReadAll(io.LimitReader(io.MultiReader(bytes.NewReader(head), resp.Body), int64(limit)+1))
 	if err != nil {
-		return v, fmt.Errorf("while reading: %w", err)
+		return v, message.Errorf("while reading: %w", err)
 	}
 	if len(body) > limit {
 		body, v.Truncated = body[:limit], true
@@ -115,7 +116,7 @@ func (v fetchResult) readText(resp *http.Response, head []byte, limit int, chars
 	}
 	text, remark := decode(body, charset, markup || strings.HasSuffix(v.ContentType, "xml"))
 	if strings.ContainsRune(text[:min(len(text), sniffLen)], 0) {
-		return v, fmt.Errorf("its type is %s, but it is binary%s", v.ContentType, describeSize(resp))
+		return v, message.Errorf("the type is %s, but the content is binary%s", v.ContentType, describeSize(resp))
 	}
 	v.Note = tool.JoinNotes(v.Note, remark)
 	if markup && r.format != "html" {

@@ -300,10 +300,10 @@ func TestKindsOfContent(t *testing.T) {
 		{"text/plain", "", "", "", ""},
 		{"image/png", png, "", "this is an image", ""},
 		{"", png, "", "this is an image", ""},
-		{"application/zip", "PK\x03\x04xxxx", "", "", "it is not text, but application/zip of 8 bytes"},
-		{"application/octet-stream", "\x00\x01\x02", "", "", "it is not text, but application/octet-stream"},
-		{"video/mp4", "x", "", "", "it is not text, but video/mp4"},
-		{"text/plain", "a\x00\x01b", "", "", "its type is text/plain, but it is binary of 4 bytes"},
+		{"application/zip", "PK\x03\x04xxxx", "", "", "not text, but application/zip of 8 bytes"},
+		{"application/octet-stream", "\x00\x01\x02", "", "", "not text, but application/octet-stream"},
+		{"video/mp4", "x", "", "", "not text, but video/mp4"},
+		{"text/plain", "a\x00\x01b", "", "", "the type is text/plain, but the content is binary of 4 bytes"},
 		{"image/png", strings.Repeat("x", 2<<20), "", "", "larger than 1048576 bytes"},
 	} {
 		kind, body = tc.kind, tc.body

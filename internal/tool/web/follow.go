@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"maps"
 	"net"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"coder/internal/core/message"
 	"coder/internal/host/egress"
 )
 
@@ -39,10 +39,10 @@ func (o Options) follow(ctx context.Context, r request) (*http.Response, []strin
 		}
 		resp.Body.Close()
 		if len(hops) == maxRedirects {
-			return nil, nil, fmt.Errorf("redirected more than %d times", maxRedirects)
+			return nil, nil, message.Errorf("redirected more than %d times", maxRedirects)
 		}
 		if r, err = o.redirectRequest(asked, r, to, resp.StatusCode); err != nil {
-			return nil, nil, fmt.Errorf("redirected to %.200q: %w", to, err)
+			return nil, nil, message.Errorf("redirected to %.200q: %w", to, err)
 		}
 		hops = append(hops, r.url.String())
 	}

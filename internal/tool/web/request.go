@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"coder/internal/core/display"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/tool"
 )
@@ -62,7 +63,7 @@ func (o Options) parse(a fetchArgs) (request, error) {
 	case a.Body != "" && r.method != http.MethodPost:
 		return request{}, errors.New("a body requires the method POST")
 	case len(a.Body) > maxBody:
-		return request{}, fmt.Errorf("body is too long (%d bytes)", len(a.Body))
+		return request{}, message.Errorf("body is too long (%d bytes)", len(a.Body))
 	case a.TimeoutSec < 0 || a.MaxSizeKB < 0 || a.Offset < 0:
 		return request{}, errors.New("timeout_sec, max_size_kb and offset must not be negative")
 	}
@@ -74,17 +75,17 @@ func (o Options) parse(a fetchArgs) (request, error) {
 // fetched, whether it comes from a caller or from a redirect.
 func (o Options) parseURL(s string) (*url.URL, error) {
 	if len(s) > maxURL {
-		return nil, fmt.Errorf("url is too long (%d bytes)", len(s))
+		return nil, message.Errorf("url is too long (%d bytes)", len(s))
 	}
 	u, err := url.Parse(s)
 	if err != nil {
-		return nil, fmt.Errorf("url is malformed: %w", errors.Unwrap(err))
+		return nil, message.Errorf("url is malformed: %w", errors.Unwrap(err))
 	}
 	switch {
 	case u.Scheme == "" && u.Host == "":
 		return nil, errors.New("url must begin with http:// or https://")
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("only http and https can be fetched, not %s", u.Scheme)
+		return nil, message.Errorf("only http and https can be fetched, not %s", u.Scheme)
 	case u.User != nil:
 		return nil, errors.New("url must not contain a user name or password")
 	case u.Hostname() == "":
@@ -102,20 +103,20 @@ var reservedHeaders = []string{
 
 func parseHeaders(a fetchArgs) (http.Header, error) {
 	if len(a.Headers) > maxHeaders {
-		return nil, fmt.Errorf("at most %d headers are allowed", maxHeaders)
+		return nil, message.Errorf("at most %d headers are allowed", maxHeaders)
 	}
 	h := make(http.Header, len(a.Headers)+1)
 	set := func(name, value string) error {
 		key := http.CanonicalHeaderKey(name)
 		switch {
 		case name == "" || strings.ContainsFunc(name, isNotToken):
-			return fmt.Errorf("%q is not a header name", sanitize.Line(name, maxTitle))
+			return message.Errorf("%q is not a header name", sanitize.Line(name, maxTitle))
 		case slices.Contains(reservedHeaders, key):
-			return fmt.Errorf("the header %s cannot be set", key)
+			return message.Errorf("the header %s cannot be set", key)
 		case len(value) > maxHeader || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }):
-			return fmt.Errorf("the header %s is too long or contains control characters", key)
+			return message.Errorf("the header %s is too long or contains control characters", key)
 		case h[key] != nil:
-			return fmt.Errorf("the header %s is set twice", key)
+			return message.Errorf("the header %s is set twice", key)
 		}
 		h.Set(key, value)
 		return nil

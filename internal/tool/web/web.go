@@ -31,6 +31,7 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/tool"
 )
@@ -132,9 +133,9 @@ func (o Options) fetch(ctx context.Context, r request) (tool.Result, error) {
 	case ctx.Err() != nil:
 		return tool.Result{}, ctx.Err()
 	case bounded.Err() != nil:
-		return tool.Result{}, fmt.Errorf("fetch %s: timed out after %v", r.target(), limit)
+		return tool.Result{}, message.Errorf("fetch %s: timed out after %v", r.target(), limit)
 	default:
-		return tool.Result{}, fmt.Errorf("fetch %s: %w", r.target(), err)
+		return tool.Result{}, message.Errorf("fetch %s: %w", r.target(), err)
 	}
 	shown, _ := sliceChars(v.Content, 0, maxPreview)
 	if v.RedirectTo != "" {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/ui/drive"
 )
 
@@ -85,7 +86,7 @@ func (c *Conn) write(m Message) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, err := c.w.Write(append(jsonx.MustMarshal(m), '\n')); err != nil {
-		return fmt.Errorf("write to the editor: %w", err)
+		return message.Errorf("write to the editor: %w", err)
 	}
 	return nil
 }
@@ -106,7 +107,7 @@ func (c *Conn) Call(ctx context.Context, method string, params, into any) error 
 		return err
 	}
 	if err := json.Unmarshal(text, into); err != nil {
-		return fmt.Errorf("read the editor's answer to %s: %w", method, err)
+		return message.Errorf("read the editor's answer to %s: %w", method, err)
 	}
 	return nil
 }

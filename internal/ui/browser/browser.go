@@ -124,6 +124,7 @@ func (p *UserError) Error() string { return p.Text }
 type Translator interface {
 	T(format string, args ...any) string
 	TranslateText(text string) string
+	TranslateError(err error) string
 }
 
 // Options configures a [Server].

@@ -230,7 +230,7 @@ func (p *page) renderProject(root string) any {
 	heads, err := p.Heads(p.r.Context(), root)
 	if err != nil {
 		return element("section", element("h2", filepath.Base(root)),
-			element("p", classAttr("failed"), p.translator.TranslateText(err.Error())))
+			element("p", classAttr("failed"), p.translator.TranslateError(err)))
 	}
 	if len(heads) == 0 {
 		return nil

@@ -400,7 +400,7 @@ func (p *page) parseFormAnswer(q uip.Request) (uip.Response, error) {
 	a := parseAnswer(q, p.r.PostForm, p.answerSource())
 	if err := uip.CheckResponse(q, a); err != nil {
 		return a, &UserError{http.StatusBadRequest, p.t("not an answer to the question: %s",
-			p.translator.TranslateText(err.Error()))}
+			p.translator.TranslateError(err))}
 	}
 	return a, nil
 }

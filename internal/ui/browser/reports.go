@@ -131,7 +131,7 @@ func (p *page) renderDamage(err error) markup {
 		return ""
 	}
 	return element("p", classAttr("refusal"), attr{"role", "alert"},
-		p.t("The rest of the log cannot be read: %s", p.translator.TranslateText(err.Error())), " ",
+		p.t("The rest of the log cannot be read: %s", p.translator.TranslateError(err)), " ",
 		element("a", attr{"href", p.sessionURL("audit")}, p.t("Audit")))
 }
 
@@ -310,7 +310,7 @@ func (p *page) audit() (markup, error) {
 	calls, readErr := audit.PairCalls(p.Records(p.r.Context(), p.ref, 0, event.LogAudit))
 	verdict := p.renderIntegrity()
 	if readErr != nil {
-		verdict = joinParts(verdict, element("p", classAttr("refusal"), p.translator.TranslateText(readErr.Error())))
+		verdict = joinParts(verdict, element("p", classAttr("refusal"), p.translator.TranslateError(readErr)))
 	}
 	t := display.Table{Header: display.TextCells("Record", "When", "Tool", "verdict", "Outcome", "Effects")}
 	early := max(len(calls)-maxAudited, 0)
@@ -346,7 +346,7 @@ func (p *page) renderIntegrity() markup {
 	if err != nil {
 		return element("p", classAttr("refusal"), attr{"role", "alert"},
 			element("strong", p.t("The record is not intact.")), " ",
-			p.t("session %s: %d lines are intact, then: %s", id, report.Lines, p.translator.TranslateText(err.Error())))
+			p.t("session %s: %d lines are intact, then: %s", id, report.Lines, p.translator.TranslateError(err)))
 	}
 	return element("p", classAttr("verdict lines"), strings.Join(report.Describe(id, p.t), "\n"))
 }

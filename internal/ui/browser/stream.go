@@ -407,7 +407,7 @@ func (o *stream) sendUpdate(f *feed, rd *reader) {
 		o.writeEvent("gone", "", o.t("The session was removed."))
 	}
 	if u.readErr != nil {
-		o.writeEvent("lost", "", o.t("The rest of the log cannot be read: %s", o.translator.TranslateText(u.readErr.Error())))
+		o.writeEvent("lost", "", o.t("The rest of the log cannot be read: %s", o.translator.TranslateError(u.readErr)))
 	}
 }
 

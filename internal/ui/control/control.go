@@ -13,6 +13,7 @@ import (
 
 	"coder/internal/agent/orchestrator"
 	"coder/internal/core/chat"
+	"coder/internal/core/message"
 	"coder/internal/tool/bash"
 	"coder/internal/ui/drive"
 	"coder/internal/ui/streamjson"
@@ -176,10 +177,10 @@ func (c *Channel) HandleResponse(l Line) error {
 	}
 	var err error
 	if r.Subtype == "error" {
-		err = fmt.Errorf("%w: %s", errRefused, r.Error)
+		err = message.Errorf("%w: %s", errRefused, r.Error)
 	}
 	if !c.requests.Deliver(r.RequestID, r.Response, err) {
-		return fmt.Errorf("no request %q to answer", r.RequestID)
+		return message.Errorf("no request %q to answer", r.RequestID)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"coder/internal/core/display"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/core/uip"
 	"coder/internal/tool/dialect"
 	"coder/internal/ui/drive"
@@ -102,7 +103,8 @@ func (c *Channel) askDecision(ctx context.Context, q uip.Request) (uip.Response,
 	case err != nil:
 		return uip.Response{}, err
 	case d.Behavior != "allow" && d.Behavior != "deny":
-		unread := fmt.Errorf("the answer to can_use_tool cannot be read: behavior must be allow or deny, not %q", d.Behavior)
+		unread := message.Errorf("the answer to can_use_tool cannot be read: behavior must be allow or deny, not %q",
+			d.Behavior)
 		return denialResponse(q, decision{Message: unread.Error()}), c.Reply(nil, nil, unread)
 	case d.Behavior != "allow":
 		return denialResponse(q, d), nil

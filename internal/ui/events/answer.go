@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
+	"coder/internal/core/message"
 	"coder/internal/core/uip"
 )
 
@@ -66,7 +66,7 @@ func (r SemaReply) ParseAnswer(q uip.Request, so *uip.Response) (whole bool, err
 		Answers  map[string]string `json:"answers"`
 	}
 	if err := json.Unmarshal(r.Data, &data); err != nil {
-		return false, fmt.Errorf("%s: its data cannot be read: %w", r.Event, err)
+		return false, message.Errorf("%s: its data cannot be read: %w", r.Event, err)
 	}
 	so.ID, so.Author = q.ID, "user"
 	switch {
@@ -78,7 +78,7 @@ func (r SemaReply) ParseAnswer(q uip.Request, so *uip.Response) (whole bool, err
 		})
 		switch {
 		case i < 0:
-			return false, fmt.Errorf("%s: no question about %s is open", r.Event, data.Tool)
+			return false, message.Errorf("%s: no question about %s is open", r.Event, data.Tool)
 		case len(q.Parts) == 0:
 			*so = permissionAnswer(q, data.Selected)
 			return true, nil
@@ -96,7 +96,7 @@ func (r SemaReply) ParseAnswer(q uip.Request, so *uip.Response) (whole bool, err
 		*so = ParseAnswers(q, data.Answers)
 		return true, nil
 	}
-	return false, fmt.Errorf("%s: %w", r.Event, errNotAsked)
+	return false, message.Errorf("%s: %w", r.Event, errNotAsked)
 }
 
 // permissionAnswer converts Sema's answer for a call: text other than its options is a refusal with advice.

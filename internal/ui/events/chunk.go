@@ -1,6 +1,6 @@
 package events
 
-import "fmt"
+import "coder/internal/core/message"
 
 // chunk is a growing text, sent piece by piece, each time with all of the text so far. It keeps the
 // encoded line and encodes only the new piece, so that our cost for a piece does not grow with the text
@@ -28,7 +28,7 @@ func (c *chunk) empty() bool { return len(c.line) <= len(c.start) && c.full == n
 func (c *chunk) appendText(out *objectWriter, piece string) error {
 	defer out.clear()
 	if err := out.enc.Encode(piece); err != nil {
-		return fmt.Errorf("encode event: %w", err)
+		return message.Errorf("encode event: %w", err)
 	}
 	quoted := out.buf.Bytes()
 	quoted = quoted[1 : len(quoted)-2] // without the quotes and the newline
@@ -38,7 +38,7 @@ func (c *chunk) appendText(out *objectWriter, piece string) error {
 	c.line = append(c.line, quoted...)
 	for _, block := range c.full {
 		if _, err := out.w.Write(block); err != nil {
-			return fmt.Errorf("write event: %w", err)
+			return message.Errorf("write event: %w", err)
 		}
 	}
 	sent := len(c.line)

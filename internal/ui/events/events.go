@@ -10,12 +10,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"sync"
 
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/core/uip"
 )
 
@@ -35,7 +35,7 @@ func ParseView(s string) (View, error) {
 	case Native, Sema, CoAuthor:
 		return v, nil
 	}
-	return Native, fmt.Errorf("unknown view %q: use native, sema or coauthor", s)
+	return Native, message.Errorf("unknown view %q: use native, sema or coauthor", s)
 }
 
 // Renderer is an [event.Sink] that writes lines. Use [New].
@@ -110,7 +110,7 @@ func newLines(w io.Writer) *objectWriter {
 func (l *objectWriter) writeObject(o jsonObject) error {
 	if err := l.encode(o); err != nil {
 		l.clear()
-		return fmt.Errorf("encode event: %w", err)
+		return message.Errorf("encode event: %w", err)
 	}
 	return l.finish()
 }
@@ -119,7 +119,7 @@ func (l *objectWriter) writeObject(o jsonObject) error {
 func (l *objectWriter) finish() error {
 	l.buf.WriteByte('\n')
 	if err := l.flush(); err != nil {
-		return fmt.Errorf("write event: %w", err)
+		return message.Errorf("write event: %w", err)
 	}
 	return l.end()
 }
@@ -167,7 +167,7 @@ func (l *objectWriter) encode(v any) error {
 // writeLine writes a line that is already JSON and ends in a newline.
 func (l *objectWriter) writeLine(line []byte) error {
 	if _, err := l.w.Write(line); err != nil {
-		return fmt.Errorf("write event: %w", err)
+		return message.Errorf("write event: %w", err)
 	}
 	return l.end()
 }
@@ -176,7 +176,7 @@ func (l *objectWriter) writeLine(line []byte) error {
 func (l *objectWriter) end() error {
 	if f, ok := l.w.(interface{ Flush() error }); ok {
 		if err := f.Flush(); err != nil {
-			return fmt.Errorf("write event: %w", err)
+			return message.Errorf("write event: %w", err)
 		}
 	}
 	return nil

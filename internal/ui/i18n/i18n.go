@@ -1,7 +1,8 @@
 // Package i18n translates text for the user. The program is written in English: an English sentence, or
 // its format, is the key of its translation in the catalogue.
 //
-// Faces translate their own text with [Printer.T]. Text from lower layers (notices, reasons, errors)
+// Faces translate their own text with [Printer.T], and a [message.Message] or an error from lower layers with
+// [Printer.Translate] and [Printer.TranslateError]. Other text from lower layers (notices, reasons)
 // arrives and is recorded as an English sentence. [Printer.TranslateText] translates it on its way to the user:
 // it recognizes the format by the sentence's shape.
 package i18n

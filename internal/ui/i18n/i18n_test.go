@@ -1,9 +1,12 @@
 package i18n_test
 
 import (
+	"errors"
+	"io/fs"
 	"strings"
 	"testing"
 
+	"coder/internal/core/message"
 	"coder/internal/ui/i18n"
 )
 
@@ -19,7 +22,7 @@ func TestSentencesMadeElsewhereAreKnownByTheirShape(t *testing.T) {
 		"open session s1: open /x/y: permission denied":               "打开会话 s1：打开 /x/y：权限不够",
 		"ask the model: rate limited: no such host":                   "请求模型：请求过于频繁：没有这个主机",
 		"a.json:1:2: ui.lang: expected a string, found 1":             "a.json:1:2：ui.lang：应为字符串，实为 1",
-		"x: ignored in an untrusted project: k (it names a variable)": "x：项目未受信任，已忽略：k（它引用了变量）",
+		"x: ignored in an untrusted project: k (names a variable)": "x：项目未受信任，已忽略：k（引用了变量）",
 		// what stands within a sentence is in the same language
 		"session s is in use by process 7 (coder) on vm since noon": "会话 s 正被主机 vm 上的进程 7（coder，自 noon 起）使用",
 		"session s is in use by process 7 (coder)":                  "会话 s 正被进程 7（coder）使用",
@@ -83,6 +86,28 @@ func TestSentencesMadeElsewhereAreKnownByTheirShape(t *testing.T) {
 	}
 }
 
+func TestErrorsAreTranslatedByTheirFormats(t *testing.T) {
+	zh := i18n.For(i18n.Chinese)
+	denied := &fs.PathError{Op: "open", Path: "/x/y", Err: errors.New("permission denied")}
+	for want, err := range map[string]error{
+		"打开会话 s1：打开 /x/y：权限不够":              message.Errorf("open session %s: %w", "s1", denied),
+		"打开会话 this folder is trusted：x":     message.Errorf("open session %s: %w", "this folder is trusted", errors.New("x")),
+		"a.json:1:2：打开会话 s：x":               message.Errorf("%s:%d:%d: %w", "a.json", 1, 2, message.Errorf("open session %s: %w", "s", errors.New("x"))),
+		"打开会话 s1：100%":                      message.Errorf("open session %s: %w", "s1", errors.New("100%")),
+		"此目录已受信任；打开会话 s1：x":                 message.Errorf("%w; %w", errors.New("this folder is trusted"), message.Errorf("open session %s: %w", "s1", errors.New("x"))),
+		"打开会话 s1：此目录已受信任":                   message.Errorf("open session %s: %w", "s1", errors.New("this folder is trusted")),
+		"nothing anybody knows 3: %s":       message.Errorf("nothing anybody knows %d: %s", 3, "%s"),
+		"打开保存的内容 012345678901：打开 /x/y：权限不够": message.Errorf("open saved content %.12s: %w", "0123456789012345", denied),
+	} {
+		if got := zh.TranslateError(err); got != want {
+			t.Errorf("%v: %q, want %q", err, got, want)
+		}
+		if got := i18n.For(i18n.English).TranslateError(err); got != err.Error() {
+			t.Errorf("English changed %v to %q", err, got)
+		}
+	}
+}
+
 func TestTheLanguageIsTheOneAskedForOrThatOfTheEnvironment(t *testing.T) {
 	for _, tt := range []struct{ asked, all, lang, want string }{
 		{"", "", "", "en"},
@@ -102,7 +127,7 @@ func TestTheLanguageIsTheOneAskedForOrThatOfTheEnvironment(t *testing.T) {
 func FuzzSaidLeavesWhatItDoesNotKnow(f *testing.F) {
 	f.Add("rule: x; y")
 	f.Add("%s %d %[2]s")
-	f.Add("bash, read-only  allow  x (it names a variable): a, b")
+	f.Add("bash, read-only  allow  x (names a variable): a, b")
 	zh, en := i18n.For(i18n.Chinese), i18n.For(i18n.English)
 	f.Fuzz(func(t *testing.T, s string) {
 		if said := zh.TranslateText(s); strings.Count(said, "\n") != strings.Count(s, "\n") && !strings.Contains(s, "%") {

@@ -3,6 +3,9 @@ package i18n
 import (
 	"slices"
 	"strings"
+	"unicode"
+
+	"coder/internal/core/message"
 )
 
 // Limits for translation: the nesting of sentences, the length of a line written for people, and the
@@ -33,6 +36,70 @@ func (p *Printer) TranslateText(text string) string {
 		b.WriteString(line[len(whole):])
 	}
 	return b.String()
+}
+
+// TranslateError translates the sentence of an error.
+func (p *Printer) TranslateError(err error) string {
+	if p.catalogue() == nil {
+		return err.Error()
+	}
+	return p.Translate(message.Of(err))
+}
+
+// Translate translates a sentence made elsewhere, with the messages and errors in it.
+func (p *Printer) Translate(m message.Message) string {
+	if p.catalogue() == nil {
+		return m.String()
+	}
+	return sentenceContext{p, maxNesting, false}.translateMessage(m)
+}
+
+// chineseSigns are the signs between sentences in a format without words.
+var chineseSigns = strings.NewReplacer(": ", "：", "; ", "；", " (", "（", ")", "）")
+
+// translateMessage translates m. A format that is not in the catalogue is recognized by the shape of its sentence.
+func (r sentenceContext) translateMessage(m message.Message) string {
+	told, known := r.table[m.Format]
+	s, _ := parseShape(m.Format)
+	if !known && len(m.Args) > 0 && !strings.ContainsFunc(strings.Join(s.pieces, ""), unicode.IsLetter) {
+		told, known = chineseSigns.Replace(m.Format), true
+	}
+	if !known || len(m.Args) == 0 || r.depth == 0 {
+		return r.TranslateText(m.String())
+	}
+	values, own := make([]string, len(m.Args)), make([]bool, len(m.Args))
+	for next, rest := 0, m.Format; ; next++ {
+		_, verb, after, ok := cutVerb(rest)
+		if !ok {
+			return fillFormat(told, values, own)
+		}
+		rest = after
+		if verb == "%%" {
+			next--
+			continue
+		}
+		if next = argIndex(verb, next); next < len(m.Args) {
+			values[next], own[next] = r.translateArg(verb, m.Args[next], s.argKind(next, told))
+		}
+	}
+}
+
+// translateArg translates the value that a verb formats, and reports whether it changed.
+func (r sentenceContext) translateArg(verb string, arg any, kind valueKind) (string, bool) {
+	if _, after, ok := strings.Cut(verb, "]"); ok {
+		verb = "%" + after
+	}
+	m := message.New(verb, arg)
+	text, said := m.String(), ""
+	switch arg := arg.(type) {
+	case error:
+		said = r.nested().translateMessage(message.Of(arg))
+	case message.Message:
+		said = r.nested().translateMessage(arg)
+	default:
+		said = r.nested().translateValue(kind, text)
+	}
+	return said, said != text
 }
 
 // sentenceContext is the context of a sentence: how many more may be nested in it, and whether it is where a

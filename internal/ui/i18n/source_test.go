@@ -130,7 +130,7 @@ func (m *module) pieces(f sourceFile, e ast.Expr, isFormat bool, depth int) stri
 		}
 	case *ast.CallExpr:
 		switch nameOf(e.Fun) {
-		case "fmt.Sprintf", "fmt.Errorf":
+		case "fmt.Sprintf", "message.Errorf", "message.New":
 			return m.pieces(f, e.Args[0], true, depth-1)
 		case "display.Plural":
 			return m.pieces(f, e.Args[2], isFormat, depth-1)

@@ -27,7 +27,7 @@ type speech struct {
 // args says which argument of a call reaches people: "name", or "dir name"
 // where the name means that only there.
 var args = map[string]int{
-	"T": 0, "t": 0, "errors.New": 0, "fmt.Errorf": 0,
+	"T": 0, "t": 0, "errors.New": 0, "message.Errorf": 0, "message.New": 0,
 	"usageErrorf": 0, "inputErrorf": 0, "configErrorf": 0, "warn": 0,
 	"cli flag": 2, "cli text": 2, "cli choice": 1, "cli specs": 1, "cli number": 2, "cli row": 0, "cli several": 3, "cli inWorkspace": 0,
 	"usercommand Warn": 1, "skills Warn": 1, "subagent Warn": 1, "subagent denial": 0, "config addWarning": 2,
@@ -38,6 +38,9 @@ var args = map[string]int{
 	"term writeRemark": 1, "plain noticeLine": 0,
 	"slash showText": 0, "slash usageError": 0, "slash Text": 0,
 }
+
+// formatters make a sentence from a format and its arguments.
+var formatters = []string{"fmt.Sprintf", "message.Errorf", "message.New"}
 
 // fields says which fields of a struct reach people; a number is that of a
 // field that is written without its name.
@@ -51,7 +54,7 @@ var fields = map[string][]string{
 
 // returns are functions whose words reach people.
 var returns = []string{
-	"cli errorMessage", "cli providerHint", "cli pendingHint", "slash undoReport", "undo describeOwners", "slash turnName", "cli deniedMessage", "app recordRepair",
+	"cli providerHint", "slash undoReport", "undo describeOwners", "slash turnName", "cli deniedMessage", "app recordRepair",
 	"risk ProtectedReason", "rule Offer", "rule Words", "trust String", "mode String",
 	"risk problem", "jsonl holder", "tool MarkPartial",
 }
@@ -162,7 +165,7 @@ func (s *speech) call(f sourceFile, fn *ast.FuncDecl, c *ast.CallExpr) {
 // isFormatting reports whether a function takes a format.
 func isFormatting(key, name string) bool {
 	return slices.Contains([]string{"T", "t", "Errorf", "usageErrorf", "inputErrorf", "configErrorf", "showText", "newError", "denial", "addProblem", "usageError"}, name) ||
-		slices.Contains([]string{"usercommand Warn", "skills Warn"}, key)
+		slices.Contains([]string{"message.New", "usercommand Warn", "skills Warn"}, key)
 }
 
 // isUsage reports whether a cell is what people type.
@@ -272,7 +275,7 @@ func (s *speech) variable(f sourceFile, fn *ast.FuncDecl, name string, depth int
 // into a format.
 func (s *speech) called(f sourceFile, fn *ast.FuncDecl, c *ast.CallExpr, depth int) {
 	name := nameOf(c.Fun)
-	if name == "fmt.Sprintf" || name == "fmt.Errorf" {
+	if slices.Contains(formatters, name) {
 		for _, a := range c.Args[1:] {
 			s.part(f, fn, a, depth)
 		}

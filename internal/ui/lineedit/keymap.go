@@ -1,10 +1,11 @@
 package lineedit
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"coder/internal/core/message"
 )
 
 // actions names what keys do, each by the key that does it unless it is bound to another.
@@ -77,12 +78,12 @@ func ParseKey(name string) (k Key, err error) {
 	if k.Name == Char {
 		r, n := utf8.DecodeRuneInString(rest)
 		if n != len(rest) || r == utf8.RuneError || r <= ' ' {
-			return Key{}, fmt.Errorf("unknown key %q", name)
+			return Key{}, message.Errorf("unknown key %q", name)
 		}
 		k.Rune = r
 	}
 	if k.Name == Char && k.Mod&^Shift == 0 || slices.Contains([]Key{{Name: Escape}, CtrlKey('c')}, k) {
-		return Key{}, fmt.Errorf("the key %q cannot be bound", name)
+		return Key{}, message.Errorf("the key %q cannot be bound", name)
 	}
 	return k, nil
 }

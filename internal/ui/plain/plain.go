@@ -17,6 +17,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 )
 
@@ -80,7 +81,7 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 		return nil
 	}
 	if _, err := io.WriteString(r.out, text); err != nil {
-		return fmt.Errorf("write progress: %w", err)
+		return message.Errorf("write progress: %w", err)
 	}
 	return nil
 }

@@ -199,7 +199,7 @@ func (r *REPL) openEditor(ctx context.Context) error {
 	})
 	if err == nil && failed != nil {
 		return r.printNote(warn, r.Translator.T("the editor could not be used: %v",
-			r.Translator.TranslateText(failed.Error())))
+			r.Translator.TranslateError(failed)))
 	}
 	return err
 }
@@ -229,7 +229,7 @@ func (r *REPL) switchMode(ctx context.Context, mode string) error {
 		change = r.Session().ChangeSettings
 	}
 	if err := change(ctx, mode, r.renderer); err != nil {
-		return r.printNote(bad, r.Translator.TranslateText(err.Error()))
+		return r.printNote(bad, r.Translator.TranslateError(err))
 	}
 	if r.turn != nil {
 		r.turn.mode = mode

@@ -213,7 +213,7 @@ func (r *REPL) handleLine(ctx context.Context, action lineedit.Action) error {
 		return nil
 	}
 	if err := s.CheckUnknownCommand(action.Text); err != nil {
-		return r.PrintLines([]ink.Span{{Style: ink.Style{Role: warn}, Text: r.Translator.TranslateText(err.Error())}})
+		return r.PrintLines([]ink.Span{{Style: ink.Style{Role: warn}, Text: r.Translator.TranslateError(err)}})
 	}
 	if isPrompt(r.question.currentQuestion(), action.Text) {
 		if r.OnSent != nil {
@@ -252,7 +252,7 @@ func (r *REPL) applyAnswer(ctx context.Context, line string, draft lineedit.Draf
 		line = "y"
 	case approvesDirect(r.cards(), q, line):
 		if err := r.AllowDirect(); err != nil {
-			return r.printNote(bad, r.Translator.TranslateText(err.Error()))
+			return r.printNote(bad, r.Translator.TranslateError(err))
 		}
 		line = "y"
 	}
@@ -265,7 +265,7 @@ func (r *REPL) applyAnswer(ctx context.Context, line string, draft lineedit.Draf
 	}
 	a.ID, a.Author, a.Stop = q.ID, "user", stop
 	if err := uip.CheckResponse(q, a); err != nil {
-		return r.PrintLines([]ink.Span{{Style: ink.Style{Role: warn}, Text: r.Translator.TranslateText(err.Error())}})
+		return r.PrintLines([]ink.Span{{Style: ink.Style{Role: warn}, Text: r.Translator.TranslateError(err)}})
 	}
 	if hasWords(r.Translator, q, line) && r.OnSent != nil {
 		r.OnSent(line) // for the history

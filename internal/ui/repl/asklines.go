@@ -129,7 +129,7 @@ func (l *LineREPL) readAnswer(ctx context.Context, d *dialogue) (uip.Response, e
 		}
 		if approvesDirect(l.cards(), q, h.line) {
 			if err := l.AllowDirect(); err != nil {
-				text = l.wrapText(l.Translator.TranslateText(err.Error()))
+				text = l.wrapText(l.Translator.TranslateError(err))
 				continue
 			}
 			h.line = "y"
@@ -163,7 +163,7 @@ func (l *LineREPL) runCommand(ctx context.Context, q uip.Request, line string) (
 		return "", true
 	}
 	if err := s.CheckUnknownCommand(line); err != nil {
-		return l.wrapText(l.Translator.TranslateText(err.Error())), true
+		return l.wrapText(l.Translator.TranslateError(err)), true
 	}
 	if isPrompt(q, line) {
 		l.enqueue(input{line: line})

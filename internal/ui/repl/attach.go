@@ -28,7 +28,7 @@ func (r *REPL) handlePaste(text string) error {
 		r.editor.Insert(dropped)
 	}
 	if err != nil {
-		return r.printNote(bad, r.Translator.TranslateText(err.Error()))
+		return r.printNote(bad, r.Translator.TranslateError(err))
 	}
 	return nil
 }
@@ -60,7 +60,7 @@ func (r *REPL) pasteClipboard(ctx context.Context) {
 
 func (r *REPL) insertClipboard(c clipboardPicture) error {
 	if c.err != nil {
-		return r.printNote(bad, r.Translator.TranslateText(c.err.Error()))
+		return r.printNote(bad, r.Translator.TranslateError(c.err))
 	}
 	var one lineedit.Editor
 	one.InsertPicture(c.picture)

@@ -226,7 +226,7 @@ func (r *REPL) showOmitted(ctx context.Context) error {
 	})
 	if err == nil && failed != nil {
 		err = errors.Join(r.printNote(warn, r.Translator.T("the pager could not be used: %v",
-			r.Translator.TranslateText(failed.Error()))), r.Print(text))
+			r.Translator.TranslateError(failed))), r.Print(text))
 	}
 	return err
 }

@@ -398,7 +398,7 @@ func (l *LineREPL) handleTurnInput(ctx context.Context, h input) {
 	case s.IsShowCommand(line):
 		l.runShowCommand(ctx, h)
 	case s.CheckUnknownCommand(line) != nil:
-		l.printNote(l.Translator.TranslateText(s.CheckUnknownCommand(line).Error()))
+		l.printNote(l.Translator.TranslateError(s.CheckUnknownCommand(line)))
 	default:
 		l.enqueue(h)
 	}
@@ -407,7 +407,7 @@ func (l *LineREPL) handleTurnInput(ctx context.Context, h input) {
 // switchMode changes the running turn's mode, from its next step on.
 func (l *LineREPL) switchMode(ctx context.Context, mode string) {
 	if err := l.Session().ChangeSettings(ctx, mode, l.Renderer); err != nil {
-		l.printNote(l.Translator.TranslateText(err.Error()))
+		l.printNote(l.Translator.TranslateError(err))
 		return
 	}
 	l.mode = mode
@@ -457,7 +457,7 @@ func (l *LineREPL) runShowCommand(ctx context.Context, h input) {
 	s := l.Session()
 	l.showCommands.Go(func() {
 		if err := s.RunShowCommand(ctx, line, l.Renderer); err != nil && ctx.Err() == nil {
-			l.printNote(l.Translator.TranslateText(err.Error()))
+			l.printNote(l.Translator.TranslateError(err))
 		}
 	})
 }

@@ -141,7 +141,7 @@ func (r *REPL) handleTurnEnd(ctx context.Context, f turnResult) error {
 		return err
 	}
 	if f.err != nil && !f.errShown && !errors.Is(f.err, context.Canceled) {
-		if err := r.printNote(bad, r.Translator.TranslateText(f.err.Error())); err != nil {
+		if err := r.printNote(bad, r.Translator.TranslateError(f.err)); err != nil {
 			return err
 		}
 	}

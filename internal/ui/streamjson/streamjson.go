@@ -19,6 +19,7 @@ import (
 	"coder/internal/core/clip"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 )
 
 // Options supplies what the records do not have. All fields are optional: session, directory, model and
@@ -252,7 +253,7 @@ func (r *Renderer) WriteLine(v any) error {
 }
 
 // ErrTooLong reports a line longer than programs accept.
-var ErrTooLong = fmt.Errorf("a line of more than %d bytes is not written", maxLine)
+var ErrTooLong = message.Errorf("a line of more than %d bytes is not written", maxLine)
 
 // maxLine is the longest line sent to a program: some accept no more than 1 MiB, counted in characters
 // or bytes.
@@ -387,7 +388,7 @@ func (r *Renderer) write(v any, mayCut bool) error {
 	defer func() { r.large = jsonx.Holes{} }()
 	line, err := jsonx.Marshal(v)
 	if err != nil {
-		return fmt.Errorf("encode line: %w", err)
+		return message.Errorf("encode line: %w", err)
 	}
 	for most := maxLine / 4; r.options.Driver != nil && r.large.Size(line) > maxLine; most /= 4 {
 		if !mayCut || most < minText {
@@ -398,18 +399,18 @@ func (r *Renderer) write(v any, mayCut bool) error {
 		}
 		var whole any
 		if err := json.Unmarshal(line, &whole); err != nil {
-			return fmt.Errorf("truncate line: %w", err)
+			return message.Errorf("truncate line: %w", err)
 		}
 		if line, err = jsonx.Marshal(cutTexts(whole, most)); err != nil {
-			return fmt.Errorf("encode line: %w", err)
+			return message.Errorf("encode line: %w", err)
 		}
 	}
 	if err := r.large.Fill(r.out, append(line, '\n')); err != nil {
-		return fmt.Errorf("write line: %w", err)
+		return message.Errorf("write line: %w", err)
 	}
 	if f, ok := r.out.(interface{ Flush() error }); ok {
 		if err := f.Flush(); err != nil {
-			return fmt.Errorf("write line: %w", err)
+			return message.Errorf("write line: %w", err)
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"coder/internal/core/message"
 	"coder/internal/ui/term/ink"
 )
 
@@ -116,10 +117,10 @@ func (p Palette) WithColours(colours map[string]string) (Palette, error) {
 		code, err := p.parseColour(colours[name])
 		switch {
 		case !known:
-			wrong = append(wrong, fmt.Errorf("ui.colors: unknown name %q; use one of %s", name,
+			wrong = append(wrong, message.Errorf("ui.colors: unknown name %q; use one of %s", name,
 				strings.Join(slices.Sorted(maps.Keys(roleNames)), ", ")))
 		case err != nil:
-			wrong = append(wrong, fmt.Errorf("ui.colors: %s: %w", name, err))
+			wrong = append(wrong, message.Errorf("ui.colors: %s: %w", name, err))
 		default:
 			own[role] = code
 		}
@@ -143,7 +144,7 @@ func (p Palette) parseColour(colour string) (string, error) {
 		return "38;5;" + strconv.Itoa(n), nil
 	}
 	if n, err := fmt.Sscanf(colour, "#%2x%2x%2x", &r, &g, &b); n != 3 || err != nil || len(colour) != len("#rrggbb") {
-		return "", fmt.Errorf("%q is not a color: use #rrggbb, or a number from 0 to 255", colour)
+		return "", message.Errorf("%q is not a color: use #rrggbb, or a number from 0 to 255", colour)
 	}
 	switch {
 	case p.Level == TrueColour:

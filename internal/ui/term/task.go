@@ -16,6 +16,7 @@ type taskView struct {
 	isCommand         bool // the message was a command
 	command           string
 	showsOutput       bool // the command is running, and its output is shown as it comes
+	startedBy         *callView
 }
 
 // findTask returns the task with that id.
@@ -32,6 +33,9 @@ func (r *Renderer) findTask(id string) *taskView {
 // call among theirs.
 func (r *Renderer) nameAgent(t *taskView, e event.TaskCreated) {
 	t.parent = e.ParentID
+	if t.startedBy = r.calls[callKey{e.ParentID, e.CallID}]; t.startedBy != nil {
+		t.startedBy.startsAgent = true
+	}
 	from := 1
 	for _, c := range r.status.calls {
 		if c.task.id != e.ParentID || !strings.HasPrefix(c.title, e.AgentID+": ") {

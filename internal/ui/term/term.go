@@ -9,7 +9,6 @@ package term
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/core/sanitize"
 	"coder/internal/core/uip"
 	"coder/internal/ui/term/ink"
@@ -62,6 +62,7 @@ type Renderer struct {
 	breakDeadline time.Time    // deadline for it, even inside a line; zero: none
 	linesAbove    int          // lines added since a table began to arrive
 	omitted       string       // the last text of which a part was not shown
+	agents        string       // what the other agents of the turn did and said
 	newest        string       // output of the last of them
 	preview       tablePreview // of the arriving table
 	reply         reply
@@ -108,7 +109,7 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 		case event.TaskCreated:
 			t := r.findTask(rec.Task)
 			if r.nameAgent(t, e); t.parent == "" {
-				r.section = sectionTurnStart
+				r.section, r.agents = sectionTurnStart, ""
 			}
 		case event.TaskFailed:
 			if r.findTask(rec.Task).parent == "" {
@@ -279,7 +280,7 @@ func (r *Renderer) write(draw func()) error {
 			_, err = io.WriteString(r.options.Out, text)
 		}
 		if err != nil {
-			r.err = fmt.Errorf("write to the terminal: %w", err)
+			r.err = message.Errorf("write to the terminal: %w", err)
 		}
 	}
 	r.reportActivity()

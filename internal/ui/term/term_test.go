@@ -259,6 +259,36 @@ func TestSubtaskShowsWhatItDoes(t *testing.T) {
 	}
 }
 
+// TestAnotherAgentIsOneEntry where the screen shows what runs: its calls are counted and kept, its changes are shown.
+func TestAnotherAgentIsOneEntry(t *testing.T) {
+	var out strings.Builder
+	r := term.New(term.Options{Out: &out, OnActivity: func(term.Activity) {}})
+	child := func(e event.Event) event.Record { return event.Record{Task: "c", Event: e} }
+	rs := append(told(event.ToolStarted{CallID: "1", Tool: "task", Title: "explore: look"}),
+		child(event.TaskCreated{TaskID: "c", AgentID: "explore", ParentID: "t", CallID: "1"}),
+		child(event.ToolStarted{CallID: "2", Tool: "read", Title: "x"}), child(event.ToolOutput{CallID: "2", Text: "out"}),
+		child(finished("2", "read", "x", "1 line")),
+		child(event.ToolFinished{CallID: "3", Tool: "bash", Title: "ls", Denied: true, Summary: "denied: no"}),
+		child(event.ToolCallRequested{CallID: "4", Tool: "edit", Effects: []event.Effect{{Kind: event.EffectWrite, Target: "y"}}}),
+		child(event.ToolStarted{CallID: "4", Tool: "edit", Title: "y"}), child(finished("4", "edit", "y", "+1 -0")))
+	end := finished("1", "task", "explore: look", "9 tokens")
+	end.Content = display.Text("found it")
+	for _, rec := range append(rs, event.Record{Task: "t", Event: end}) {
+		if err := r.Emit(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const want = "[tool] task  explore: look\n[tool] explore > edit  y\n  ✓ +1 -0 · 3 ms\n" +
+		"  ✓ task explore: look: 9 tokens · 3 ms · 2 tool calls (Ctrl+O)\n"
+	if got := out.String(); got != want {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+	const whole = "explore: look\n  ✓ explore > read x: 1 line · 3 ms\n  ✗ explore > bash ls: refused: no\nfound it"
+	if got := r.Omitted(); got != whole {
+		t.Errorf("got %q\nwant %q", got, whole)
+	}
+}
+
 func TestSubtasksSideBySideAreToldApart(t *testing.T) {
 	on := func(task string, e event.Event) event.Record { return event.Record{Task: task, Event: e} }
 	var rs []event.Record
@@ -313,7 +343,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-type upper struct{}
+type upper struct{ term.English }
 
 func (upper) T(format string, args ...any) string {
 	return strings.ToUpper(fmt.Sprintf(format, args...))

@@ -35,6 +35,8 @@ type callView struct {
 	output       outputBox
 	startTime    time.Time
 	recent       recentOutput // output that is shown at the end
+	startsAgent  bool         // it started another agent
+	agentCalls   []string     // what the calls of this agent came to, a line each
 }
 
 func (r *Renderer) findCall(task, id string) *callView {
@@ -127,7 +129,9 @@ func (r *Renderer) showStart(c *callView) {
 		}
 		return
 	}
-	r.writeCallName(c)
+	if !r.isFolded(c) {
+		r.writeCallName(c)
+	}
 }
 
 // addOutput adds the complete lines of c's output and keeps the rest: only in a complete line is it certain
@@ -237,6 +241,10 @@ func (r *Renderer) showEnd(c *callView, e event.ToolFinished) {
 		}
 		return
 	}
+	if r.isFolded(c) {
+		r.foldCall(c, e)
+		return
+	}
 	if !c.startShown {
 		c.isQuestion = false // no question was asked
 		r.showStart(c)
@@ -257,13 +265,17 @@ func (r *Renderer) showEnd(c *callView, e event.ToolFinished) {
 		r.enterSection(sectionTools)
 	}
 	role, line, more := r.outcomeText(c, e, named)
+	agentFolded := c.startsAgent && r.status.show != nil && role == ink.Good
+	if agentFolded {
+		line += r.foldAgent(c, e)
+	}
 	r.page.writeWrapped(r.width(), role, line)
 	if more != "" {
 		r.writeBounded("    "+strings.ReplaceAll(more, "\n", "\n    "), 0)
 		r.page.endLine()
 	}
 	r.page.endLine()
-	if text, ok := e.Content.(display.Text); (!ok || c.output.isEmpty() && string(text) != e.Summary) && !c.todosShown {
+	if text, ok := e.Content.(display.Text); (!ok || c.output.isEmpty() && string(text) != e.Summary) && !c.todosShown && !agentFolded {
 		// Tables are shown completely, diffs up to a readable length, text and code within the bounds of an
 		// outputBox
 		switch b := e.Content.(type) {

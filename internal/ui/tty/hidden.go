@@ -4,8 +4,9 @@ package tty
 
 import (
 	"errors"
-	"fmt"
 	"os"
+
+	"coder/internal/core/message"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,7 +23,7 @@ func DisableEcho(in *os.File) (show func() error, err error) {
 	hidden.Lflag |= unix.ICANON | unix.ISIG
 	hidden.Iflag |= unix.ICRNL
 	if err := unix.IoctlSetTermios(fd, ioctlSetModes, &hidden); err != nil {
-		return nil, fmt.Errorf("hide what is typed: %w", err)
+		return nil, message.Errorf("hide what is typed: %w", err)
 	}
 	return func() error { return unix.IoctlSetTermios(fd, ioctlSetModes, found) }, nil
 }

@@ -5,10 +5,11 @@ package tty
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"sync"
+
+	"coder/internal/core/message"
 
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
@@ -29,13 +30,13 @@ const (
 func (t *Terminal) Lend(use func(terminal *os.File) error) error {
 	ours, theirs, err := pty.Open()
 	if err != nil {
-		return fmt.Errorf("hand over the terminal: %w", err)
+		return message.Errorf("hand over the terminal: %w", err)
 	}
 	defer ours.Close()
 	found, err := term.MakeRaw(t.inFD)
 	if err != nil {
 		theirs.Close()
-		return fmt.Errorf("hand over the terminal: %w", err)
+		return message.Errorf("hand over the terminal: %w", err)
 	}
 	resized := make(chan os.Signal, 1)
 	signal.Notify(resized, unix.SIGWINCH)

@@ -5,11 +5,11 @@ package tty
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"time"
 
+	"coder/internal/core/message"
 	"coder/internal/ui/lineedit"
 
 	"golang.org/x/sys/unix"
@@ -51,7 +51,7 @@ func (t *Terminal) readEvents(ctx context.Context) ([]Event, error) {
 		if _, ok := e.(Resumed); ok && t.savedState.Load() != nil {
 			// Another program may have left the terminal in another mode.
 			if err := t.enterRaw(); err != nil {
-				return nil, fmt.Errorf("set raw mode again: %w", err)
+				return nil, message.Errorf("set raw mode again: %w", err)
 			}
 			if err := t.writeString(t.enableSeq); err != nil {
 				return nil, err
@@ -67,7 +67,7 @@ func (t *Terminal) readEvents(ctx context.Context) ([]Event, error) {
 	woken, input, err := t.poll(wait)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("wait for the terminal: %w", err)
+		return nil, message.Errorf("wait for the terminal: %w", err)
 	case woken:
 		_, _ = t.wakeR.Read(make([]byte, 1))
 		return nil, ctx.Err()
@@ -91,7 +91,7 @@ func (t *Terminal) readInput() ([]Event, error) {
 	case errors.Is(err, unix.EIO), err == nil && n <= 0:
 		return nil, io.EOF
 	case err != nil:
-		return nil, fmt.Errorf("read from the terminal: %w", err)
+		return nil, message.Errorf("read from the terminal: %w", err)
 	}
 	events := t.decoder.Feed(t.dropTail(buf[:n]))
 	if slices.ContainsFunc(events, func(e Event) bool { _, ok := e.(Background); return ok }) {

@@ -3,13 +3,13 @@
 package tty
 
 import (
-	"fmt"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
+	"coder/internal/core/message"
 	"coder/internal/ui/cells"
 )
 
@@ -235,7 +235,7 @@ func (s *Screen) flush() error {
 	text := syncBegin + s.out.String() + syncEnd
 	s.out.Reset()
 	if _, err := io.WriteString(s.w, text); err != nil {
-		return fmt.Errorf("write to the screen: %w", err)
+		return message.Errorf("write to the screen: %w", err)
 	}
 	return nil
 }

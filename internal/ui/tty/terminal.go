@@ -14,7 +14,6 @@ package tty
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -23,6 +22,8 @@ import (
 	"sync/atomic"
 	"time"
 	"unicode"
+
+	"coder/internal/core/message"
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
@@ -119,11 +120,11 @@ func Open(in, out *os.File, o Options) (*Terminal, error) {
 	}
 	modes, err := unix.IoctlGetTermios(t.inFD, ioctlGetModes)
 	if err != nil {
-		return nil, fmt.Errorf("open terminal: %w", err)
+		return nil, message.Errorf("open terminal: %w", err)
 	}
 	t.echoed = modes.Lflag&unix.ECHO != 0
 	if t.wakeR, t.wakeW, err = os.Pipe(); err != nil {
-		return nil, fmt.Errorf("open terminal: %w", err)
+		return nil, message.Errorf("open terminal: %w", err)
 	}
 	t.signals = make(chan os.Signal, 4)
 	t.events = make(chan Event, 4)
@@ -158,12 +159,12 @@ func (t *Terminal) SetRaw() error {
 	}
 	found, err := term.GetState(t.inFD)
 	if err != nil {
-		return fmt.Errorf("read the terminal mode: %w", err)
+		return message.Errorf("read the terminal mode: %w", err)
 	}
 	t.savedState.Store(found) // first, so that Restore can undo it at any moment
 	if err := t.enterRaw(); err != nil {
 		t.savedState.Store(nil)
-		return fmt.Errorf("set raw mode: %w", err)
+		return message.Errorf("set raw mode: %w", err)
 	}
 	if t.wantsBackground {
 		t.wantsBackground, t.askedAt = false, time.Now()
@@ -198,7 +199,7 @@ func (t *Terminal) Restore() error {
 	}
 	err := term.Restore(t.inFD, found)
 	if err != nil {
-		err = fmt.Errorf("restore terminal: %w", err)
+		err = message.Errorf("restore terminal: %w", err)
 	}
 	return errors.Join(err, t.writeString(t.disableSeq))
 }
@@ -223,7 +224,7 @@ func titleSequence(text string) string {
 
 func (t *Terminal) writeString(s string) error {
 	if _, err := io.WriteString(t.out, s); err != nil {
-		return fmt.Errorf("write to terminal: %w", err)
+		return message.Errorf("write to terminal: %w", err)
 	}
 	return nil
 }
@@ -249,7 +250,7 @@ func (t *Terminal) Suspend() error {
 	signal.Notify(goesOn, unix.SIGCONT)
 	defer signal.Stop(goesOn)
 	if err := unix.Kill(0, unix.SIGTSTP); err != nil {
-		return fmt.Errorf("suspend: %w", err)
+		return message.Errorf("suspend: %w", err)
 	}
 	if !waitStopped(goesOn) {
 		t.queueEvent(Resumed{}) // no signal reports it

@@ -11,12 +11,12 @@ package failover
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"sync"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/record/session"
 )
 
@@ -290,7 +290,7 @@ func (u UnusableSessions) Save(context.Context, session.Snapshot) error { return
 
 // Load finds nothing.
 func (u UnusableSessions) Load(_ context.Context, id string) (session.Snapshot, error) {
-	return session.Snapshot{}, fmt.Errorf("session %s: %w", id, session.ErrNotFound)
+	return session.Snapshot{}, message.Errorf("session %s: %w", id, session.ErrNotFound)
 }
 
 // List yields nothing.

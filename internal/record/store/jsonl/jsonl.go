@@ -22,13 +22,13 @@ package jsonl
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/host/disk"
 	"coder/internal/record/audit"
 )
@@ -131,7 +131,7 @@ func (s *Store) Claim(ctx context.Context, session string) (release func() error
 	}
 	c, err := s.acquire(ctx, session)
 	if err != nil {
-		return nil, fmt.Errorf("claim session %s: %w", session, err)
+		return nil, message.Errorf("claim session %s: %w", session, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,10 +172,10 @@ func (s *Store) acquire(ctx context.Context, session string) (*claim, error) {
 		data := filepath.Dir(log)
 		c.unsynced = []string{dir, log, data, filepath.Dir(data)} // any of these may be new
 	} else if err := c.repair(ctx, s.o.OnRepair); err != nil {
-		return nil, errors.Join(fmt.Errorf("mend: %w", err), lock.release())
+		return nil, errors.Join(message.Errorf("mend: %w", err), lock.release())
 	}
 	if err := c.upgrade(); err != nil {
-		return nil, errors.Join(fmt.Errorf("convert to session format %d: %w", Format, err), lock.release())
+		return nil, errors.Join(message.Errorf("convert to session format %d: %w", Format, err), lock.release())
 	}
 	return c, nil
 }
@@ -224,7 +224,7 @@ func checkID(id string) error {
 		ok = 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '.' || b == '_' || b == '-'
 	}
 	if !ok {
-		return fmt.Errorf("session %.200q: %w", id, errID)
+		return message.Errorf("session %.200q: %w", id, errID)
 	}
 	return nil
 }

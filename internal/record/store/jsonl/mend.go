@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/host/disk"
 	"coder/internal/record/audit"
 )
@@ -90,7 +91,7 @@ func (s *Store) Damage(ctx context.Context, session string) (Repair, error) {
 	defer m.close()
 	repair, err := s.newClaim(session).examine(ctx, m)
 	if err != nil {
-		err = fmt.Errorf("read session %s: %w", session, err)
+		err = message.Errorf("read session %s: %w", session, err)
 	}
 	return repair, err
 }
@@ -150,7 +151,7 @@ func (c *claim) repairLog(s *scanner, repair *Repair) error {
 	}
 	path, err := c.moveAside(io.NewSectionReader(s.f, from, s.size-from), s.log)
 	if err != nil {
-		return fmt.Errorf("set aside the end of the %s log: %w", s.log, err)
+		return message.Errorf("set aside the end of the %s log: %w", s.log, err)
 	}
 	if s.converted {
 		path := c.logs[logIndex(s.log)].path
@@ -163,7 +164,7 @@ func (c *claim) repairLog(s *scanner, repair *Repair) error {
 		err = c.truncateLog(s)
 	}
 	if err != nil {
-		return fmt.Errorf("truncate the %s log: %w", s.log, err)
+		return message.Errorf("truncate the %s log: %w", s.log, err)
 	}
 	repair.Moved = append(repair.Moved, MovedPart{Log: s.log, Bytes: s.size - from, Path: path})
 	return nil

@@ -2,13 +2,13 @@ package jsonl
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/host/disk"
 )
 
@@ -33,7 +33,7 @@ func (s *Store) ReadWhere(ctx context.Context, session string, after uint64, wan
 			return
 		}
 		if err := s.read(ctx, session, after, wants, logs, yield); err != nil {
-			yield(event.Record{}, fmt.Errorf("read session %s: %w", session, err))
+			yield(event.Record{}, message.Errorf("read session %s: %w", session, err))
 		}
 	}
 }
@@ -81,7 +81,7 @@ func (s *Store) read(ctx context.Context, session string, after uint64, wants fu
 		}
 		for _, log := range m.scanners {
 			if held != nil && log.seq == 0 && log.end != sizes[logIndex(log.log)] {
-				return fmt.Errorf("%s log is damaged at byte %d", log.log, log.end)
+				return message.Errorf("%s log is damaged at byte %d", log.log, log.end)
 			}
 		}
 		if at == nil || held == nil && at.seq != seq {

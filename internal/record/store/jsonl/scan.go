@@ -3,7 +3,6 @@ package jsonl
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"syscall"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/host/disk"
 	"coder/internal/record/audit"
 )
@@ -106,7 +106,7 @@ func (s *scanner) next() error {
 	s.start, s.logEntry = s.end, logEntry{}
 	if len(s.chunk) == 0 {
 		if err := s.fill(); err != nil {
-			return fmt.Errorf("read %s log: %w", s.log, err)
+			return message.Errorf("read %s log: %w", s.log, err)
 		}
 	}
 	if len(s.chunk) == 0 || s.chunk[0].seq <= before {

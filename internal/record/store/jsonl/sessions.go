@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"coder/internal/core/message"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/disk"
 	"coder/internal/host/repofile"
@@ -79,7 +80,7 @@ func (ss *Sessions) Save(ctx context.Context, s session.Snapshot) error {
 		err = ss.replace(s)
 	}
 	if err != nil {
-		return fmt.Errorf("save session %s: %w", s.ID, err)
+		return message.Errorf("save session %s: %w", s.ID, err)
 	}
 	if !s.Observed {
 		ss.replaceable[s.ID] = true
@@ -144,12 +145,12 @@ func (ss *Sessions) Load(ctx context.Context, id string) (session.Snapshot, erro
 		s, err := ss.load(id)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return session.Snapshot{}, fmt.Errorf("session %s: %w", id, session.ErrNotFound)
+			return session.Snapshot{}, message.Errorf("session %s: %w", id, session.ErrNotFound)
 		case err == nil:
 			s.ID = id
 			return s, nil
 		case try == readTries || !errors.Is(err, ErrTorn):
-			return session.Snapshot{}, fmt.Errorf("load session %s: %w", id, err)
+			return session.Snapshot{}, message.Errorf("load session %s: %w", id, err)
 		}
 		time.Sleep(readPause) // a write may be in progress
 	}
@@ -171,7 +172,7 @@ func (ss *Sessions) load(id string) (session.Snapshot, error) {
 		Check string `json:"check"`
 	}
 	if err := json.Unmarshal(b, &s); err != nil {
-		return session.Snapshot{}, fmt.Errorf("%s: %w: %w", ss.path(id), ErrTorn, err)
+		return session.Snapshot{}, message.Errorf("%s: %w: %w", ss.path(id), ErrTorn, err)
 	}
 	return s.Snapshot, verifyChecksum(s.Snapshot, s.Check)
 }
@@ -193,7 +194,7 @@ func (ss *Sessions) List(ctx context.Context) iter.Seq2[session.Head, error] {
 			}
 		}
 		if err != nil {
-			yield(session.Head{}, fmt.Errorf("list sessions: %w", err))
+			yield(session.Head{}, message.Errorf("list sessions: %w", err))
 		}
 	}
 }
@@ -213,7 +214,7 @@ func (ss *Sessions) heads(ctx context.Context) (heads []session.Head, broken []e
 		}
 		h, err := ss.readHead(id)
 		if err != nil {
-			broken = append(broken, fmt.Errorf("session %s: %w", id, err))
+			broken = append(broken, message.Errorf("session %s: %w", id, err))
 			continue
 		}
 		h.ID = id
@@ -256,7 +257,7 @@ func decodeFields(from io.Reader, fields map[string]any) error {
 			into = new(json.RawMessage)
 		}
 		if err := d.Decode(into); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return message.Errorf("%s: %w", name, err)
 		}
 		delete(fields, name)
 	}

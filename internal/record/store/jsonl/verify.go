@@ -2,7 +2,6 @@ package jsonl
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -10,6 +9,7 @@ import (
 	"strings"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 	"coder/internal/host/disk"
 	"coder/internal/record/audit"
 )
@@ -23,7 +23,7 @@ func (s *Store) Verify(session string) (audit.Report, error) {
 	dir := filepath.Join(s.dir, session)
 	heads, err := s.o.Heads.openFile(dir, session).readAll(0)
 	if err != nil {
-		return audit.Report{}, fmt.Errorf("read the signatures: %w", err)
+		return audit.Report{}, message.Errorf("read the signatures: %w", err)
 	}
 	var sources []audit.Source
 	for _, l := range event.AllLogs {

@@ -4,12 +4,12 @@ package mem
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"slices"
 	"sync"
 
 	"coder/internal/core/event"
+	"coder/internal/core/message"
 )
 
 // Store is an [event.Store]. The zero value is empty and ready to use.
@@ -59,7 +59,7 @@ func (s *Store) Append(ctx context.Context, last uint64, rs ...event.Record) err
 	}
 	for _, r := range rs {
 		if event.LogOf(r.Event) == event.LogNone {
-			return fmt.Errorf("%T is not saved", r.Event)
+			return message.Errorf("%T is not saved", r.Event)
 		}
 	}
 	l.records = append(l.records, rs...)

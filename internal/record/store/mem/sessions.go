@@ -3,12 +3,12 @@ package mem
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
 	"sync"
 
+	"coder/internal/core/message"
 	"coder/internal/record/session"
 )
 
@@ -25,7 +25,7 @@ func (ss *Sessions) Save(ctx context.Context, s session.Snapshot) error {
 		return err
 	}
 	if s.ID == "" {
-		return fmt.Errorf("save session: the session has no id")
+		return message.Errorf("save session: the session has no id")
 	}
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -49,7 +49,7 @@ func (ss *Sessions) Load(ctx context.Context, id string) (session.Snapshot, erro
 	defer ss.mu.Unlock()
 	s, ok := ss.byID[id]
 	if !ok {
-		return session.Snapshot{}, fmt.Errorf("session %s: %w", id, session.ErrNotFound)
+		return session.Snapshot{}, message.Errorf("session %s: %w", id, session.ErrNotFound)
 	}
 	return s, nil
 }

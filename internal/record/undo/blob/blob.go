@@ -28,6 +28,7 @@ import (
 	"syscall"
 	"time"
 
+	"coder/internal/core/message"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/disk"
 )
@@ -114,17 +115,17 @@ func IsHash(name string) bool {
 func (s *Store) Put(content io.ReadSeeker) (string, error) {
 	hash, err := Digest(content)
 	if err != nil {
-		return "", fmt.Errorf("read content: %w", err)
+		return "", message.Errorf("read content: %w", err)
 	}
 	if s.MarkUsed(hash) {
 		return hash, nil
 	}
 	if _, err := content.Seek(0, io.SeekStart); err != nil {
-		return "", fmt.Errorf("read content: %w", err)
+		return "", message.Errorf("read content: %w", err)
 	}
 	hash, err = s.write(content)
 	if err != nil && !errors.Is(err, ErrFull) {
-		err = fmt.Errorf("save content: %w", err)
+		err = message.Errorf("save content: %w", err)
 	}
 	return hash, err
 }
@@ -341,7 +342,7 @@ func (s *Store) Commit() error {
 			_ = s.writeDisk.Remove(temp)
 		}
 		s.hasTotal = false // measure again
-		return fmt.Errorf("save contents: %w", err)
+		return message.Errorf("save contents: %w", err)
 	}
 	return nil
 }
@@ -410,7 +411,7 @@ func (s *Store) syncAll() error {
 func (s *Store) Open(hash string) (io.ReadCloser, error) {
 	f, err := s.openBlob(hash)
 	if err != nil {
-		return nil, fmt.Errorf("open saved content %.12s: %w", hash, err)
+		return nil, message.Errorf("open saved content %.12s: %w", hash, err)
 	}
 	return unpack(f, hash)
 }
@@ -425,7 +426,7 @@ func unpack(f *os.File, hash string) (io.ReadCloser, error) {
 		b.in = flate.NewReader(in)
 	case err != nil || how != formatPlain:
 		f.Close()
-		return nil, fmt.Errorf("open saved content %.12s: %w", hash, ErrDamaged)
+		return nil, message.Errorf("open saved content %.12s: %w", hash, ErrDamaged)
 	}
 	return b, nil
 }

@@ -6,13 +6,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"slices"
 	"strings"
 
+	"coder/internal/core/message"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/disk"
 )
@@ -142,7 +142,7 @@ func (f *Folder) Open(hash string) (io.ReadCloser, error) {
 	}
 	file, err := f.open(hash)
 	if err != nil {
-		return nil, fmt.Errorf("open saved content %.12s: %w", hash, err)
+		return nil, message.Errorf("open saved content %.12s: %w", hash, err)
 	}
 	return unpack(file, hash)
 }
