@@ -13,7 +13,7 @@ SEED     ?= $(shell date +%s)
 VERSION  ?=
 # Go notes the commit by itself, but not in a linked worktree, whose .git is a file.
 CHECKOUT  = $(shell test -f .git && echo $$(git log -1 --format=%H,%cI),$$(test -z "$$(git status --porcelain)" && echo clean || echo dirty))
-LDFLAGS   = -s -w $(if $(VERSION),-X coder/internal/app.release=$(VERSION)) $(addprefix -X coder/internal/app.Checkout=,$(CHECKOUT))
+LDFLAGS   = -s -w $(if $(VERSION),-X coder/internal/app.releaseVersion=$(VERSION)) $(addprefix -X coder/internal/app.WorktreeInfo=,$(CHECKOUT))
 PREFIX   ?= /usr/local
 GITLEAKS := github.com/zricethezav/gitleaks/v8
 TOOL     := $(GO) tool -modfile=tools/go.mod

@@ -313,7 +313,7 @@ func (c *call) listWorkers(ctx context.Context) error {
 	return nil
 }
 
-// find is the task that the first argument names.
+// find returns the task that the first argument names.
 func (c *call) find(ctx context.Context) (queue.Task, error) { return c.named(ctx, c.args[0]) }
 
 // named is the task of this name: its own id, or that of its question.

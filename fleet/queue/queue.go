@@ -86,7 +86,7 @@ type Task struct {
 	Lapsed   int          `json:"lapsed,omitempty"`   // how often because whoever had it fell silent
 	Failures int          `json:"failures,omitempty"` // how often in a row the same trouble kept it from being begun
 	Commit   string       `json:"base_commit,omitempty"`
-	Question *uip.Request `json:"question,omitempty"` // what it waits for
+	Question *uip.Request `json:"question,omitempty"` // question that the task waits for
 	Cancel   string       `json:"cancel,omitempty"`   // who asked for that
 	Result   *Result      `json:"result,omitempty"`
 	CostUSD  float64      `json:"cost_usd"`

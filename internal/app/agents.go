@@ -36,7 +36,7 @@ func (a *Authored) loadAgents() (subagent.Catalogue, []subagent.Warning) {
 	var roots []subagent.Root
 	if !a.Options.IgnoreConfig {
 		roots = append(roots, subagent.Root{
-			Path: ".coder/agents", Files: repofile.NewRoot(a.Root).Sub(".coder/agents"), Untrusted: a.Trusted != trust.Trusted,
+			Path: ".coder/agents", Files: a.projectFiles(a.Root).Sub(".coder/agents"), Untrusted: a.Trusted != trust.Trusted,
 		})
 	}
 	if home, _ := a.userDirs(); home != "" {

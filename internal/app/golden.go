@@ -186,9 +186,9 @@ func (a *Workspace) runBare(
 	}
 	s := rerunInput{
 		recording: take, world: world, contents: kept, hiddenDirs: []string{a.Home, home},
-		exceptions:         rerun.Exceptions{SkippedRecords: g.SkippedRecords, IgnoredLines: g.IgnoredLines},
-		pathInRepo:         filepath.Dir(filepath.FromSlash(g.RepoDir)),
-		recordPlaceholders: map[string]string{g.Platform: "<platform>"}, rerunPlaceholders: machine(),
+		exceptions: rerun.Exceptions{SkippedRecords: g.SkippedRecords, IgnoredLines: g.IgnoredLines},
+		pathInRepo: filepath.Dir(filepath.FromSlash(g.RepoDir)),
+		was:        map[string]string{g.Platform: "<platform>"}, is: machine(),
 		prepareCopy: func(ctx context.Context, root string) error {
 			return errors.Join(a.copyUserFiles(root, "golden"),
 				g.UnpackRepository(ctx, root, b.bareLauncher(g.RepositoryTop(root))))

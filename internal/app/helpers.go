@@ -32,6 +32,7 @@ func (a *Session) languageServers(work context.Context) lsp.Options {
 	})
 	return lsp.Options{
 		Root: a.Root, Env: env, Servers: a.servers, Cache: cache, Program: "coder", Version: Version,
+		Hides: a.hides,
 		CheckAllowed: func() error { // they obey the folder's settings, and run tools that these name
 			state, err := a.Trust.StateOf(a.Root)
 			if err == nil && state == trust.Trusted {

@@ -85,7 +85,7 @@ func (a *safety) newJudge(files orchestrator.FileFinder) (*judge.Judge, error) {
 		LimitsHosts:    func() bool { return c.LimitsHosts(context.Background()) },
 		UserRules:      given, Lines: a.userPatterns(), Allow: allow, Deny: deny,
 		Exact:   a.Config.Permission.AllowlistMatch == "exact",
-		Ignored: p.ignoreMatcher(), Hosts: a.Config.Fetch.AllowHosts, Now: a.Env.Now, Settings: a.Env.gitConfigFiles(),
+		Ignored: ignoreMatcher(p.ignores), Hosts: a.Config.Fetch.AllowHosts, Now: a.Env.Now, Settings: a.Env.gitConfigFiles(),
 		IsCheck:     func(line string) bool { return a.isTrusted() && a.isAllowedCheck(files, line) },
 		AutoApprove: unasked, AutoApproveRisks: unasked && approval.DangerousNoninteractive == "allow",
 	}), nil

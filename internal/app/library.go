@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"coder/internal/agent/orchestrator"
@@ -20,8 +21,12 @@ import (
 	"coder/internal/authored/rulefile"
 	"coder/internal/authored/skills"
 	"coder/internal/authored/usercommand"
+	"coder/internal/config"
+	"coder/internal/core/secret"
 	"coder/internal/host/repofile"
 	"coder/internal/policy"
+	"coder/internal/policy/mode"
+	"coder/internal/policy/risk"
 	"coder/internal/policy/rule"
 	"coder/internal/policy/trust"
 	"coder/internal/slash"
@@ -36,6 +41,8 @@ type Authored struct {
 	libraryCache  *library                          // once needed
 	memoryIndex   atomic.Pointer[string]            // nil: not read yet
 	style         atomic.Pointer[outputstyle.Style] // nil: not read yet
+	hidingOnce    sync.Once                         // makes hiding
+	hiding        *rule.Book                        // what is hidden from every tool
 }
 
 // library is the skills and commands that the user and the project wrote.
@@ -56,7 +63,7 @@ func (a *Authored) loadLibrary() *library {
 	roots := a.pluginRoots(func(p plugin.Plugin) []frontmatter.Root { return p.Commands })
 	if !a.Options.IgnoreConfig {
 		roots = append(roots, usercommand.Root{Path: ".coder/commands",
-			Files: repofile.NewRoot(a.Root).Sub(".coder/commands")})
+			Files: a.projectFiles(a.Root).Sub(".coder/commands")})
 	}
 	if home, _ := a.userDirs(); home != "" {
 		a.libraryCache.userCommandsDir = filepath.ToSlash(filepath.Join(home, "commands"))
@@ -80,7 +87,7 @@ func (a *Authored) loadLibrary() *library {
 // also reads: a trusted project's, and the user's own.
 func (a *Authored) claudeRoots(kind string) (roots []frontmatter.Root) {
 	if shown := ".claude/" + kind; a.Trusted == trust.Trusted {
-		roots = append(roots, frontmatter.Root{Path: shown, Files: repofile.NewRoot(a.Root).Sub(shown)})
+		roots = append(roots, frontmatter.Root{Path: shown, Files: a.projectFiles(a.Root).Sub(shown)})
 	}
 	if _, home := a.userDirs(); home != "" {
 		dir := filepath.ToSlash(filepath.Join(home, ".claude", kind))
@@ -141,7 +148,7 @@ func (a *Authored) skillRoots() []skills.Root {
 // workspace is the repository's, any other is the user's own.
 func (a *Authored) folderFS(dir string) fs.FS {
 	if rel, err := filepath.Rel(a.Root, dir); err == nil && filepath.IsLocal(rel) {
-		return repofile.NewRoot(a.Root).Sub(rel)
+		return a.projectFiles(a.Root).Sub(rel)
 	}
 	return repofile.OwnDir(dir)
 }
@@ -220,6 +227,7 @@ func (a *Authored) rules() *rulefile.Book {
 		Read:      a.readRuleFile,
 		Exists:    func(path string) bool { _, err := os.Lstat(path); return err == nil },
 		ListNames: projectFileNames,
+		Refused:   a.refusedRuleFile,
 		Excluded:  a.excludedRuleFilter(),
 	}
 	if a.Options.IgnoreConfig {
@@ -318,7 +326,11 @@ func (a *Authored) configuredRuleFiles(find rulefile.Finder, found []rulefile.Ru
 			if rel, err := filepath.Rel(a.Root, file); err == nil && filepath.IsLocal(rel) {
 				root = a.Root
 			}
-			rule, err := find.ReadRule(root, file)
+			err := find.Refused(file)
+			var rule rulefile.Rule
+			if err == nil {
+				rule, err = find.ReadRule(root, file)
+			}
 			if err != nil {
 				a.warnIgnored(err)
 				continue
@@ -353,7 +365,7 @@ func (a *Authored) readRuleFile(root, path string) (text []byte, err error) {
 	if root == "" {
 		text, more, err = repofile.ReadOwnHead(path, prompt.MaxRulesBytes)
 	} else if rel, outside := filepath.Rel(root, path); outside == nil {
-		text, more, err = repofile.NewRoot(root).ReadHead(rel, prompt.MaxRulesBytes)
+		text, more, err = a.projectFiles(root).ReadHead(rel, prompt.MaxRulesBytes)
 	}
 	if more {
 		a.warn(fmt.Sprintf("%s is too long for rules: only the first %d bytes are used", path, prompt.MaxRulesBytes))
@@ -362,6 +374,59 @@ func (a *Authored) readRuleFile(root, path string) (text []byte, err error) {
 		return nil, fs.ErrNotExist
 	}
 	return text, err
+}
+
+// projectFiles is a folder of the project's, whose links lead to nothing that is hidden from tools.
+func (a *Authored) projectFiles(dir string) repofile.Root {
+	return repofile.NewRoot(dir).Hiding(a.isHidden)
+}
+
+// isHidden reports whether a rule or an ignore file hides a file from tools that nobody approved.
+func (a *Authored) isHidden(file string) bool {
+	a.hidingOnce.Do(func() {
+		given := make(map[string]risk.Patterns)
+		for name, patterns := range a.Config.Permission.Tools {
+			for _, s := range expandGroups(NormalizeSpecs([]rule.Spec{{Tool: strings.ToLower(name)}})) {
+				for pattern, word := range patterns {
+					v, err := policy.ParseVerdict(word)
+					if err != nil || a.Report.RuleOrigin(name, pattern) == (config.Origin{}) {
+						continue // the judge reports the error
+					}
+					if given[s.Tool] == nil {
+						given[s.Tool] = make(risk.Patterns)
+					}
+					if was, twice := given[s.Tool][pattern]; !twice || v < was {
+						given[s.Tool][pattern] = v
+					}
+				}
+			}
+		}
+		lists := readIgnoreFiles(repofile.NewRoot(a.Root).Read, func(string) {}) // a session warns
+		a.hiding = &rule.Book{Root: a.Root, Home: a.Env.Getenv("HOME"), UserRules: given,
+			Deny: expandGroups(NormalizeSpecs(a.Options.DenyTools)), Ignored: ignoreMatcher(lists)}
+	})
+	if rel, err := filepath.Rel(a.Root, file); err == nil && filepath.IsLocal(rel) {
+		p, _ := rule.LookupPreset(mode.Build)
+		return a.hiding.SkipsInSearch(p, rel)
+	}
+	return a.hiding.IsDenied(rule.ClassRead, file)
+}
+
+// refusedRuleFile returns why a file that a rule file or a setting names is not read.
+func (a *Authored) refusedRuleFile(file string) error {
+	real, err := filepath.EvalSymlinks(file)
+	if err != nil {
+		return nil // reading reports it
+	}
+	switch {
+	case secret.IsSecretFile(file), secret.IsSecretFile(real):
+		err = repofile.ErrSecret
+	case a.isHidden(file), a.isHidden(real):
+		err = repofile.ErrHidden
+	default:
+		return nil
+	}
+	return repofile.Refuse(file, err)
 }
 
 // warnIgnored warns that a file is not used, and why.

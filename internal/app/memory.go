@@ -39,7 +39,7 @@ const memoryIntro = "What earlier sessions had to remember. […] marks an entry
 func (a *Authored) memoryEntries() ([]notes.Entry, []frontmatter.Warning) {
 	var project, own frontmatter.Root
 	if a.Trusted == trust.Trusted {
-		project = frontmatter.Root{Path: memory.Dir, Files: repofile.NewRoot(a.Root).Sub(memory.Dir)}
+		project = frontmatter.Root{Path: memory.Dir, Files: a.projectFiles(a.Root).Sub(memory.Dir)}
 	}
 	if dir := a.userMemoryDir(); dir != "" {
 		own = frontmatter.Root{Path: filepath.ToSlash(dir), Files: repofile.OwnDir(dir)}

@@ -19,7 +19,7 @@ func (a *Authored) outputStyles() ([]outputstyle.Style, []frontmatter.Warning) {
 	var roots []frontmatter.Root
 	const folder = "output-styles"
 	if shown := ".coder/" + folder; a.Trusted == trust.Trusted {
-		roots = append(roots, frontmatter.Root{Path: shown, Files: repofile.NewRoot(a.Root).Sub(shown)})
+		roots = append(roots, frontmatter.Root{Path: shown, Files: a.projectFiles(a.Root).Sub(shown)})
 	}
 	if home, _ := a.userDirs(); home != "" {
 		dir := filepath.ToSlash(filepath.Join(home, folder))

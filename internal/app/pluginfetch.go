@@ -65,13 +65,17 @@ func (a *Extensions) FindPlugin(ctx context.Context, text string) (dir string, o
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(a.Env.Dir, dir)
 	}
+	m := marketNamePattern().FindStringSubmatch(text)
+	o, ok := parseOrigin(text)
 	if _, err := os.Stat(dir); err == nil {
-		return dir, o, nil
+		if (m != nil || ok) && !filepath.IsAbs(text) && !strings.HasPrefix(text, ".") { // the workspace must not choose
+			return "", o, inputErrorf("%q is an address, and a folder here: write ./%s for the folder", text, text)
+		}
+		return dir, plugin.Origin{}, nil
 	}
-	if m := marketNamePattern().FindStringSubmatch(text); m != nil {
+	if m != nil {
 		return a.findInMarket(ctx, m[1], m[2])
 	}
-	o, ok := parseOrigin(text)
 	if !ok {
 		return dir, o, nil // which the book says is missing
 	}
@@ -218,8 +222,10 @@ func (a *Extensions) LoadMarkets() (map[string]Market, error) {
 	return all, err
 }
 
-// AddMarket adds a marketplace from an address or a path, or fetches it anew.
-func (a *Extensions) AddMarket(ctx context.Context, text string) (name string, offers []plugin.Offer, err error) {
+// AddMarket adds a marketplace from an address or a path, or fetches it anew. Only with replace does it
+// take the name of another one.
+func (a *Extensions) AddMarket(ctx context.Context, text string, replace bool) (name string, offers []plugin.Offer,
+	err error) {
 	dir, o, err := a.FindPlugin(ctx, text)
 	if err != nil {
 		return "", nil, err
@@ -233,11 +239,17 @@ func (a *Extensions) AddMarket(ctx context.Context, text string) (name string, o
 		if err != nil {
 			return nil, err
 		}
-		was, all[name] = all[name], Market{o, dir}
+		var known bool
+		was, known = all[name]
+		if before, now := cmp.Or(was.Source, was.Dir), cmp.Or(o.Source, dir); known && before != now && !replace {
+			return nil, inputErrorf("the marketplace %s is at %s; --yes replaces it with %s", name, singleLine(before),
+				singleLine(now))
+		}
+		all[name] = Market{o, dir}
 		return jsonx.MustMarshal(all), nil
 	})
 	if err != nil {
-		return "", nil, err
+		return "", nil, errors.Join(a.RemoveFetchedPlugin(dir), err)
 	}
 	if was.Dir != dir {
 		err = a.RemoveFetchedPlugin(was.Dir)

@@ -50,18 +50,19 @@ var ignoreFiles = []string{".coderignore", ".aiignore", ".cursorignore", ".gemin
 // maxIgnoreFile limits the bytes read of one of them.
 const maxIgnoreFile = 256 << 10
 
-// readIgnoreFiles reads the workspace's ignore files. It warns
+// readIgnoreFiles reads a workspace's ignore files. It warns
 // about an unreadable file, so that nobody relies on it.
-func (p *protectedFiles) readIgnoreFiles() {
+func readIgnoreFiles(read func(name string, limit int64) ([]byte, error), warn func(string)) (lists []ignoreList) {
 	for _, name := range ignoreFiles {
-		text, _, err := p.ws.ReadFile(name, maxIgnoreFile)
+		text, err := read(name, maxIgnoreFile)
 		switch {
 		case err == nil:
-			p.ignores = append(p.ignores, ignoreList{name, workspace.ParseIgnore(text)})
+			lists = append(lists, ignoreList{name, workspace.ParseIgnore(text)})
 		case !errors.Is(err, fs.ErrNotExist):
-			p.in.warn(fmt.Sprintf("%s hides nothing: %v", name, err))
+			warn(fmt.Sprintf("%s hides nothing: %v", name, err))
 		}
 	}
+	return lists
 }
 
 // ignoreList is an ignore file with its patterns.
@@ -71,12 +72,12 @@ type ignoreList struct {
 }
 
 // ignoreMatcher returns a function that returns the ignore file that hides a file; nil without such files.
-func (p *protectedFiles) ignoreMatcher() func(file string) (by string, ok bool) {
-	if len(p.ignores) == 0 {
+func ignoreMatcher(lists []ignoreList) func(file string) (by string, ok bool) {
+	if len(lists) == 0 {
 		return nil
 	}
 	return func(file string) (string, bool) {
-		for _, i := range p.ignores {
+		for _, i := range lists {
 			if i.list.Match(file) {
 				return i.name, true
 			}
@@ -92,17 +93,51 @@ func (a *Workspace) newProtectedFiles(ws *workspace.Workspace) *protectedFiles {
 
 func newProtectedFiles(a *safety, ws *workspace.Workspace) *protectedFiles {
 	p := &protectedFiles{in: a, ws: ws}
-	p.readIgnoreFiles()
+	p.ignores = readIgnoreFiles(func(name string, limit int64) ([]byte, error) {
+		text, _, err := ws.ReadFile(name, limit)
+		return text, err
+	}, a.warn)
+	bulky := p.skippedFolders()
 	restricted := a.hasFileRules() || len(p.ignores) > 0
 	p.searchedNames = ws.IndexNames(func(rel string, dir bool) bool {
 		return secret.IsHiddenInTree(rel, dir) || isNestedMarker(rel, dir) || !dir && restricted && a.judge != nil &&
 			a.judge.IsConcealed(rel)
-	}, func(rel string) bool { return secret.IsBulkyFolder(rel) || secret.IsRecordPath(rel) })
+	}, func(rel string) bool { return bulky(rel) || secret.IsRecordPath(rel) })
 	p.frozenNames = ws.IndexNames(func(rel string, dir bool) bool { return a.judge != nil && a.judge.IsFrozen(rel, dir) },
 		func(rel string) bool {
-			return secret.IsBulkyFolder(rel) || a.judge != nil && a.judge.IsFrozen(rel, true)
+			return bulky(rel) || a.judge != nil && a.judge.IsFrozen(rel, true)
 		})
 	return p
+}
+
+// skippedFolders returns a function that reports whether the searches skip a folder: a bulky
+// one, unless a pattern names something in it. A pattern for all of it hides it from tools alone,
+// since builds need it.
+func (p *protectedFiles) skippedFolders() func(rel string) bool {
+	patterns := slices.Clone(p.in.Config.Permission.Frozen)
+	for _, s := range p.in.Options.DenyTools {
+		patterns = append(patterns, s.On)
+	}
+	for name, rules := range p.in.Config.Permission.Tools {
+		if name != rule.ClassCommand && name != rule.ClassFetch {
+			patterns = slices.AppendSeq(patterns, maps.Keys(rules))
+		}
+	}
+	for _, i := range p.ignores {
+		patterns = slices.AppendSeq(patterns, i.list.Patterns())
+	}
+	inside, whole := make(map[string]bool), make(map[string]bool)
+	for _, pattern := range patterns {
+		parts := strings.Split(strings.TrimRight(pattern, "/*"), "/")
+		whole[parts[len(parts)-1]] = true
+		for _, part := range parts[:len(parts)-1] {
+			inside[part] = true
+		}
+	}
+	return func(rel string) bool {
+		base := path.Base(rel)
+		return secret.IsBulkyFolder(rel) && (!inside[base] || whole[base])
+	}
 }
 
 // isNestedMarker reports whether a name marks a repository or project below the workspace.

@@ -191,3 +191,29 @@ func TestTheExampleForContributorsCompiles(t *testing.T) {
 		t.Errorf("the example in CONTRIBUTING.md: %v\n%s", err, out)
 	}
 }
+
+// TestWhatABuildSetsIsThere holds the linker's flags to the code: the linker ignores a variable that is not there.
+func TestWhatABuildSetsIsThere(t *testing.T) {
+	for _, file := range []string{"Makefile", "testkit/release/main.go"} {
+		text, err := os.ReadFile(top(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		set := regexp.MustCompile(`-X coder/(internal/\w+)\.(\w+)=`).FindAllStringSubmatch(string(text), -1)
+		if len(set) < 2 {
+			t.Errorf("%s sets %d variables", file, len(set))
+		}
+		for _, one := range set {
+			sources, _ := filepath.Glob(top(one[1] + "/*.go")) // the pattern is valid
+			declared := regexp.MustCompile(`(?m)^var (\w+, )*` + one[2] + `(, \w+)* (= .*)?string$`)
+			found := false
+			for _, source := range sources {
+				code, err := os.ReadFile(source)
+				found = found || err == nil && declared.Match(code)
+			}
+			if !found {
+				t.Errorf("%s sets %s.%s, which is no text variable", file, one[1], one[2])
+			}
+		}
+	}
+}

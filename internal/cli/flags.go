@@ -72,7 +72,7 @@ type flags struct {
 	mcpEnv, mcpHeaders           []string // also for a new MCP server
 	preset                       string   // the preset for setup
 	agent                        string   // another one, whose settings or sessions are meant
-	undo                         bool     // that is undone
+	undo                         bool     // --undo
 	keyFromStdin                 bool     // read its key from stdin
 	all                          bool     // include archived sessions
 	inProject                    bool     // config changes the project's settings

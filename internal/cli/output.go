@@ -87,7 +87,7 @@ func (inv *invocation) newLineOutput(a *app.Workspace) (*output, *term.Renderer)
 	return o, face
 }
 
-// servers returns the states of the session's MCP servers, or before it is open those of the workspace.
+// servers returns the states of the session's MCP servers, or of the workspace's before the session opens.
 func (o *output) servers(a *app.Workspace) []mcp.Status {
 	if o.host == nil {
 		return a.MCPStatus()

@@ -325,7 +325,7 @@ func (inv *invocation) pluginUpdate(ctx context.Context, a *app.Workspace, name 
 // pluginMarket adds, lists and searches marketplaces.
 func (inv *invocation) pluginMarket(ctx context.Context, a *app.Workspace, args []string) error {
 	if len(args) == 2 && args[0] == "add" {
-		name, offers, err := a.AddMarket(ctx, args[1])
+		name, offers, err := a.AddMarket(ctx, args[1], inv.flags.yes)
 		if err != nil {
 			return err
 		}

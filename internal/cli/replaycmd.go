@@ -106,7 +106,10 @@ func (inv *invocation) describeRerun(name string, report *rerun.Report) (title, 
 	if cause := cmp.Or(singleLine(d.Cause), inv.printer.T(rerunCauseTexts[d.Kind])); cause != "" && report.Missing == "" {
 		body += inv.printer.T("cause: %s", cause) + "\n"
 	}
-	text, _, _ := patch.Unified(inv.printer.T("record %d", d.Record), []byte(d.Recorded), []byte(d.Rerun))
+	text, _, _ := patch.Unified("", []byte(d.Recorded), []byte(d.Rerun))
+	if at := strings.Index(text, "\n@@"); at >= 0 { // the names of the two sides, in place of those of a file
+		text = "--- " + inv.printer.T("record %d", d.Record) + "\n+++ " + inv.printer.T("rerun") + text[at:]
+	}
 	body += inv.shortDifference(text)
 	if len(report.UnsureFiles) > 0 {
 		body += inv.printer.T("changed since the session began, original content unknown: %s",

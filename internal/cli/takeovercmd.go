@@ -98,7 +98,7 @@ func foreignTable(f app.ForeignSettings) display.Table {
 				value, _ := json.Marshal(one.Value) // it was read from JSON, or is text
 				becomes = one.Key + " = " + string(value)
 			}
-			if (one.Kind == "hook" || one.Kind == "MCP server") && one.Key != "" { // what they run is named
+			if (one.Kind == "hook" || one.Kind == "MCP server") && one.Key != "" { // show the command that they run
 				becomes = one.Key
 			}
 			note := one.Note

@@ -76,13 +76,9 @@ func (y *layer) addValueError(v hujson.Value, path string, err error) {
 
 // setValue sets a setting that has one value.
 func (y *layer) setValue(f *field, v hujson.Value) {
-	if y.untrusted && !f.isShell() {
-		for x := range v.All() {
-			if lit, ok := x.Value.(hujson.Literal); ok && lit.Kind() == '"' && hasVariable(lit.String()) {
-				y.addWarning(v.StartOffset, f.path, "names a variable")
-				return
-			}
-		}
+	if y.untrusted && !f.isShell() && namesVariable(v) {
+		y.addWarning(v.StartOffset, f.path, "names a variable")
+		return
 	}
 	now, err := y.decodeValue(f, v)
 	if err != nil {
@@ -91,13 +87,7 @@ func (y *layer) setValue(f *field, v hujson.Value) {
 	}
 	place := f.valueIn(&y.cfg)
 	if f.projectRule() == "adds" {
-		all := slices.Clone(place.Interface().([]string))
-		for _, s := range now.Interface().([]string) {
-			if !slices.Contains(all, s) {
-				all = append(all, s)
-			}
-		}
-		now = reflect.ValueOf(all)
+		now = addTexts(place, now)
 	}
 	if y.untrusted && f.kind == kindNetwork {
 		var out []string
@@ -105,21 +95,7 @@ func (y *layer) setValue(f *field, v hujson.Value) {
 			y.addWarning(v.StartOffset, f.path, "the user's settings do not allow "+strings.Join(out, ", "))
 		}
 	}
-	switch {
-	case y.untrusted && reflect.DeepEqual(place.Interface(), now.Interface()):
-		return
-	case y.untrusted && f.projectRule() != "adds" && !f.allowsChange(place, now):
-		y.addWarning(v.StartOffset, f.path, "")
-		return
-	case y.project && f.projectRule() == "never":
-		y.report.Warnings = append(y.report.Warnings, Warning{
-			Origin: y.originAt(v.StartOffset), Key: f.path, Text: "ignored: a project may not choose: " + f.path,
-		})
-		return
-	case y.project && f.path == "agents.default" && now.String() == "yolo":
-		y.report.Warnings = append(y.report.Warnings, Warning{
-			Origin: y.originAt(v.StartOffset), Key: f.path, Text: "ignored: a project may not choose yolo: " + f.path,
-		})
+	if y.isIgnored(f, v.StartOffset, place, now) {
 		return
 	}
 	if place.Set(now); f.path == "profile" {
@@ -128,49 +104,107 @@ func (y *layer) setValue(f *field, v hujson.Value) {
 	y.recordOrigin(v.StartOffset, f.path)
 }
 
+// isIgnored reports whether the layer may not change a setting from place to now, or does not change it. A warning
+// says which of its choices are ignored.
+func (y *layer) isIgnored(f *field, offset int, place, now reflect.Value) bool {
+	why := ""
+	switch {
+	case y.untrusted && reflect.DeepEqual(place.Interface(), now.Interface()):
+		return true
+	case y.untrusted && f.projectRule() != "adds" && !f.allowsChange(place, now):
+		y.addWarning(offset, f.path, "")
+		return true
+	case y.project && f.projectRule() == "never":
+		why = "ignored: a project may not choose: " + f.path
+	case y.project && f.path == "agents.default" && now.String() == "yolo":
+		why = "ignored: a project may not choose yolo: " + f.path
+	default:
+		return false
+	}
+	y.report.Warnings = append(y.report.Warnings, Warning{Origin: y.originAt(offset), Key: f.path, Text: why})
+	return true
+}
+
+// namesVariable reports whether a string in v names a variable.
+func namesVariable(v hujson.Value) bool {
+	for x := range v.All() {
+		if lit, ok := x.Value.(hujson.Literal); ok && lit.Kind() == '"' && hasVariable(lit.String()) {
+			return true
+		}
+	}
+	return false
+}
+
+// addTexts returns the texts of a list and those of another that are not in it.
+func addTexts(list, more reflect.Value) reflect.Value {
+	all := slices.Clone(list.Interface().([]string))
+	for _, s := range more.Interface().([]string) {
+		if !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return reflect.ValueOf(all)
+}
+
 // decodeValue reads v as f's Go type.
 func (y *layer) decodeValue(f *field, v hujson.Value) (reflect.Value, error) {
 	lit, isLiteral := v.Value.(hujson.Literal)
+	isBool := isLiteral && (lit.Kind() == 't' || lit.Kind() == 'f')
 	switch {
 	case f.kind == kindTextList:
 		list, err := y.decodeList(f, v)
 		return reflect.ValueOf(list), err
-	case f.kind == kindNetwork && isLiteral && lit.Kind() == 't':
-		return reflect.ValueOf(AllHosts), nil
-	case f.kind == kindNetwork && isLiteral && lit.Kind() == 'f':
-		return reflect.ValueOf(Network(nil)), nil
-	case f.kind == kindNetwork && !isLiteral:
-		list, err := y.decodeList(f, v)
-		if err == nil {
-			err = checkHosts(list)
-		}
-		return reflect.ValueOf(Network(list)), err
+	case f.kind == kindNetwork && (isBool || !isLiteral):
+		network, err := y.decodeNetwork(f, v)
+		return reflect.ValueOf(network), err
 	case f.kind == kindCommand && isLiteral && lit.Kind() == '"':
 		return reflect.ValueOf(shellCommand(lit.String())), nil
 	case f.kind == kindCommand:
 		list, err := y.decodeList(f, v)
 		return reflect.ValueOf(Command(list)), err
-	case !isLiteral:
-	case f.kind == kindBool && (lit.Kind() == 't' || lit.Kind() == 'f'):
+	case f.kind == kindBool && isBool:
 		return reflect.ValueOf(lit.Bool()), nil
-	case (f.kind == kindInt || f.kind == kindFloat) && lit.Kind() == '0':
-		const exact = 1 << 53 // 1.28e2 is also a whole number
-		n, err := strconv.ParseFloat(string(lit), 64)
-		least, most, limited := f.valueRange()
-		switch whole64, notWhole := strconv.Atoi(string(lit)); {
-		case err != nil || limited && (n < least || n > most):
-		case f.kind == kindFloat:
-			return reflect.ValueOf(n), nil
-		case notWhole == nil:
-			return reflect.ValueOf(whole64), nil
-		case n == math.Trunc(n) && math.Abs(n) <= exact:
-			return reflect.ValueOf(int(n)), nil
+	case (f.kind == kindInt || f.kind == kindFloat) && isLiteral && lit.Kind() == '0':
+		if n, ok := f.decodeNumber(string(lit)); ok {
+			return n, nil
 		}
-	case f.kind == kindText && lit.Kind() == '"':
+	case f.kind == kindText && isLiteral && lit.Kind() == '"':
 		s, err := y.decodeText(f, lit)
 		return reflect.ValueOf(s), err
 	}
 	return reflect.Value{}, message.Errorf("expected %s, found %s", f.describeValues(), describeFound(v))
+}
+
+// decodeNetwork reads true, false or a list of hosts.
+func (y *layer) decodeNetwork(f *field, v hujson.Value) (Network, error) {
+	if lit, ok := v.Value.(hujson.Literal); ok {
+		if lit.Bool() {
+			return AllHosts, nil
+		}
+		return nil, nil
+	}
+	list, err := y.decodeList(f, v)
+	if err == nil {
+		err = checkHosts(list)
+	}
+	return Network(list), err
+}
+
+// decodeNumber reads a number as f's Go type, if it is one and within f's range.
+func (f *field) decodeNumber(text string) (number reflect.Value, ok bool) {
+	const exact = 1 << 53 // 1.28e2 is also a whole number
+	n, err := strconv.ParseFloat(text, 64)
+	least, most, limited := f.valueRange()
+	if err != nil || limited && (n < least || n > most) {
+		return number, false
+	}
+	if f.kind == kindFloat {
+		return reflect.ValueOf(n), true
+	}
+	if whole, err := strconv.Atoi(text); err == nil {
+		return reflect.ValueOf(whole), true
+	}
+	return reflect.ValueOf(int(n)), n == math.Trunc(n) && math.Abs(n) <= exact
 }
 
 // shellCommand returns the command that runs a shell line; an empty line gives an empty command.

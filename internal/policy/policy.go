@@ -59,7 +59,7 @@ type Opinion struct {
 	Verdict  Verdict
 	Reasons  []Reason
 	ReadOnly bool
-	Unasked  event.AutoAllowance // what it allows without a question
+	Unasked  event.AutoAllowance // calls allowed without a question
 }
 
 // Reason is one reason. The user may waive a Lasting reason for good

@@ -123,6 +123,12 @@ func TestAnAnswerFromAnotherProcessCounts(t *testing.T) {
 	handed := make(chan error, 1)
 	go func() {
 		q := <-asked
+		misfit := approved(q)
+		misfit.Option = "misfit"
+		refusal := serve.Refusal("")
+		if err := serve.ForwardAnswer(t.Context(), a, h.ID(), q, misfit); !errors.As(err, &refusal) {
+			t.Errorf("an answer that the question does not offer: %v", err)
+		}
 		handed <- serve.ForwardAnswer(t.Context(), a, h.ID(), q, approved(q))
 	}()
 	out, err := h.Run(t.Context(), words("write it"))

@@ -19,7 +19,7 @@ import (
 type Deps struct {
 	Session    string
 	Root       string      // the workspace
-	DataDir    string      // coder's folder in it
+	DataDir    string      // coder's folder in Root
 	LineMode   bool        // the terminal prints lines
 	CustomKeys [][2]string // keys that the person bound, and what they do
 	Now        func() time.Time

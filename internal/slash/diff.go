@@ -133,7 +133,7 @@ const moreChangesText = "more changes not shown; /diff PATH shows one file"
 type Change struct {
 	Name           string
 	Added, Deleted int
-	Note           string // what is to be said besides, in words; "" if nothing
+	Note           string // additional remark; may be empty
 	hasCounts      bool   // its lines were compared
 }
 

@@ -224,7 +224,7 @@ func (r *release) run(ctx context.Context, env []string, file string, args ...st
 func (r *release) binary(t target) string { return filepath.Join(r.work, t.os+"_"+t.arch, "coder") }
 
 func (r *release) build(ctx context.Context, t target) error {
-	flags := "-s -w -buildid= -X coder/internal/app.release=" + r.version
+	flags := "-s -w -buildid= -X coder/internal/app.releaseVersion=" + r.version
 	if r.sign != nil {
 		public := base64.StdEncoding.EncodeToString(r.trust)
 		flags += " -X coder/internal/app.updateKey=" + public + " -X coder/internal/app.updateAddress=" + r.address

@@ -35,8 +35,8 @@ type state struct {
 	openCalls       []chat.ToolCall    // calls in the last reply without a result
 	promptTokens    int                // the provider's token count for the last request
 	replyTokens     int                // the provider's token count for its reply
-	countedMessages int                // how many messages these counts cover
-	sinceEstimate   estimate           // of the messages after those
+	countedMessages int                // number of messages in the counts
+	sinceEstimate   estimate           // of the messages after countedMessages
 	replyEstimate   estimate           // of the reply included in the counts
 	totalEstimate   estimate           // of all messages
 	replacements    []replacementEntry // states before each replacement, the newest last

@@ -46,7 +46,7 @@ type BangLine interface {
 	Unconfined() bool
 	// OutputHint returns what to show the user as soon as the line prints text, or "".
 	OutputHint(text string) string
-	// EndNotes returns what to show the user about how it ended.
+	// EndNotes returns notes for the user about the end of the command.
 	EndNotes(tool.ShellResult) []string
 }
 

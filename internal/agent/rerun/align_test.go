@@ -225,7 +225,7 @@ func TestTheBeginningOfATurnIsCutOff(t *testing.T) {
 	if err := r.make(created("t"), requested("t", "c", "task", `{}`), sub); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.make(replied("t", "x")); !errors.Is(err, errProcessEnded) || r.HasDiverged() {
+	if err := r.make(replied("t", "x")); !errors.Is(err, errProcessEnded) || r.diverged {
 		t.Errorf("the session goes on beyond the end: %v", err)
 	}
 }

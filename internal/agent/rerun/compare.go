@@ -2,7 +2,6 @@ package rerun
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -14,7 +13,6 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/lazy"
-	"coder/internal/record/past"
 	"coder/internal/tool"
 	"coder/internal/tool/bash"
 )
@@ -56,13 +54,11 @@ const (
 	kindCourse   = "course"
 )
 
-// MayBeChance reports whether chance may have made the difference, as in a command's output.
+// MayBeChance reports whether chance may have made the difference, as in a command's output, or the files
+// or the repository that a session began with.
 func (d *Difference) MayBeChance() bool {
-	return d.Kind == kindResult || d.Kind == kindFiles || d.Kind == kindRequest
+	return slices.Contains([]string{kindResult, kindFiles, kindRequest, kindCourse}, d.Kind)
 }
-
-// MayBeEnvironment reports whether it may come from the files or the repository that a session began with.
-func (d *Difference) MayBeEnvironment() bool { return d.MayBeChance() || d.Kind == kindCourse }
 
 // Exceptions are what else may differ in one rerun.
 type Exceptions struct {
@@ -107,10 +103,10 @@ func recordKey(e event.Event) (key struct{ kind, about string }) {
 // alignRecords puts records and those of a rerun side by side, by their place in their streams, up to
 // the first of another key in each. What the rerun did not come to is its difference only if
 // it did not take another course before.
-func alignRecords(take *Recording, rerun []streamRecord) (pairs []recordPair) {
+func alignRecords(recording *Recording, rerun []streamRecord) (pairs []recordPair) {
 	at, parted := make(map[string]int), make(map[string]bool)
 	for _, m := range rerun {
-		list, p := take.streams[m.stream], recordPair{rerun: m.Record}
+		list, p := recording.streams[m.stream], recordPair{rerun: m.Record}
 		if n := at[m.stream]; n < len(list) {
 			p.recorded = list[n]
 		} else if len(list) > 0 {
@@ -123,7 +119,7 @@ func alignRecords(take *Recording, rerun []streamRecord) (pairs []recordPair) {
 			parted[m.stream] = true
 		}
 	}
-	for stream, list := range take.streams {
+	for stream, list := range recording.streams {
 		if n := at[stream]; n < len(list) && len(parted) == 0 {
 			pairs = append(pairs, recordPair{recorded: list[n]})
 		}
@@ -135,8 +131,7 @@ func alignRecords(take *Recording, rerun []streamRecord) (pairs []recordPair) {
 // Compare compares the rerun with the record. Again are other reruns in the same world:
 // what differs between them may differ from the record.
 func (f *Replayer) Compare(except Exceptions, again ...*Replayer) *Report {
-	c := newComparison(f.recording, f.recordSide, f.rerunSide, except)
-	c.laterStates = f.workCopy.LaterChanges
+	c := newComparison(f.recording, f.recordSide, f.RerunSide, except)
 	for _, other := range again {
 		c.addRerun(alignRecords(f.recording, other.produced))
 	}
@@ -146,53 +141,44 @@ func (f *Replayer) Compare(except Exceptions, again ...*Replayer) *Report {
 	}
 }
 
-// comparison compares a take with its rerun, and with other reruns in the same world.
+// comparison compares a recording with its rerun, and with other reruns in the same world.
 type comparison struct {
-	recording                 *Recording
-	recordReader, rerunReader *leafReader
-	exceptions                Exceptions
-	otherReruns               []map[uint64]event.Record          // of the other reruns, by the record
-	calls                     map[string]event.ToolCallRequested // on record, by id
-	hasBackgroundJobs         bool                               // there are commands in the background
-	laterStates               map[uint64][]event.FileState       // what others left, or a command in the background
-
-	noticedWas, noticedIs map[string][]leaf // by whatever call, if there are such commands
+	*Recording
+	exceptions  Exceptions
+	sides       [2]*leafReader                     // of the record, and of the rerun
+	otherReruns []map[uint64]event.Event           // of the other reruns, by the record
+	calls       map[string]event.ToolCallRequested // on record, by id
+	hasJobs     bool                               // there are commands in the background
 }
 
-func newComparison(take *Recording, was, is Side, except Exceptions) *comparison {
-	reading := func(side Side) *leafReader { return &leafReader{side, except, make(map[event.FileState]string)} }
-	c := &comparison{recording: take, recordReader: reading(was), rerunReader: reading(is), exceptions: except}
-	c.calls = make(map[string]event.ToolCallRequested)
-	for _, e := range take.Requests {
-		c.calls[e.CallID], c.hasBackgroundJobs = e, c.hasBackgroundJobs || isBackground(e)
+func newComparison(recording *Recording, was, is Side, except Exceptions) *comparison {
+	c := &comparison{Recording: recording, exceptions: except, calls: make(map[string]event.ToolCallRequested)}
+	for i, side := range []Side{was, is} {
+		c.sides[i] = &leafReader{side, except, make(map[event.FileState]string)}
+	}
+	for _, e := range recording.Requests {
+		c.calls[e.CallID], c.hasJobs = e, c.hasJobs || isBackground(e)
 	}
 	return c
 }
 
 // addRerun adds what another rerun came to.
 func (c *comparison) addRerun(pairs []recordPair) {
-	records := make(map[uint64]event.Record, len(pairs))
+	events := make(map[uint64]event.Event, len(pairs))
 	for _, p := range pairs {
-		records[p.recorded.Seq] = p.rerun
+		events[p.recorded.Seq] = p.rerun.Event
 	}
-	c.otherReruns = append(c.otherReruns, records)
+	c.otherReruns = append(c.otherReruns, events)
 }
 
 // firstDifference is the first difference of pairs that the other reruns do not explain.
 func (c *comparison) firstDifference(pairs []recordPair) *Difference {
-	if c.hasBackgroundJobs {
-		var was, is []event.Record
-		for _, p := range pairs {
-			was, is = append(was, p.recorded), append(is, p.rerun)
-		}
-		c.noticedWas, c.noticedIs = noticed(c.recordReader, c.laterStates, was), noticed(c.rerunReader, nil, is)
-	}
 	for i, p := range pairs {
 		d := c.compareRecords(p)
 		if d == nil || slices.Contains(c.exceptions.SkippedRecords, p.recorded.Seq) {
 			continue
 		}
-		d.Step, d.Record, d.AgreedRecords = c.recording.repliesBy(p.recorded.Seq), p.recorded.Seq, i
+		d.Step, d.Record, d.AgreedRecords = c.repliesBy(p.recorded.Seq), p.recorded.Seq, i
 		switch e := cmp.Or(p.recorded.Event, p.rerun.Event).(type) {
 		case event.ToolCallRequested:
 			d.Subject, d.Call = e.Tool, e.Title
@@ -214,15 +200,15 @@ func (c *comparison) compareRecords(p recordPair) *Difference {
 	if done, ok := p.recorded.Event.(event.ToolCallCompleted); ok && kind == kindResult && wasInterrupted(done) {
 		return nil // how far it got is chance
 	}
-	then, now := c.recordReader.eventLeaves(p.recorded.Event), c.rerunReader.eventLeaves(p.rerun.Event)
+	then, now := c.sides[0].eventLeaves(p.recorded.Event), c.sides[1].eventLeaves(p.rerun.Event)
 	var again []map[string]leaf
 	for _, other := range c.otherReruns {
-		r := other[p.recorded.Seq]
-		if name := eventName(p.recorded.Event); name == eventName(r.Event) && name == eventName(p.rerun.Event) {
-			again = append(again, c.rerunReader.eventLeaves(r.Event))
+		name := eventName(p.recorded.Event)
+		if e := other[p.recorded.Seq]; name == eventName(e) && name == eventName(p.rerun.Event) {
+			again = append(again, c.sides[1].eventLeaves(e))
 		}
 	}
-	call := c.callOf(p.recorded)
+	call := c.callOf(p.recorded.Event)
 	both := maps.Clone(then)
 	maps.Copy(both, now)
 	var was, is strings.Builder
@@ -235,8 +221,8 @@ func (c *comparison) compareRecords(p recordPair) *Difference {
 			text = func(l leaf) string { return numberPattern().ReplaceAllString(l.plainText(), "<pid>") }
 		}
 		explains := func(other map[string]leaf) bool { return alike.IsRerunVariation(text(x), text(y), text(other[path])) }
-		same := x.name == y.name || alike.Equal(text(x), text(y))
-		if !before && y.optional || same || c.isExcused(call, path, x, y) || slices.ContainsFunc(again, explains) {
+		if !before && y.optional || x.name == y.name || alike.Equal(text(x), text(y)) || c.isExcused(call, path, x, y) ||
+			slices.ContainsFunc(again, explains) {
 			continue
 		}
 		filesOnly = filesOnly && both[path].isFile
@@ -258,7 +244,7 @@ func (c *comparison) compareRecords(p recordPair) *Difference {
 
 // differenceKinds are what a difference is of, by the kind of its records. Of any other it is the course.
 var differenceKinds = map[string]string{
-	"MessageAdded": kindRequest, "ContextReplaced": kindRequest, kindReply: kindReply,
+	"MessageAdded": kindRequest, "ContextReplaced": kindRequest,
 	"ToolCallRequested": kindDecision, "ToolCallCompleted": kindResult,
 	"UserInteractionRequested": kindQuestion, "UserInteractionResponded": kindQuestion,
 }
@@ -266,11 +252,11 @@ var differenceKinds = map[string]string{
 // kindOf says in a word what the records of a pair tell.
 func kindOf(p recordPair) string {
 	name := eventName(p.recorded.Event)
-	if _, ok := event.AsReply(p.recorded.Event); ok {
-		name = kindReply
-	}
-	if eventName(p.recorded.Event) != eventName(p.rerun.Event) {
-		name = kindCourse
+	switch _, ok := event.AsReply(p.recorded.Event); {
+	case name != eventName(p.rerun.Event):
+		return kindCourse
+	case ok:
+		return kindReply
 	}
 	return cmp.Or(differenceKinds[name], kindCourse)
 }
@@ -286,60 +272,26 @@ var jobProgressFields = []string{
 	"running", "state", "exit_code", "seconds", "output", "stdout", "stderr", "text", "next_offset", "ended", "runs",
 }
 
-// callOf is the call that a record is about, if it is about one.
-func (c *comparison) callOf(r event.Record) event.ToolCallRequested {
-	id := ""
-	switch e := r.Event.(type) {
-	case event.ToolCallCompleted:
-		id = e.CallID
-	case event.MessageAdded:
-		for res := range chat.PartsOf[chat.ToolResult](e.Message) {
-			id = res.CallID
-		}
+// callOf is the call that an event is about, if it is about one.
+func (c *comparison) callOf(e event.Event) event.ToolCallRequested {
+	done, _ := e.(event.ToolCallCompleted)
+	m, _ := e.(event.MessageAdded)
+	for res := range chat.PartsOf[chat.ToolResult](m.Message) {
+		done.CallID = res.CallID
 	}
-	return c.calls[id]
+	return c.calls[done.CallID]
 }
 
-// isExcused reports whether a field may differ because a command in the background ends when it ends.
+// isExcused reports whether a field may differ because a command in the background ends when it ends: how far
+// it was, and which call found a file that it left.
 func (c *comparison) isExcused(call event.ToolCallRequested, path string, was, is leaf) bool {
-	if c.hasBackgroundJobs && (was.isFile || is.isFile) {
-		excuses := func(noticed []leaf, change leaf) bool {
-			same := func(other leaf) bool { return other.plainText() == change.plainText() }
-			ownCall := isBackground(call) && len(noticed) == 0 // whether it ended within that is chance
-			return change.isFile && (ownCall || slices.ContainsFunc(noticed, same))
-		}
-		return excuses(c.noticedIs[path], was) || excuses(c.noticedWas[path], is)
-	}
 	job := isBackground(call) || tool.ClassOf(call.Tool) == tool.ClassJobs
-	return job && slices.Contains(jobProgressFields, path[strings.LastIndexByte(path, '.')+1:])
+	progress := job && slices.Contains(jobProgressFields, path[strings.LastIndexByte(path, '.')+1:])
+	return progress || c.hasJobs && was.isFile != is.isFile
 }
 
 // isBackground reports whether a call is of a command in the background.
 func isBackground(e event.ToolCallRequested) bool {
 	yes, _ := bash.Asks(e.Input)
 	return yes
-}
-
-// noticed are the files that a side found, by their paths, whenever that was: what a command in
-// the background does is found by whatever call is next, or was there before that.
-func noticed(side *leafReader, later map[uint64][]event.FileState, records []event.Record) map[string][]leaf {
-	ctx, found := context.Background(), slices.Concat(slices.Collect(maps.Values(later))...)
-	for _, e := range eventsOf[event.ToolCallRequested](records) {
-		if kept, ok := side.side.Contents.(past.TreeSource); ok && e.Tree != "" {
-			all, _ := kept.Files(ctx, e.Tree)
-			found = append(found, all...)
-		}
-	}
-	for _, e := range eventsOf[event.ToolCallCompleted](records) {
-		changes, _ := past.ExpandChanges(ctx, side.side.Contents, e.Changes)
-		for _, one := range changes {
-			found = append(found, one.After)
-		}
-	}
-	list := make(map[string][]leaf)
-	for _, s := range found {
-		path := side.changePath(s.Path)
-		list[path] = append(list[path], side.stateLeaf(s))
-	}
-	return list
 }

@@ -10,14 +10,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"coder/internal/agent/alike"
 	"coder/internal/agent/supervisor"
 	"coder/internal/core/event"
 	"coder/internal/core/paths"
 	"coder/internal/core/secret"
-	"coder/internal/core/uip"
 	"coder/internal/record/past"
 	"coder/internal/tool"
 )
@@ -70,27 +68,20 @@ var IgnoredFields = []FieldRule{
 	{"UserInteractionRequested", "display.content", "the call and its files are compared"},
 }
 
-// ignoreReasons are the reasons of the table, by the record and the field.
-var ignoreReasons = sync.OnceValue(func() map[[2]string]string {
-	all := make(map[[2]string]string)
-	for _, r := range IgnoredFields {
-		for _, field := range strings.Fields(r.Fields) {
-			all[[2]string{r.Record, field}] = r.Reason
-		}
-	}
-	return all
-})
-
 // ignoreReason is why a field at a path may differ, "" if it may not.
 func ignoreReason(record, path string) string {
 	for strings.HasPrefix(path, "parts.") { // of a question: they are questions
 		path = strings.TrimPrefix(path, "parts.")
 	}
-	why := ignoreReasons()[[2]string{"*", path[strings.LastIndexByte(path, '.')+1:]}]
-	for at := path; at != "" && why == ""; at = at[:max(strings.LastIndexByte(at, '.'), 0)] {
-		why = ignoreReasons()[[2]string{record, at}]
+	for _, rule := range IgnoredFields {
+		for field := range strings.FieldsSeq(rule.Fields) {
+			if rule.Record == "*" && path[strings.LastIndexByte(path, '.')+1:] == field ||
+				rule.Record == record && strings.HasPrefix(path+".", field+".") {
+				return rule.Reason
+			}
+		}
 	}
-	return why
+	return ""
 }
 
 // Side is one of the two that are compared: the session as it was, or its rerun.
@@ -101,7 +92,7 @@ type Side struct {
 
 // leaf is a field of a record that holds no other fields, or a file that a call left.
 type leaf struct {
-	name     string        // what it says, or of a file what its content is called, and its mode
+	name     string        // the text, or of a file the hash of its content and its mode
 	content  func() string // of a file: its mode and what it held, "" if that cannot be compared
 	isFile   bool
 	optional bool // records of earlier versions do not have it
@@ -109,7 +100,7 @@ type leaf struct {
 
 // leafReader reads the leaves of records on one side.
 type leafReader struct {
-	side       Side
+	Side
 	exceptions Exceptions
 	contents   map[event.FileState]string
 }
@@ -128,21 +119,19 @@ func (r *leafReader) eventLeaves(e event.Event) map[string]leaf {
 		e = was
 	case event.ToolCallCompleted:
 		r.addChanges(list, was.Changes)
-	case event.InteractionRequested: // which is best, and whether there is more to see, is told by files
-		if was.Author == event.ActorRecovery {
-			looks := func(o uip.Option) bool { return o.ID == supervisor.OptionShowChanges }
-			was.Options = slices.DeleteFunc(slices.Clone(was.Options), looks)
-			for i := range was.Options {
-				was.Options[i].Default, was.Options[i].Style = false, ""
+	case event.InteractionRequested:
+		if was.Author == event.ActorRecovery { // which is best, and whether there is more to see, is told by files
+			for _, o := range was.Options {
+				list["option "+o.ID] = leaf{name: o.ID}
 			}
-			slices.SortFunc(was.Options, func(a, b uip.Option) int { return strings.Compare(a.ID, b.ID) })
-			e = was
+			delete(list, "option "+supervisor.OptionShowChanges)
+			was.Options = nil
 		}
+		e = was
 	}
 	data, err := json.Marshal(e)
 	if err != nil {
-		list["event"] = leaf{name: err.Error()}
-		return list
+		data = []byte(strconv.Quote(err.Error()))
 	}
 	r.addLeaves(list, eventName(e), "", "", decodeJSON(string(data)))
 	return list
@@ -158,43 +147,34 @@ func decodeJSON(text string) (v any) {
 	return v
 }
 
-// isFileSearch reports whether a value is the name of a tool that finds files: the newest first.
-func isFileSearch(name any) bool {
-	text, _ := name.(string)
-	return tool.ClassOf(text) == tool.ClassFindFiles
-}
-
 // addLeaves adds the leaves of a value, but for those that may differ. The path shown tells the
 // elements of lists apart.
 func (r *leafReader) addLeaves(list map[string]leaf, record, path, shown string, value any) {
-	why := ""
-	if path != "" {
-		if why = ignoreReason(record, path); why != "" && why != reasonMayLack {
-			return
+	why := ignoreReason(record, path)
+	if text, ok := value.(string); ok {
+		if inner, ok := decodeJSON(text).(map[string]any); ok {
+			value = inner
 		}
 	}
 	switch v := value.(type) {
 	case nil:
 	case map[string]any:
-		search := isFileSearch(v["name"]) || isFileSearch(v["toolName"])
+		name := cmp.Or[any](v["name"], v["toolName"])
 		for k, one := range v {
-			if search && (k == "output" || k == "content") {
+			if text, _ := name.(string); tool.ClassOf(text) == tool.ClassFindFiles && (k == "output" || k == "content") {
 				one = sortSearchResult(one)
 			}
-			r.addLeaves(list, record, strings.TrimPrefix(path+"."+k, "."), strings.TrimPrefix(shown+"."+k, "."), one)
+			at := strings.TrimPrefix(path+"."+k, ".")
+			if why := ignoreReason(record, at); why == "" || why == reasonMayLack {
+				r.addLeaves(list, record, at, strings.TrimPrefix(shown+"."+k, "."), one)
+			}
 		}
 	case []any:
 		for i, one := range v {
 			r.addLeaves(list, record, path, shown+"["+strconv.Itoa(i)+"]", one)
 		}
-	case string:
-		if inner, ok := decodeJSON(v).(map[string]any); ok {
-			r.addLeaves(list, record, path, shown, inner)
-			return
-		}
-		list[shown] = leaf{name: r.maskText(v), optional: why != ""}
 	default:
-		list[shown] = leaf{name: fmt.Sprint(v), optional: why != ""}
+		list[shown] = leaf{name: r.maskText(fmt.Sprint(v)), optional: why != ""}
 	}
 }
 
@@ -205,20 +185,19 @@ func sortSearchResult(result any) any {
 		result = decodeJSON(text)
 	}
 	found, _ := result.(map[string]any)
-	if matches, ok := found["matches"].([]any); ok {
-		slices.SortFunc(matches, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
-	}
+	matches, _ := found["matches"].([]any)
+	slices.SortFunc(matches, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 	return result
 }
 
 // maskText is a text without what may differ everywhere.
 func (r *leafReader) maskText(text string) string {
-	return r.exceptions.removeIgnored(alike.Mask(secret.ShapeConcealer().Text(r.side.Paths.Text(text))))
+	return r.exceptions.removeIgnored(alike.Mask(secret.ShapeConcealer().Text(r.Paths.Text(text))))
 }
 
 // addChanges are what a call did to files, one by one.
 func (r *leafReader) addChanges(list map[string]leaf, changes []event.FileChange) {
-	each, _ := past.ExpandChanges(context.Background(), r.side.Contents, changes) // what was not kept is compared as it is
+	each, _ := past.ExpandChanges(context.Background(), r.Contents, changes) // what was not kept is compared as it is
 	for _, c := range each {
 		name := cmp.Or(c.After.Path, c.Before.Path)
 		if c.Before.Hash == "dir" && c.After.Hash == "dir" || isCacheFile(name) {
@@ -230,7 +209,7 @@ func (r *leafReader) addChanges(list map[string]leaf, changes []event.FileChange
 
 // changePath is the path of what a call did to a file.
 func (r *leafReader) changePath(name string) string {
-	return "files " + past.CopyName(r.side.Paths.Text(name))
+	return "files " + past.CopyName(r.Paths.Text(name))
 }
 
 // isCacheFile reports whether a file is one that a program writes for itself, with times in it.
@@ -251,8 +230,8 @@ func (r *leafReader) stateLeaf(s event.FileState) leaf {
 	case s.Hash == "dir":
 		return leaf{isFile: true, name: "folder"}
 	}
-	return leaf{isFile: true, name: fmt.Sprintf("%s %04o", s.Hash, s.Mode),
-		content: func() string { return r.fileContent(s) }}
+	name := fmt.Sprintf("%s %04o", s.Hash, s.Mode)
+	return leaf{isFile: true, name: name, content: func() string { return r.fileContent(s) }}
 }
 
 // maxContentBytes is how long a file may be that is compared at all.
@@ -263,10 +242,10 @@ const maxMaskedBytes = 1 << 20
 
 // fileContent is what a file held, after its mode, "" if it cannot be compared.
 func (r *leafReader) fileContent(s event.FileState) string {
-	if text, known := r.contents[s]; known || r.side.Contents == nil {
+	if text, known := r.contents[s]; known || r.Contents == nil {
 		return text
 	}
-	data, err := r.side.Contents.Content(context.Background(), s, maxContentBytes)
+	data, err := r.Contents.Content(context.Background(), s, maxContentBytes)
 	if err != nil {
 		return ""
 	}

@@ -91,7 +91,7 @@ func TestFieldsOfPartsAreFields(t *testing.T) {
 }
 
 func TestLeavesOfARecord(t *testing.T) {
-	r := &leafReader{side: Side{Paths: map[string]string{"/ws": "<workspace>"}}}
+	r := &leafReader{Side: Side{Paths: map[string]string{"/ws": "<workspace>"}}}
 	e := event.ToolCallCompleted{
 		Tool: "x", CallID: "c", Output: []byte(`{"list":[{"a":1},{"a":"two"}],"text":"{\"in\":\"/ws/f\"}","none":null,"ok":true}`),
 		SeenFiles: []event.FileState{file("s", "h")}, Changes: []event.FileChange{
@@ -168,8 +168,9 @@ func TestAQuestionAboutATurnThatWasLeftIsComparedByItsOptions(t *testing.T) {
 	}
 }
 
-// TestChangesOfJobsAreNoticedAfterAnyCall: a command in the background ends when it ends.
-func TestChangesOfJobsAreNoticedAfterAnyCall(t *testing.T) {
+// TestAFileOfAJobIsNoticedByAnyCall: a command in the background ends when it ends. What both sides found is
+// compared.
+func TestAFileOfAJobIsNoticedByAnyCall(t *testing.T) {
 	list := func(input string, first, second []event.FileChange) []event.Record {
 		done := func(id string, changes []event.FileChange) event.Record {
 			return of("t", "", event.ToolCallCompleted{CallID: id, Tool: "bash", Output: []byte(`{}`), Changes: changes})
@@ -178,52 +179,20 @@ func TestChangesOfJobsAreNoticedAfterAnyCall(t *testing.T) {
 	}
 	made := []event.FileChange{{After: file("j", "h")}}
 	other := []event.FileChange{{After: file("j", "g")}}
+	const job = `{"command":"x","run_in_background":true}`
 	for name, tt := range map[string]struct {
-		input     string
 		was, is   []event.Record
 		different uint64
 	}{
-		"a call later":           {`{"command":"x","run_in_background":true}`, list(`{"command":"x","run_in_background":true}`, made, nil), list(`{"command":"x","run_in_background":true}`, nil, made), 0},
-		"only in its own call":   {`{"command":"x","run_in_background":true}`, list(`{"command":"x","run_in_background":true}`, made, nil), list(`{"command":"x","run_in_background":true}`, nil, nil), 0},
-		"only in another call":   {`{"command":"x","run_in_background":true}`, list(`{"command":"x","run_in_background":true}`, nil, made), list(`{"command":"x","run_in_background":true}`, nil, nil), 4},
-		"with another outcome":   {`{"command":"x","run_in_background":true}`, list(`{"command":"x","run_in_background":true}`, made, nil), list(`{"command":"x","run_in_background":true}`, nil, other), 2},
-		"not in the background":  {`{}`, list(`{}`, made, nil), list(`{}`, nil, made), 2},
-		"in the background, but": {`{"command":"x","background":false}`, list(`{}`, made, nil), list(`{}`, nil, made), 2},
+		"a call later":           {list(job, made, nil), list(job, nil, made), 0},
+		"before the next call":   {list(job, made, nil), list(job, nil, nil), 0},
+		"in the rerun only":      {list(job, nil, nil), list(job, nil, made), 0},
+		"with another outcome":   {list(job, made, nil), list(job, other, nil), 2},
+		"not in the background":  {list(`{}`, made, nil), list(`{}`, nil, made), 2},
+		"in the background, but": {list(`{"command":"x","background":false}`, made, nil), list(`{"command":"x","background":false}`, nil, made), 2},
 	} {
 		d := first(tt.was, tt.is, Exceptions{})
 		if tt.different == 0 && d != nil || tt.different > 0 && (d == nil || d.Record != tt.different || d.Kind != kindFiles) {
-			t.Errorf("%s: %+v", name, d)
-		}
-	}
-}
-
-// TestAJobMayBeThereBeforeTheNextCall: then no call is said to have done it.
-func TestAJobMayBeThereBeforeTheNextCall(t *testing.T) {
-	list := func(changes []event.FileChange, tree string) []event.Record {
-		next := of("t", "", event.ToolCallRequested{CallID: "d", Tool: "bash", Tree: tree})
-		return numbered(requested("t", "c", "bash", `{"command":"x","run_in_background":true}`), of("t", "", event.ToolCallCompleted{CallID: "c", Tool: "bash", Changes: changes}), next)
-	}
-	made, kept := []event.FileChange{{After: file("j", "h")}}, keeper{trees: map[string][]event.FileState{"all": {file("j", "h")}, "none": nil, "other": {file("j", "g")}}}
-	later := map[uint64][]event.FileState{2: {file("j", "h")}}
-	for name, tt := range map[string]struct {
-		was, is []event.Record
-		later   map[uint64][]event.FileState
-		same    bool
-	}{
-		"in the rerun":       {list(made, ""), list(nil, "all"), nil, true},
-		"on record":          {list(nil, ""), list(made, ""), later, true},
-		"nowhere, in rerun":  {list(made, ""), list(nil, "none"), later, true},
-		"nowhere, on record": {list(nil, ""), list(made, "all"), nil, true},
-		"otherwise, later":   {list(nil, ""), list(made, ""), map[uint64][]event.FileState{2: {file("j", "g")}}, false},
-		"otherwise, in all":  {list(made, ""), list(nil, "other"), nil, false},
-	} {
-		c := newComparison(New("s", "/ws", tt.was), Side{}, Side{Contents: kept}, Exceptions{})
-		c.laterStates = tt.later
-		var pairs []recordPair
-		for i, r := range tt.was {
-			pairs = append(pairs, recordPair{r, tt.is[i]})
-		}
-		if d := c.firstDifference(pairs); (d == nil) != tt.same {
 			t.Errorf("%s: %+v", name, d)
 		}
 	}

@@ -13,14 +13,15 @@ import (
 	"coder/internal/record/past"
 )
 
-// ToGolden is what the rerun came to, with nothing in it of where it was run.
+// ToGolden is what the rerun came to, with nothing in it of where it was run; nil if it took another course.
 func (f *Replayer) ToGolden(ctx context.Context, g golden.Golden) (*golden.Golden, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	if f.diverged {
+		return nil, nil
+	}
 	except := g.SkippedRecords
 	g.Format, g.Records, g.Start, g.SkippedRecords = golden.Format, nil, nil, nil
-	g.Files, g.Contents, g.LaterChanges = make(map[string][]byte), make(map[string][]byte),
-		make(map[uint64][]event.FileState)
+	g.Files, g.Contents = make(map[string][]byte), make(map[string][]byte)
+	g.LaterChanges = make(map[uint64][]event.FileState)
 	for _, name := range slices.Sorted(maps.Keys(f.workCopy.Start)) {
 		s, data, err := f.withContentName(ctx, f.workCopy.Start[name])
 		if err != nil {
@@ -63,53 +64,44 @@ func (f *Replayer) withContentName(ctx context.Context, s event.FileState) (even
 }
 
 // portableRecord is a record that does not tell where it was made, and names contents by what
-// they are. The golden session has those that calls left, to be compared.
+// they are. The golden session has those that calls left, to be compared, and whole if a call is not made again.
 func (f *Replayer) portableRecord(ctx context.Context, r event.Record, g *golden.Golden) (event.Record, error) {
+	here := paths.Map{f.workCopy.Dir(): g.Root, f.recording.Root: g.Root}
 	switch e := r.Event.(type) {
 	case event.ToolCallRequested:
 		e.Tree, e.Repository, e.Sandbox = "", "", ""
 		r.Event = e
 	case event.ToolCallCompleted:
-		e.Changes, _ = past.ExpandChanges(ctx, f.rerunSide.Contents, e.Changes)
+		e.Changes, _ = past.ExpandChanges(ctx, f.RerunSide.Contents, e.Changes)
 		e.DurationMs = 0
 		limit := int64(maxMaskedBytes)
-		// it is not made again
-		if asked, ok := f.requested[e.CallID].Event.(event.ToolCallRequested); ok &&
-			(isExternalCall(asked) || wasInterrupted(e)) {
+		asked, ok := f.requested[e.CallID].Event.(event.ToolCallRequested)
+		if ok && (isExternalCall(asked) || wasInterrupted(e)) {
 			limit = maxContentBytes
 		}
-		r.Event = event.MapFileStates(e, func(s event.FileState) event.FileState { return f.addOutcome(ctx, s, limit, g) })
+		r.Event = event.MapFileStates(e, func(s event.FileState) event.FileState {
+			if !past.IsFile(s) || s.ContentLost || secret.IsSecretFile(s.Path) {
+				return s
+			}
+			data, err := f.RerunSide.Contents.Content(ctx, s, limit)
+			if err != nil { // too long to be compared
+				return s
+			}
+			data = []byte(secret.ShapeConcealer().Text(here.Text(string(data))))
+			s.Hash, s.Size = past.ContentHash(data), int64(len(data))
+			if !bytes.Equal(g.Files[s.Path], data) { // else it is there by its path
+				g.Contents[s.Hash] = data
+			}
+			return s
+		})
 	}
 	r.Seal = ""
 	line, err := event.Encode(r)
 	if err != nil {
 		return r, err
 	}
-	at := make(paths.Map)
-	maps.Copy(at, f.rerunSide.Paths)
-	maps.Copy(at, f.goldenPaths(g))
-	again, _, err := event.Decode([]byte(at.Text(string(line))), event.LogOf(r.Event))
+	maps.Copy(here, f.RerunSide.Paths)
+	here[f.workCopy.Dir()] = g.Root
+	again, _, err := event.Decode([]byte(here.Text(string(line))), event.LogOf(r.Event))
 	return again, err
-}
-
-// goldenPaths puts the path that stands for the workspace in a golden session in place of others.
-func (f *Replayer) goldenPaths(g *golden.Golden) paths.Map {
-	return paths.Map{f.workCopy.Dir(): g.Root, f.recording.Root: g.Root}
-}
-
-// addOutcome takes in what a call left in a file, if that can be compared.
-func (f *Replayer) addOutcome(ctx context.Context, s event.FileState, limit int64, g *golden.Golden) event.FileState {
-	if !past.IsFile(s) || s.ContentLost || secret.IsSecretFile(s.Path) {
-		return s
-	}
-	data, err := f.rerunSide.Contents.Content(ctx, s, limit)
-	if err != nil {
-		return s
-	}
-	data = []byte(secret.ShapeConcealer().Text(f.goldenPaths(g).Text(string(data))))
-	if !bytes.Equal(g.Files[s.Path], data) { // else it is there by its path
-		g.Contents[past.ContentHash(data)] = data
-	}
-	s.Hash, s.Size = past.ContentHash(data), int64(len(data))
-	return s
 }

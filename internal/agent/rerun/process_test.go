@@ -117,8 +117,8 @@ func TestWhatATakeSaysOfItself(t *testing.T) {
 	if take.repliesBy(1) != 0 || take.repliesBy(2) != 1 || take.repliesBy(3) != 1 || take.repliesBy(9) != 3 || take.Model != "m" || !take.StartTime.Equal(began) {
 		t.Errorf("steps %d %d %d, model %s, start %v", take.repliesBy(1), take.repliesBy(2), take.repliesBy(9), take.Model, take.StartTime)
 	}
-	if take.MaxSteps() < 1000 || len(take.Requests) != 1 {
-		t.Errorf("at most %d steps, %d calls", take.MaxSteps(), len(take.Requests))
+	if take.MaxSteps < 1000 || len(take.Requests) != 1 {
+		t.Errorf("at most %d steps, %d calls", take.MaxSteps, len(take.Requests))
 	}
 	none := New("s", "/ws", nil)
 	if none.RepoState != "" || none.Model != "" || !none.StartTime.IsZero() {

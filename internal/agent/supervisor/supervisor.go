@@ -52,8 +52,8 @@ type Config struct {
 	// Key, which may be nil, returns the key that seals records.
 	// Without a key, records from an earlier process allow nothing.
 	Key func() *authkey.Key
-	// DoubtReason, which may be nil, returns why nothing in a session's logs counts,
-	// even if sealed, or "". It is called once the session is claimed.
+	// DoubtReason, which may be nil, returns why coder must ignore a session's logs, even sealed ones, or "".
+	// The supervisor calls DoubtReason after it claims the session.
 	DoubtReason func(sessionID string) string
 	// IsCopied, which may be nil, reports whether a session's first records were copied from another session.
 	IsCopied func(sessionID string) bool

@@ -17,7 +17,7 @@ import (
 type Origin struct {
 	Source string `json:"source,omitempty"` // address of a repository
 	Ref    string `json:"ref,omitempty"`    // branch, tag or commit that was asked for
-	Commit string `json:"commit,omitempty"` // that it is
+	Commit string `json:"commit,omitempty"` // the commit of the plugin
 	Sub    string `json:"sub,omitempty"`    // folder in it
 }
 

@@ -113,7 +113,7 @@ func (s *searcher) readAiderFiles(dir string) (rules []Rule) {
 	}
 	for _, name := range names {
 		if isTextFile(name) && filepath.IsLocal(filepath.FromSlash(name)) {
-			rules = append(rules, s.readWithImports(s.root, filepath.Join(dir, filepath.FromSlash(name)), 0)...)
+			rules = append(rules, s.readNamed(s.root, filepath.Join(dir, filepath.FromSlash(name)), 0)...)
 		}
 	}
 	return rules

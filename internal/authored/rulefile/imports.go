@@ -19,10 +19,22 @@ func (s *searcher) readWithImports(root, file string, deep int) []Rule {
 	for _, name := range importPaths(rule.Text) {
 		at, within, ok := s.resolveImport(root, file, name)
 		if ok {
-			rules = append(rules, s.readWithImports(within, at, deep+1)...)
+			rules = append(rules, s.readNamed(within, at, deep+1)...)
 		}
 	}
 	return rules
+}
+
+// readNamed reads a file that another file names, unless that is refused.
+func (s *searcher) readNamed(root, file string, deep int) []Rule {
+	if s.Refused != nil && !s.seen[file] {
+		if err := s.Refused(file); err != nil {
+			s.seen[file] = true
+			s.errs = append(s.errs, err)
+			return nil
+		}
+	}
+	return s.readWithImports(root, file, deep)
 }
 
 // importableHomeDirs are the folders of a home that rules may import from.

@@ -46,6 +46,8 @@ type Finder struct {
 	Read      func(root, path string) ([]byte, error)
 	Exists    func(path string) bool
 	ListNames func(root, dir string) []string
+	// Refused, which may be nil, returns why a file that a rule file or a setting names is not read.
+	Refused func(path string) error
 	// Excluded, which may be nil, reports whether the user excluded a file.
 	Excluded func(path string) bool
 }

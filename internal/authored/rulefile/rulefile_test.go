@@ -126,6 +126,27 @@ func TestImportsStayInTheProjectAndTheRulesOfTheHome(t *testing.T) {
 	}
 }
 
+// A file that is hidden from tools is imported by no rule file.
+func TestHiddenFilesAreNotImported(t *testing.T) {
+	files := tree{
+		"/repo/.git/HEAD": "x", "/repo/AGENTS.md": "a @private/x.md @b.md", "/repo/b.md": "b @private/x.md", "/repo/private/x.md": "x",
+		"/repo/.aider.conf.yml": "read: private/x.md", "/repo/sub/AGENTS.md": "sub @../private/x.md",
+	}
+	find := files.finder(t)
+	find.Refused = func(path string) error {
+		if isBelow("/repo/private", path) {
+			return &fs.PathError{Op: "read", Path: path, Err: fs.ErrPermission}
+		}
+		return nil
+	}
+	book, bad := find.Find(SearchScope{Home: "/u", Dir: "/repo", Trusted: true})
+	nested, _ := book.RulesFor("/repo/sub/a.go")
+	want := files["/repo/AGENTS.md"] + " | " + files["/repo/b.md"] + " | " + files["/repo/sub/AGENTS.md"]
+	if got := texts(slices.Concat(book.Rules, nested)); got != want || len(bad) != 1 || !errors.Is(bad[0], fs.ErrPermission) {
+		t.Errorf("%q, %v\nwant %q", got, bad, want)
+	}
+}
+
 func TestRuleFilesAreBoundedAndExcluded(t *testing.T) {
 	files := tree{"/repo/.git/HEAD": "x", "/repo/AGENTS.md": "@0.md", "/repo/CLAUDE.md": "claude"}
 	for i := range 9 {

@@ -96,7 +96,7 @@ type (
 		Verdict   Verdict         `json:"verdict,omitempty"`
 		Reasons   []string        `json:"reasons,omitempty"`
 		DecidedBy string          `json:"decidedBy,omitempty"` // an actor
-		Title     string          `json:"title,omitempty"`     // what the person is shown of it
+		Title     string          `json:"title,omitempty"`     // text for the user
 		// Sandbox describes how the operating system confines the call.
 		Sandbox string `json:"sandbox,omitempty"`
 		// KeysMissing reports that the call was refused because its keys are not on record.
@@ -121,7 +121,7 @@ type (
 		OutcomeUnknown bool            `json:"unknown,omitempty"` // its outcome is unknown
 		DurationMs     int64           `json:"durationMs"`
 		Timestamp      int64           `json:"timestamp"`
-		Summary        string          `json:"summary,omitempty"` // what the person is shown of it
+		Summary        string          `json:"summary,omitempty"` // text for the user
 		// Changes are the call's changes to files.
 		Changes []FileChange `json:"changes,omitempty"`
 		// SeenFiles is what the model knows about files from this call. The hash is the content's SHA-256, whether or

@@ -23,52 +23,78 @@ func RevealCommand(s string) string {
 	s = Text(s)
 	s, more := strings.CutSuffix(s, "…") // coder's ellipsis where the text was cut
 	var b strings.Builder
-	// a here-document counts as quoted
-	var list []commandPart
-
-	from, quote, closing := 0, byte(0), ""
-	end := func(at int) {
-		if at > from {
-			list = append(list, commandPart{s[from:at], quote != 0})
-		}
-		from = at
-	}
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '\\' && quote != '\'':
-			i++
-		case quote != 0:
-			if c == quote {
-				end(i)
-				quote = 0
-			}
-		case (c == '\'' || c == '"') && strings.IndexByte(s[i+1:], c) >= 0:
-			end(i)
-			quote = c
-		case c == '\n' && closing != "":
-			end(i)
-			if n := strings.Index(s[i:]+"\n", "\n"+closing+"\n"); n > 0 {
-				quote = c
-				end(i + n)
-				quote = 0
-				i += n
-			}
-			closing = ""
-		case c == '<' && closing == "" && strings.HasPrefix(s[i:], "<<"):
-			closing = heredocDelimiter(s[i+2:])
-			end(i)
-		case strings.IndexByte(" \t\n;|&<>()$`", c) >= 0:
-			end(i)
-		}
-	}
-	end(len(s))
-	for _, p := range list {
+	for _, p := range splitCommand(s) {
 		p.reveal(&b)
 	}
 	if more {
 		b.WriteString("…")
 	}
 	return b.String()
+}
+
+// splitCommand returns the parts of a command. A here-document counts as quoted.
+func splitCommand(s string) []commandPart {
+	c := commandSplitter{text: s}
+	for i := 0; i < len(s); i++ {
+		i = c.readByte(i)
+	}
+	c.end(len(s))
+	return c.parts
+}
+
+// commandSplitter splits a command into its parts.
+type commandSplitter struct {
+	text    string
+	from    int    // where the current part begins
+	quote   byte   // the quote of the current part, or 0
+	closing string // the word that ends the here-document after this line, or ""
+	parts   []commandPart
+}
+
+// end ends the current part in front of a byte.
+func (c *commandSplitter) end(at int) {
+	if at > c.from {
+		c.parts = append(c.parts, commandPart{c.text[c.from:at], c.quote != 0})
+	}
+	c.from = at
+}
+
+// readByte reads the byte at i, and returns the last byte it has read.
+func (c *commandSplitter) readByte(i int) int {
+	b, rest := c.text[i], c.text[i+1:]
+	switch {
+	case b == '\\' && c.quote != '\'':
+		return i + 1
+	case c.quote != 0:
+		if b == c.quote {
+			c.end(i)
+			c.quote = 0
+		}
+	case (b == '\'' || b == '"') && strings.IndexByte(rest, b) >= 0:
+		c.end(i)
+		c.quote = b
+	case b == '\n' && c.closing != "":
+		c.end(i)
+		return c.readHeredoc(i)
+	case b == '<' && c.closing == "" && strings.HasPrefix(rest, "<"):
+		c.closing = heredocDelimiter(rest[1:])
+		c.end(i)
+	case strings.IndexByte(" \t\n;|&<>()$`", b) >= 0:
+		c.end(i)
+	}
+	return i
+}
+
+// readHeredoc reads the here-document after the newline at i, if its end is there.
+func (c *commandSplitter) readHeredoc(i int) int {
+	if n := strings.Index(c.text[i:]+"\n", "\n"+c.closing+"\n"); n > 0 {
+		c.quote = '\n'
+		c.end(i + n)
+		c.quote = 0
+		i += n
+	}
+	c.closing = ""
+	return i
 }
 
 // commandPart is a part of a command: one word between blanks and shell operators, these operators, or a
@@ -90,40 +116,61 @@ func heredocDelimiter(s string) string {
 	return s[:n]
 }
 
+// reveal writes the part, with the names of the characters that may not stay.
 func (p commandPart) reveal(b *strings.Builder) {
-	eastern := strings.ContainsFunc(p.text, func(r rune) bool { return isEastern(r) && !isStrokeLike(r) })
-	own := p.hasOwnScript()
-	prev := rune(' ')
-	for i := 0; i < len(p.text); {
-		r, n := utf8.DecodeRuneInString(p.text[i:])
-		next, _ := utf8.DecodeRuneInString(p.text[i+n:])
-		ok := r < 0x80
-		switch {
-		case ok:
-		case r == 0xfe0f:
-			ok = isPictograph(prev) || prev > 0xff && unicode.Is(unicode.So, prev)
-		case isInvisible(r) || isLookalike(r):
-		case isEastern(r):
-			ok = !isStrokeLike(r) || eastern || r == '一' && !canBeginOption(next)
-		case unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r):
-			ok = p.isAllowedLetter(i, r, own) && !(unicode.IsMark(r) && !isWordRune(prev))
-		case isPictograph(r):
-			ok = true
-		case isWidePunctuation(r) && eastern && isSafeWideSign(r, prev):
-			ok = true
-		case p.quoted:
-			ok = isProseSign(r, prev, next) && (!isWidePunctuation(r) || eastern) || eastern && r >= 0xff01 && r <= 0xff65 && r != '＂' && r != '＇' && r != wideTilde
-		case isWidePunctuation(r):
-			ok = eastern && (strings.ContainsRune("、。《》〈〉「」『』【】〔〕（）・", r) || isEastern(prev) && isEastern(next))
-		}
-		if ok {
+	c := commandContext{commandPart: p, ownScript: p.hasOwnScript(), prev: ' '}
+	c.eastern = strings.ContainsFunc(p.text, func(r rune) bool { return isEastern(r) && !isStrokeLike(r) })
+	for i, n := 0, 0; i < len(p.text); i += n {
+		var r rune
+		r, n = utf8.DecodeRuneInString(p.text[i:])
+		c.next, _ = utf8.DecodeRuneInString(p.text[i+n:])
+		if r < 0x80 || c.mayStay(i, r) {
 			b.WriteString(p.text[i : i+n])
 		} else {
 			b.WriteString(HazardName(r))
 		}
-		prev = r
-		i += n
+		c.prev = r
 	}
+}
+
+// commandContext is what decides about a character of a part.
+type commandContext struct {
+	commandPart
+	eastern    bool // the part has a letter of Chinese, Japanese or Korean
+	ownScript  bool
+	prev, next rune
+}
+
+// mayStay reports whether the non-ASCII character r at i may stay.
+func (c *commandContext) mayStay(i int, r rune) bool {
+	switch {
+	case r == 0xfe0f:
+		return isPictograph(c.prev) || c.prev > 0xff && unicode.Is(unicode.So, c.prev)
+	case isInvisible(r) || isLookalike(r):
+		return false
+	case isEastern(r):
+		return !isStrokeLike(r) || c.eastern || r == '一' && !canBeginOption(c.next)
+	case unicode.IsMark(r) && !isWordRune(c.prev):
+		return false
+	case unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r):
+		return c.isAllowedLetter(i, r, c.ownScript)
+	case isPictograph(r):
+		return true
+	case isWidePunctuation(r) && c.eastern && isSafeWideSign(r, c.prev):
+		return true
+	case c.quoted:
+		return c.mayStayQuoted(r)
+	}
+	return isWidePunctuation(r) && c.eastern &&
+		(strings.ContainsRune("、。《》〈〉「」『』【】〔〕（）・", r) || isEastern(c.prev) && isEastern(c.next))
+}
+
+// mayStayQuoted reports whether a sign may stay within quotes.
+func (c *commandContext) mayStayQuoted(r rune) bool {
+	if c.eastern && r >= 0xff01 && r <= 0xff65 && r != '＂' && r != '＇' && r != wideTilde {
+		return true
+	}
+	return isProseSign(r, c.prev, c.next) && (!isWidePunctuation(r) || c.eastern)
 }
 
 // hasOwnScript reports whether the passage has a word in a script other than Latin with at least one letter that

@@ -31,37 +31,39 @@ func revealLine(b *strings.Builder, line string) {
 		switch {
 		case end < 0:
 			end = len(line)
-		case end == 0:
-			for i, r := range line {
-				if i > 0 {
-					end = i
-					break
-				}
-				end = len(line)
-				next, _ := utf8.DecodeRuneInString(line[utf8.RuneLen(r):])
-				if isInvisible(r) || isLookalike(r) || isDash(r) && unicode.IsSpace(prev) && isOptionDash(prev, next) ||
-					r == wideTilde && !isWordRune(prev) && !isEastern(next) {
-					b.WriteString(HazardName(r))
-				} else {
-					b.WriteRune(r)
-				}
-				prev = r
-			}
-			line = line[end:]
-			continue
+			fallthrough
+		case end > 0:
+			revealWord(b, line[:end], foreign)
+			prev, line = 'a', line[end:]
+		default:
+			prev, line = revealSign(b, line, prev)
 		}
-		word := line[:end]
-		mixed := strings.ContainsFunc(word, func(r rune) bool { return r < 0x80 && unicode.IsLetter(r) })
-		for _, r := range word {
-			if isInvisible(r) || isLookalike(r) || isLatinLookalike(r) && (mixed || !foreign) {
-				b.WriteString(HazardName(r))
-			} else {
-				b.WriteRune(r)
-			}
-		}
-		prev = 'a'
-		line = line[end:]
 	}
+}
+
+// revealWord writes a word of a line; foreign means that the line has letters of another script.
+func revealWord(b *strings.Builder, word string, foreign bool) {
+	mixed := strings.ContainsFunc(word, func(r rune) bool { return r < 0x80 && unicode.IsLetter(r) })
+	for _, r := range word {
+		if isInvisible(r) || isLookalike(r) || isLatinLookalike(r) && (mixed || !foreign) {
+			b.WriteString(HazardName(r))
+		} else {
+			b.WriteRune(r)
+		}
+	}
+}
+
+// revealSign writes the sign at the front of a line, and returns the sign and the rest of the line.
+func revealSign(b *strings.Builder, line string, prev rune) (sign rune, rest string) {
+	r, n := utf8.DecodeRuneInString(line)
+	next, _ := utf8.DecodeRuneInString(line[n:])
+	if isInvisible(r) || isLookalike(r) || isDash(r) && unicode.IsSpace(prev) && isOptionDash(prev, next) ||
+		r == wideTilde && !isWordRune(prev) && !isEastern(next) {
+		b.WriteString(HazardName(r))
+	} else {
+		b.WriteRune(r)
+	}
+	return r, line[n:]
 }
 
 // isWordRune reports whether r is part of a word, including marks and joiners.

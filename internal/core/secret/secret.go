@@ -140,6 +140,9 @@ func hasSecretSuffix(place string) bool {
 		return false
 	}
 	return slices.ContainsFunc(loadNameLists().paths, func(pattern string) bool {
+		if !strings.HasSuffix(place, pattern[strings.LastIndexAny(pattern, `*?[]{}\/`)+1:]) {
+			return false // most paths, without a pattern match
+		}
 		if !path.IsAbs(pattern) {
 			pattern = "**/" + pattern
 		}

@@ -32,6 +32,9 @@ type Options struct {
 	CheckAllowed func() error
 	// Confine, if not nil, confines the command of every server before it starts, or returns an error.
 	Confine func(*program.Cmd) error
+	// Hides, if not nil, reports whether answers leave out a file that was not asked about: what shows a place
+	// reads its line.
+	Hides func(name string) bool
 	// Program and Version identify coder to the servers.
 	Program, Version string
 }
@@ -162,7 +165,11 @@ func (p *Pool) Survey(ctx context.Context) (sum Report, err error) {
 			continue
 		}
 		names = append(names, r.Server)
-		sum.Diagnostics = append(sum.Diagnostics, r.Diagnostics...)
+		for _, d := range r.Diagnostics {
+			if !p.hides(d.Path) {
+				sum.Diagnostics = append(sum.Diagnostics, d)
+			}
+		}
 		sum.Pending, sum.Note = sum.Pending || r.Pending, r.Note
 	}
 	if ctx.Err() != nil {
@@ -281,6 +288,8 @@ func (p *Pool) explainError(s *server, err error) error {
 // maxExitReport limits the bytes of a server's last words in an error.
 const maxExitReport = 1000
 
+func (p *Pool) hides(name string) bool { return p.options.Hides != nil && p.options.Hides(name) }
+
 // locate returns the locations of the symbol at a position. The server answers with one location,
 // several, or several links.
 func (p *Pool) locate(ctx context.Context, method, name string, text []byte, at Position) (list []Location, err error) {
@@ -299,7 +308,7 @@ func (p *Pool) locate(ctx context.Context, method, name string, text []byte, at 
 		}
 		return err
 	})
-	return list, err
+	return slices.DeleteFunc(list, func(l Location) bool { return l.Path != name && p.hides(l.Path) }), err
 }
 
 // wireLocation is a location in the protocol's form, or a link to one.

@@ -22,7 +22,7 @@ const (
 	surveyTimeout   = 15 * time.Second       // to diagnose a project
 	stopTimeout     = 500 * time.Millisecond // to exit when asked
 	settleTime      = 250 * time.Millisecond // silence after which diagnostics count as complete
-	longSettleTime  = time.Second            // the same after an empty list that may be incomplete
+	longSettleTime  = time.Second            // settleTime after an empty list, which may be incomplete
 	retryPause      = 100 * time.Millisecond // before repeating a canceled request
 	// token for the work of a server that announces idleness; real tokens are JSON
 	idleToken    = "status"

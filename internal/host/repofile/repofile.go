@@ -39,12 +39,13 @@ var (
 	ErrSecret     = errors.New("the file counts as a secret")
 	ErrTooLarge   = errors.New("the file is too large")
 	ErrLinkLoop   = errors.New("the links form a loop")
+	ErrHidden     = errors.New("a rule or an ignore file hides it")
 )
 
 // IsRefused reports whether err means that a file exists but must not be read, as opposed to missing or
 // unreachable.
 func IsRefused(err error) bool {
-	return slices.ContainsFunc([]error{ErrOutside, ErrNotRegular, ErrSecret, ErrTooLarge, ErrLinkLoop},
+	return slices.ContainsFunc([]error{ErrOutside, ErrNotRegular, ErrSecret, ErrTooLarge, ErrLinkLoop, ErrHidden},
 		func(why error) bool {
 			return errors.Is(err, why)
 		})
@@ -62,10 +63,17 @@ func Reason(err error) string {
 type Root struct {
 	dir    string
 	prefix string // the part of it that names are relative to, "" for all
+	hides  func(file string) bool
 }
 
 // NewRoot returns the Root dir, a folder that the user chose or that contains one.
 func NewRoot(dir string) Root { return Root{dir: dir} }
+
+// Hiding returns the root without links to files that hides accepts, by their full path.
+func (r Root) Hiding(hides func(file string) bool) Root {
+	r.hides = hides
+	return r
+}
 
 // Sub returns a folder of the root as a file system. Links in it may lead anywhere in the root.
 func (r Root) Sub(dir string) Root {
@@ -158,6 +166,9 @@ func (r Root) resolve(name string) (at, real string, err error) {
 	if secret.IsSecretFile(at) || at != asked && (secret.IsSecretFile(led) || strings.HasPrefix(led, "/proc/") ||
 		strings.HasPrefix(led, "/sys/")) {
 		return "", "", wrapError(r.path(name), ErrSecret)
+	}
+	if at != asked && r.hides != nil && r.hides(filepath.Join(r.dir, at)) {
+		return "", "", wrapError(r.path(name), ErrHidden)
 	}
 	return at, real, nil
 }
@@ -288,6 +299,9 @@ func readHead(name string, f *os.File, err error, limit int64) (text []byte, mor
 	}
 	return text, false, nil
 }
+
+// Refuse returns the error of a file that must not be read, for one of the reasons above.
+func Refuse(name string, why error) error { return wrapError(name, why) }
 
 // wrapError prefixes an error with the file's name.
 func wrapError(name string, err error) error {

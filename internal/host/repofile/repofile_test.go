@@ -87,6 +87,21 @@ func TestWhatARepositoryOffersIsReadOrRefusedAtOnce(t *testing.T) {
 	}
 }
 
+func TestNoLinkLeadsToWhatIsHidden(t *testing.T) {
+	dir := tree(t)
+	hidden := func(file string) bool { return filepath.Base(file) == "a.md" }
+	for name, want := range map[string]error{
+		"link.md": ErrHidden, "chain.md": ErrHidden, "dir/a.md": ErrHidden, "plain.md": nil, "in/a.md": nil, // by its own name
+	} {
+		if _, err := NewRoot(dir).Hiding(hidden).Read(name, 100); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", name, err, want)
+		}
+	}
+	if _, err := NewRoot(dir).Hiding(hidden).Sub("dir").Read("a.md", 100); !errors.Is(err, ErrHidden) {
+		t.Errorf("below a folder: %v", err)
+	}
+}
+
 func TestALinkInTheRootOfTheMachineDoesNotLeadToTheKernel(t *testing.T) {
 	if _, err := os.Stat("/proc/self/environ"); err != nil {
 		t.Skip("there is no /proc here")

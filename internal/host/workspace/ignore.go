@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"io/fs"
+	"iter"
 	"path"
 	"strings"
 )
@@ -206,6 +207,17 @@ type IgnoreList struct{ rules rules }
 // ParseIgnore parses patterns in the form of a .gitignore.
 func ParseIgnore(text []byte) IgnoreList {
 	return IgnoreList{rules{dir: ".", patterns: parsePatterns(text), ignoreCase: true}}
+}
+
+// Patterns yields the patterns, without their signs.
+func (l IgnoreList) Patterns() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, p := range l.rules.patterns {
+			if !yield(p.glob) {
+				return
+			}
+		}
+	}
 }
 
 // Match reports whether the list covers a file or folder, or a folder above it. rel is relative to the

@@ -55,6 +55,16 @@ func (w *walker) judgeGit(args []arg) bool {
 		w.recordEffect("git may run what the repository configures")
 		return false
 	}
+	if !w.readGitSettings(fs) {
+		w.recordEffect("git may run what the repository configures")
+		return false
+	}
+	w.report.Simple[at].git = gitOffsets{uint(start), end, rest[0].end, helperOptions()[sub]}
+	return true
+}
+
+// readGitSettings reads the settings of the repository in which git runs with these flags, if it can.
+func (w *walker) readGitSettings(fs []parsedOption) bool {
 	to := arg{text: "."}
 	for _, f := range fs {
 		if f.name == "C" {
@@ -70,13 +80,11 @@ func (w *walker) judgeGit(args []arg) bool {
 		}
 		settings, err := w.facts.readGit(dir)
 		if err != nil {
-			w.recordEffect("git may run what the repository configures")
 			return false
 		}
 		w.gitDirs = append(w.gitDirs, dir)
 		w.report.git = append(w.report.git, settings...)
 	}
-	w.report.Simple[at].git = gitOffsets{uint(start), end, rest[0].end, helperOptions()[sub]}
 	return true
 }
 

@@ -88,24 +88,7 @@ func (w *walker) walkCommand(c syntax.Command) {
 	switch c := c.(type) {
 	case nil:
 	case *syntax.CallExpr:
-		args := w.evalWords(c.Args)
-		for _, a := range c.Assigns {
-			if w.judgeAssign(a, len(args) == 0); a.Name != nil {
-				w.position.Vars = append(slices.Clip(w.position.Vars), a.Name.Value)
-			}
-		}
-		if len(args) > 0 {
-			// Without extended patterns, !(command) is a subshell.
-			if g, ok := c.Args[0].Parts[0].(*syntax.ExtGlob); ok && g.Pattern != nil {
-				w.judgeScript(g.Pattern.Value)
-			}
-			for _, f := range w.defining { // what a wrapper runs is not a function
-				if name := args[0]; name.isExact() && !slices.Contains(w.functions[f], name.text) {
-					w.functions[f] = append(w.functions[f], name.text)
-				}
-			}
-			w.judgeCommand(args)
-		}
+		w.walkCall(c)
 	case *syntax.BinaryCmd:
 		w.walkBinary(c)
 	case *syntax.Block:
@@ -136,26 +119,54 @@ func (w *walker) walkCommand(c syntax.Command) {
 			w.judgeOptional(func() { w.walkStmt(c.Stmt) })
 		}
 	case *syntax.TestClause:
-		// The simplest tests mean the same in every shell: without [[, a command that does not exist.
-		words, ok := w.parsePlainTest(c.X)
-		if !ok || !w.bash && strings.Contains(w.sourceText(c), "\n") {
-			w.recordEffect(dialectReason)
-			w.recordDialect(false)
-			w.recordUnknownSet() // by an index or by arithmetic
-			w.walkTest(c.X)
-			return
-		}
-		args := []arg{{text: "[["}}
-		for _, word := range words {
-			a := w.evalWord(word)
-			w.judgeIndex(a)
-			args = append(args, a)
-		}
-		w.recordCommand(append(args, arg{text: "]]"}))
+		w.walkTestClause(c)
 	default:
 		w.recordEffect("does more than run commands")
 		w.walkRareCommand(c)
 	}
+}
+
+// walkCall judges a simple command, and the variables it assigns.
+func (w *walker) walkCall(c *syntax.CallExpr) {
+	args := w.evalWords(c.Args)
+	for _, a := range c.Assigns {
+		if w.judgeAssign(a, len(args) == 0); a.Name != nil {
+			w.position.Vars = append(slices.Clip(w.position.Vars), a.Name.Value)
+		}
+	}
+	if len(args) == 0 {
+		return
+	}
+	// Without extended patterns, !(command) is a subshell.
+	if g, ok := c.Args[0].Parts[0].(*syntax.ExtGlob); ok && g.Pattern != nil {
+		w.judgeScript(g.Pattern.Value)
+	}
+	for _, f := range w.defining { // what a wrapper runs is not a function
+		if name := args[0]; name.isExact() && !slices.Contains(w.functions[f], name.text) {
+			w.functions[f] = append(w.functions[f], name.text)
+		}
+	}
+	w.judgeCommand(args)
+}
+
+// walkTestClause judges a test in double brackets. The simplest tests mean the same in every shell: without [[, a
+// command that does not exist.
+func (w *walker) walkTestClause(c *syntax.TestClause) {
+	words, ok := w.parsePlainTest(c.X)
+	if !ok || !w.bash && strings.Contains(w.sourceText(c), "\n") {
+		w.recordEffect(dialectReason)
+		w.recordDialect(false)
+		w.recordUnknownSet() // by an index or by arithmetic
+		w.walkTest(c.X)
+		return
+	}
+	args := []arg{{text: "[["}}
+	for _, word := range words {
+		a := w.evalWord(word)
+		w.judgeIndex(a)
+		args = append(args, a)
+	}
+	w.recordCommand(append(args, arg{text: "]]"}))
 }
 
 // walkRareCommand judges commands that are never read-only.

@@ -90,19 +90,7 @@ func (b *wordBuilder) addQuoted(s string) {
 func (w *walker) addPart(b *wordBuilder, p syntax.WordPart) {
 	switch p := p.(type) {
 	case *syntax.Lit:
-		if b.Len() == 0 && b.unquoted.Len() == 0 && strings.HasPrefix(p.Value, "~") {
-			b.hasTilde = true
-		}
-		for i := 0; i < len(p.Value); i++ {
-			if p.Value[i] != '\\' || i+1 == len(p.Value) {
-				b.WriteByte(p.Value[i])
-				b.unquoted.WriteByte(p.Value[i])
-				continue
-			}
-			if i++; p.Value[i] != '\n' {
-				b.addQuoted(p.Value[i : i+1])
-			}
-		}
+		b.addUnquoted(p.Value)
 	case *syntax.SglQuoted:
 		// After $, shells differ in the meaning of a backslash, and so in where the quotes end.
 		b.addQuoted(p.Value)
@@ -146,6 +134,23 @@ func (w *walker) addPart(b *wordBuilder, p syntax.WordPart) {
 	default:
 		b.certainty = dynamic
 		w.addUnknown("a word that could not be parsed", w.sourceText(p))
+	}
+}
+
+// addUnquoted adds text that is in no quotes; a backslash quotes the next byte.
+func (b *wordBuilder) addUnquoted(text string) {
+	if b.Len() == 0 && b.unquoted.Len() == 0 && strings.HasPrefix(text, "~") {
+		b.hasTilde = true
+	}
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' || i+1 == len(text) {
+			b.WriteByte(text[i])
+			b.unquoted.WriteByte(text[i])
+			continue
+		}
+		if i++; text[i] != '\n' {
+			b.addQuoted(text[i : i+1])
+		}
 	}
 }
 

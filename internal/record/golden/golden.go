@@ -55,7 +55,7 @@ type Golden struct {
 
 	Records  []event.Record    `json:"-"`
 	Contents map[string][]byte `json:"-"` // what others left later, and calls that were not made again, by hash
-	Files    map[string][]byte `json:"-"` // what the files of the start hold, by path
+	Files    map[string][]byte `json:"-"` // content of the starting files, by path
 }
 
 // Format is the form of folders that is written and read.
@@ -64,7 +64,7 @@ const Format = 2
 // The parts of a folder.
 const (
 	manifestFile = "golden.json"
-	modelFile    = "model.jsonl"    // what the model said
+	modelFile    = "model.jsonl"    // replies of the model
 	expectedFile = "expected.jsonl" // everything else
 	filesDir     = "files"
 	stateFile    = "repository.tar"

@@ -23,7 +23,7 @@ type historyTracer struct {
 	names         map[event.FileState]string    // of contents that git names
 	requestSeqs   map[string]uint64             // the record before the request of a call
 	subtaskTurns  map[string]string             // of subtasks, the turn that they belong to
-	firstFound    map[[2]string]event.FileState // what the calls of a turn found first, by the turn and the path
+	firstFound    map[[2]string]event.FileState // first state that a call of a turn found, by turn and path
 	revertedAfter map[string]uint64             // files that undoing met changed by others, by the record after which
 	seq           uint64                        // of the last record that is compared
 	tree          string                        // the last
@@ -190,7 +190,7 @@ func (w *historyTracer) addRevert(ctx context.Context, e event.ToolCallCompleted
 	for _, n := range slices.Concat(r.Lost, r.Failed) {
 		told = append(told, n.Path)
 	}
-	for at, before := range w.firstFound { // what is not told of is as it was before the turn
+	for at, before := range w.firstFound { // other files are as before the turn
 		if at[0] == r.Turn.ID && before.Hash != "dir" && !slices.Contains(told, at[1]) && w.states[at[1]].Hash != "dir" {
 			w.recordState(ctx, before, seq)
 		}

@@ -33,7 +33,7 @@ type Turn struct {
 
 // Session is a session of another agent.
 type Session struct {
-	Dir        string // that it worked in
+	Dir        string // working folder of the session
 	Started    time.Time
 	Updated    time.Time
 	Turns      []Turn
@@ -95,7 +95,7 @@ func (c *content) UnmarshalJSON(text []byte) error {
 		return nil
 	}
 	var list []json.RawMessage
-	_ = json.Unmarshal(text, &list) // what is none has no parts
+	_ = json.Unmarshal(text, &list) // other JSON has no parts
 	for _, raw := range list {
 		var p part
 		if json.Unmarshal(raw, &p) == nil {

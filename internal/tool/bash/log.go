@@ -21,7 +21,7 @@ import (
 const (
 	maxPending     = 256 << 10 // bytes held before a file is created
 	maxLog         = 64 << 20  // bytes of a log
-	maxLogs        = 10_000    // that are counted
+	maxLogs        = 10_000    // logs that are counted
 	privateDirMode = 0o700     // mode of the log directory
 )
 

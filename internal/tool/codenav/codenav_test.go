@@ -44,13 +44,18 @@ type house struct {
 func open(t testing.TB, how string) house { return openFor(t, how, time.Minute) }
 
 func openFor(t testing.TB, how string, patience time.Duration) house {
+	return openHiding(t, how, patience, nil)
+}
+
+func openHiding(t testing.TB, how string, patience time.Duration, hides func(string) bool) house {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return openWith(t, patience, lsp.Options{
-		Env: []string{lsptest.Env + "=" + how, "GORACE=atexit_sleep_ms=0"},
+		Hides: hides,
+		Env:   []string{lsptest.Env + "=" + how, "GORACE=atexit_sleep_ms=0"},
 		Servers: []lsp.Kind{{
 			Name: "fakels", Language: "Fake", Command: []string{self},
 			Files: map[string]string{".fake": "fake"}, Markers: [][]string{{"fake.project"}},
@@ -314,6 +319,30 @@ func TestPlacesElsewhereAreNotRead(t *testing.T) {
 	got, _, err := h.run(t, t.Context(), "lsp_definition", `{"path":"a.fake","symbol":"password"}`)
 	if err != nil || strings.Contains(got, "hunter2") || !strings.Contains(got, secret+`:1:1"`) {
 		t.Errorf("%s, %v", got, err)
+	}
+}
+
+// What is hidden is named by no answer: the line at each place would be shown.
+func TestPlacesInHiddenFilesAreLeftOut(t *testing.T) {
+	hides := func(name string) bool { return name == "private.fake" }
+	h := openHiding(t, "normal", time.Minute, hides)
+	h.put(t, "private.fake", "def password hunter2\nBAD hunter2")
+	h.put(t, "a.fake", "use password\nBAD own")
+	for _, args := range []string{`{"path":"private.fake"}`, `{"path":"a.fake"}`} { // the server knows both
+		if _, _, err := h.run(t, t.Context(), "lsp_diagnostics", args); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, args := range map[string]string{
+		"lsp_definition": `{"path":"a.fake","symbol":"password"}`, "lsp_references": `{"path":"a.fake","symbol":"password"}`,
+		"lsp_diagnostics": `{}`,
+	} {
+		if got, _, err := h.run(t, t.Context(), name, args); err != nil || strings.Contains(got, "hunter2") {
+			t.Errorf("%s: %s, %v", name, got, err)
+		}
+	}
+	if got, _, err := h.run(t, t.Context(), "lsp_diagnostics", `{"path":"private.fake"}`); err != nil || !strings.Contains(got, "hunter2") {
+		t.Errorf("a hidden file that was asked about: %s, %v", got, err)
 	}
 }
 

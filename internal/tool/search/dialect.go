@@ -109,61 +109,89 @@ func perlClass(c byte) (class string, ok bool) {
 // expandClasses expands the classes of a pattern for all scripts, and rejects
 // syntax that would silently mean something else than in other dialects.
 func expandClasses(pattern string) (string, error) {
-	var b strings.Builder
-	class := 0 // start of the current class, or 0
-	for i := 0; i < len(pattern); i++ {
-		switch c := pattern[i]; {
-		case c == '\\' && i+1 < len(pattern):
-			i++
-			n := pattern[i]
-			if n == 'Q' && class == 0 {
-				end := strings.Index(pattern[i:], `\E`)
-				if end < 0 {
-					end = len(pattern) - i
-				}
-				b.WriteString(pattern[i-1 : i+end])
-				i += end - 1
-				continue
-			}
-			set, ok := perlClass(n)
-			switch {
-			case !ok && class == 0 && (n == '<' || n == '>'):
-				return "",
-					message.Errorf(
-						`\%c means a word boundary in some dialects and a plain %c in others: write \b or %c`,
-						n, n, n)
-			case !ok:
-				b.WriteString(pattern[i-1 : i+1])
-			case class > 0:
-				b.WriteString(set)
-			default:
-				b.WriteString("(?-i:[" + set + "])") // these characters have no case
-			}
-			continue
-		case class > 0 && c == '[' && i+1 < len(pattern) && pattern[i+1] == ':':
-			if end := strings.Index(pattern[i:], ":]"); end > 0 {
-				b.WriteString(pattern[i : i+end+2])
-				i += end + 1
-				continue
-			}
-		case class > 0 && c == '&' && strings.HasPrefix(pattern[i:], "&&"):
-			return "", errors.New("&& in brackets means the intersection of two classes in some dialects and itself in others: write the class out, or & once")
-		case class > 0 && c == ']' && i > class:
-			class = 0
-		case class == 0 && c == '[':
-			class = i + 1
-			if class < len(pattern) && pattern[class] == '^' {
-				class++
-				b.WriteString("[^")
-				i++
-				continue
-			}
-		case class == 0 && c == '{' && i+2 < len(pattern) && pattern[i+1] == ',' && isDigit(pattern[i+2]):
-			return "", errors.New("{,n} means up to n in some dialects and itself in others: write {0,n}")
+	e := classExpander{pattern: pattern}
+	for e.at < len(pattern) {
+		if err := e.expandNext(); err != nil {
+			return "", err
 		}
-		b.WriteByte(pattern[i])
 	}
-	return b.String(), nil
+	return e.out.String(), nil
+}
+
+// classExpander reads a pattern and writes the same pattern with the classes spelled out.
+type classExpander struct {
+	pattern string
+	at      int // the next byte
+	class   int // start of the current class, or 0
+	out     strings.Builder
+}
+
+// copy writes the next n bytes as they are.
+func (e *classExpander) copy(n int) {
+	e.out.WriteString(e.pattern[e.at : e.at+n])
+	e.at += n
+}
+
+// expandNext expands the next byte and what belongs to it.
+func (e *classExpander) expandNext() error {
+	c, rest := e.pattern[e.at], e.pattern[e.at+1:]
+	switch {
+	case c == '\\' && rest != "":
+		return e.expandEscape(rest[0])
+	case e.class > 0:
+		return e.expandInClass(c, rest)
+	case c == '[' && strings.HasPrefix(rest, "^"):
+		e.class = e.at + 2
+		e.copy(1)
+	case c == '[':
+		e.class = e.at + 1
+	case c == '{' && len(rest) > 1 && rest[0] == ',' && isDigit(rest[1]):
+		return errors.New("{,n} means up to n in some dialects and itself in others: write {0,n}")
+	}
+	e.copy(1)
+	return nil
+}
+
+// expandInClass expands the next byte, c, of a class.
+func (e *classExpander) expandInClass(c byte, rest string) error {
+	switch {
+	case c == '[' && strings.HasPrefix(rest, ":"):
+		if end := strings.Index(rest, ":]"); end >= 0 {
+			e.copy(end + 2)
+		}
+	case c == '&' && strings.HasPrefix(rest, "&"):
+		return errors.New("&& in brackets means the intersection of two classes in some dialects and itself in others: write the class out, or & once")
+	case c == ']' && e.at > e.class:
+		e.class = 0
+	}
+	e.copy(1)
+	return nil
+}
+
+// expandEscape expands a backslash and the byte n after it.
+func (e *classExpander) expandEscape(n byte) error {
+	if n == 'Q' && e.class == 0 {
+		quoted := e.pattern[e.at+1:]
+		if end := strings.Index(quoted, `\E`); end >= 0 {
+			quoted = quoted[:end]
+		}
+		e.copy(1 + len(quoted))
+		return nil
+	}
+	set, ok := perlClass(n)
+	switch {
+	case !ok && e.class == 0 && (n == '<' || n == '>'):
+		return message.Errorf(`\%c means a word boundary in some dialects and a plain %c in others: write \b or %c`, n, n, n)
+	case !ok:
+		e.copy(2)
+		return nil
+	case e.class > 0:
+		e.out.WriteString(set)
+	default:
+		e.out.WriteString("(?-i:[" + set + "])") // these characters have no case
+	}
+	e.at += 2
+	return nil
 }
 
 func isDigit(b byte) bool { return b >= '0' && b <= '9' }

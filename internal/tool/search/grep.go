@@ -69,46 +69,16 @@ func Grep(ws *workspace.Workspace, o Options) tool.Tool {
 			return searchPlan(ws, a.Pattern, cmp.Or(a.Path, "."))
 		},
 		Do: func(ctx context.Context, a grepArgs, _ io.Writer) (tool.Result, error) {
-			m, err := a.matcher()
+			s, isDir, err := a.newSearcher(ctx, ws, o)
 			if err != nil {
 				return tool.Result{}, err
-			}
-			at, err := ws.Locate(cmp.Or(a.Path, "."))
-			if err != nil {
-				return tool.Result{}, err
-			}
-			info, err := ws.Stat(at)
-			if err != nil {
-				return tool.Result{}, ws.AddSuggestion(ctx, a.Path, err)
-			}
-			kind, err := parseType(a.Type)
-			if err != nil {
-				return tool.Result{}, err
-			}
-			wanted, err := newFileFilter(ws, at, a.Include)
-			if err != nil {
-				return tool.Result{}, err
-			}
-			if a.OutputMode == "files_with_matches" {
-				a.OutputMode = modeFiles
-			}
-			s := &searcher{
-				ws: ws, matcher: m, include: wanted, fileType: kind, base: at, mode: a.OutputMode,
-				context: a.Context, limit: min(cmp.Or(a.MaxMatches, defaultMatches), maxMatches), maxSize: maxFile,
-				isHidden: o.Hide,
-			}
-			if !info.IsDir() {
-				s.maxSize = maxNamedFile
 			}
 			s.run(ctx)
-			if err := ctx.Err(); err != nil {
+			if err := cmp.Or(ctx.Err(), s.namedErr); err != nil {
 				return tool.Result{}, err
 			}
-			if s.namedErr != nil {
-				return tool.Result{}, s.namedErr
-			}
 			r := s.result()
-			if r.Note = a.emptyNote(s, info.IsDir()); r.Note == "" && !s.hasFound() {
+			if r.Note = a.emptyNote(s, isDir); r.Note == "" && !s.hasFound() {
 				r.Note = a.plainTextNote(ctx, s)
 			}
 			summary := tool.FormatCount(r.Count, "match", "matches") + " in " + tool.FormatCount(r.Files, "file", "files")
@@ -118,6 +88,42 @@ func Grep(ws *workspace.Workspace, o Options) tool.Tool {
 			return tool.Result{Value: r, Summary: tool.MarkPartial(summary, r.Truncated)}, nil
 		},
 	}
+}
+
+// newSearcher returns the search that the arguments ask for, and whether its path is a folder.
+func (a grepArgs) newSearcher(ctx context.Context, ws *workspace.Workspace, o Options) (s *searcher, isDir bool,
+	err error) {
+	m, err := a.matcher()
+	if err != nil {
+		return nil, false, err
+	}
+	at, err := ws.Locate(cmp.Or(a.Path, "."))
+	if err != nil {
+		return nil, false, err
+	}
+	info, err := ws.Stat(at)
+	if err != nil {
+		return nil, false, ws.AddSuggestion(ctx, a.Path, err)
+	}
+	kind, err := parseType(a.Type)
+	if err != nil {
+		return nil, false, err
+	}
+	wanted, err := newFileFilter(ws, at, a.Include)
+	if err != nil {
+		return nil, false, err
+	}
+	if a.OutputMode == "files_with_matches" {
+		a.OutputMode = modeFiles
+	}
+	s = &searcher{
+		ws: ws, matcher: m, include: wanted, fileType: kind, base: at, mode: a.OutputMode, context: a.Context,
+		limit: min(cmp.Or(a.MaxMatches, defaultMatches), maxMatches), maxSize: maxFile, isHidden: o.Hide,
+	}
+	if !info.IsDir() {
+		s.maxSize = maxNamedFile
+	}
+	return s, info.IsDir(), nil
 }
 
 // matcher checks the arguments and returns their matcher.

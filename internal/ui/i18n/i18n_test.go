@@ -19,9 +19,9 @@ func TestSentencesMadeElsewhereAreKnownByTheirShape(t *testing.T) {
 		"rule: bash policy requires approval; risk: other":          "规则：需要审批：bash policy requires approval；风险：other",
 		"nothing anybody knows 100%":                                "nothing anybody knows 100%",
 		// errors wrap errors, of the system's too
-		"open session s1: open /x/y: permission denied":               "打开会话 s1：打开 /x/y：权限不够",
-		"ask the model: rate limited: no such host":                   "请求模型：请求过于频繁：没有这个主机",
-		"a.json:1:2: ui.lang: expected a string, found 1":             "a.json:1:2：ui.lang：应为字符串，实为 1",
+		"open session s1: open /x/y: permission denied":            "打开会话 s1：打开 /x/y：权限不够",
+		"ask the model: rate limited: no such host":                "请求模型：请求过于频繁：没有这个主机",
+		"a.json:1:2: ui.lang: expected a string, found 1":          "a.json:1:2：ui.lang：应为字符串，实为 1",
 		"x: ignored in an untrusted project: k (names a variable)": "x：项目未受信任，已忽略：k（引用了变量）",
 		// what stands within a sentence is in the same language
 		"session s is in use by process 7 (coder) on vm since noon": "会话 s 正被主机 vm 上的进程 7（coder，自 noon 起）使用",

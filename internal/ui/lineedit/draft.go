@@ -69,7 +69,7 @@ func (d Draft) Pastes() (all []string) {
 	return all
 }
 
-// NewDraft returns a draft of text in which pastes are units, as when they were pasted.
+// NewDraft returns a draft of text. Each of pastes is a unit in the draft, as after the paste.
 func NewDraft(text string, pastes []string) (d Draft) {
 	d.raw = cleanTyped(text)
 	for _, whole := range pastes {

@@ -62,7 +62,7 @@ type dialogue struct {
 	notified bool      // the user, who looked elsewhere, was notified
 }
 
-// unfoldSeen returns cards that hide nothing if all of the question was shown.
+// unfoldSeen returns cards without folded parts if the user has seen the whole question.
 func (d *dialogue) unfoldSeen(cards term.Cards) term.Cards {
 	cards.NoFold = cards.NoFold || d.fullyShown
 	return cards

@@ -196,7 +196,7 @@ type turn struct {
 	stopped atomic.Bool
 	started time.Time
 	frame   int
-	mode    string // that the person wants from its next step on; "": the one it has
+	mode    string // mode that the user chose for the next step; "" keeps the current mode
 }
 
 type turnResult struct {

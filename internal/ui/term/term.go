@@ -25,8 +25,7 @@ import (
 // Options configures a Renderer. Only Out is required.
 type Options struct {
 	Out io.Writer
-	// Stream, if set, replaces Out. It also receives what is not in the stream yet and can be shown below it
-	// meanwhile.
+	// Stream, if set, replaces Out. ahead is output that is not in the stream yet, for display below the stream.
 	Stream     func(text string, ahead PendingOutput) error
 	Width      func() int // terminal columns; nil or 0: unknown
 	Palette    Palette

@@ -69,8 +69,8 @@ func (t *Terminal) Lend(use func(terminal *os.File) error) error {
 	return errors.Join(err, term.Restore(t.inFD, found), t.writeString(shown.restoreText()))
 }
 
-// SaveMode saves the mode of a terminal before a program uses it, and returns a function that restores it: a
-// killed program leaves its own.
+// SaveMode saves the mode of a terminal before a program uses it, and returns a function that restores the mode,
+// because a killed program leaves the terminal in another mode.
 func SaveMode(terminal *os.File) (putRight func()) {
 	found, err := term.GetState(int(terminal.Fd()))
 	if err != nil { // not a terminal

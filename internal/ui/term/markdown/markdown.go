@@ -42,7 +42,7 @@ type Stream struct {
 
 	fence      fence
 	inCode     bool // the line before was indented code
-	isFence    bool // the line is a fence, which is not put
+	isFence    bool // the line is a fence, which is not written
 	itemColumn int  // start column of the current item's words
 	table      table
 	wrap       ink.Wrap // for prose

@@ -55,7 +55,7 @@ func TestAnInterruptionIsKnownByTheEndOfItsTask(t *testing.T) {
 
 func TestTheLimitOfStepsIsOnRecord(t *testing.T) {
 	take := New("s", "/ws", []event.Record{{Seq: 1, Event: event.TaskFailed{Reason: "any words", Steps: 7}}})
-	if n := take.MaxSteps(); n != 7 {
+	if n := take.MaxSteps; n != 7 {
 		t.Errorf("the limit is %d", n)
 	}
 }

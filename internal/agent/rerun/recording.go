@@ -26,19 +26,18 @@ import (
 
 // Recording is a session on record that can be run again.
 type Recording struct {
-	ID      string
-	Root    string // the workspace, where it was then
-	Records []event.Record
-
-	StartTime   time.Time                 // the time of the first record
+	ID          string
+	Root        string // the workspace, where it was then
+	Records     []event.Record
+	StartTime   time.Time                 // of the first record
 	FirstTurn   event.Record              // begins the first turn
 	FirstRun    event.RunOptions          // of that
 	StateRecord event.Record              // names the state of the repository in which the session began
 	RepoState   string                    // that name
 	Model       string                    // replied first
+	MaxSteps    int                       // a limit that a turn ran into, or else none: all turns have an end on record
 	Requests    []event.ToolCallRequested // the calls
 
-	taskSteps int                         // a limit that a turn ran into; 0 if none did
 	streams   map[string][]event.Record   // the records that are compared
 	processes []map[string][]event.Record // the same, as each process made them
 	endsEarly bool                        // the last one ended without closing the books, as those before it did
@@ -48,7 +47,7 @@ type Recording struct {
 // main is the stream of the session itself; a subtask's is that of its call.
 const main = ""
 
-// Prefix is a take of the first n records. It ends as if its process had.
+// Prefix is a recording of the first n records. It ends as if its process had.
 func (t *Recording) Prefix(n int) *Recording {
 	part := New(t.ID, t.Root, t.Records[:n])
 	part.excluded = t.Records[n:]
@@ -58,26 +57,41 @@ func (t *Recording) Prefix(n int) *Recording {
 
 // New reads a session, oldest record first.
 func New(id, root string, records []event.Record) *Recording {
+	t := &Recording{ID: id, Root: root, Records: records, MaxSteps: math.MaxInt, streams: make(map[string][]event.Record)}
 	now := make(map[string][]event.Record)
-	t := &Recording{ID: id, Root: root, Records: records, streams: make(map[string][]event.Record)}
-	if len(records) > 0 {
-		t.StartTime = records[0].Time
-	}
 	t.processes = append(t.processes, now)
 	streams, p := streamNamer{}, processTracker{}
-	for _, r := range records {
+	for i, r := range records {
 		stream := streams.streamName(r)
 		t.endsEarly = isTurnOpen(t.endsEarly, stream, r.Event)
-		t.addRecord(r, stream)
+		switch e := r.Event.(type) {
+		case event.TaskCreated:
+			if stream == main && t.FirstTurn.Event == nil {
+				t.FirstTurn, t.FirstRun = r, runFlags(e.Run)
+			}
+		case event.TaskFailed:
+			if e.Steps > 0 {
+				t.MaxSteps = min(t.MaxSteps, e.Steps)
+			}
+		case event.ToolCallRequested:
+			if t.Requests = append(t.Requests, e); t.RepoState == "" {
+				t.StateRecord, t.RepoState = r, e.Repository
+			}
+		case event.MessageAdded:
+			if _, ok := event.AsReply(e); ok {
+				t.Model = cmp.Or(t.Model, e.Model)
+			}
+		}
+		if i == 0 {
+			t.StartTime = r.Time
+		}
 		if isSkipped(r.Event) {
 			continue
 		}
 		if p.startsNext(r, stream) {
 			before, n := now[main], len(now[main])
-			for ; n > 1; n-- { // it put the mode it was begun in on record first
-				if _, ok := before[n-1].Event.(event.ModeChanged); !ok {
-					break
-				}
+			for n > 1 && isModeChange(before[n-1]) { // it put the mode it was begun in on record first
+				n--
 			}
 			now[main], now = before[:n:n], map[string][]event.Record{main: before[n:]}
 			t.processes = append(t.processes, now)
@@ -88,24 +102,9 @@ func New(id, root string, records []event.Record) *Recording {
 	return t
 }
 
-// addRecord takes down what is asked of a take.
-func (t *Recording) addRecord(r event.Record, stream string) {
-	switch e := r.Event.(type) {
-	case event.TaskCreated:
-		if stream == main && t.FirstTurn.Event == nil {
-			t.FirstTurn, t.FirstRun = r, runFlags(e.Run)
-		}
-	case event.TaskFailed:
-		t.taskSteps = cmp.Or(t.taskSteps, e.Steps)
-	case event.ToolCallRequested:
-		if t.Requests = append(t.Requests, e); t.RepoState == "" {
-			t.StateRecord, t.RepoState = r, e.Repository
-		}
-	case event.MessageAdded:
-		if _, ok := event.AsReply(e); ok {
-			t.Model = cmp.Or(t.Model, e.Model)
-		}
-	}
+func isModeChange(r event.Record) bool {
+	_, ok := r.Event.(event.ModeChanged)
+	return ok
 }
 
 // repliesBy is how many replies of the model there were by a record.
@@ -117,9 +116,6 @@ func (t *Recording) repliesBy(seq uint64) (n int) {
 	}
 	return n
 }
-
-// MaxSteps is the limit that a turn ran into, or else none: all turns came to an end on record.
-func (t *Recording) MaxSteps() int { return cmp.Or(t.taskSteps, math.MaxInt) }
 
 // TraceFiles finds out from the whole record what the files of a take of its beginning were.
 func TraceFiles(ctx context.Context, whole, take *Recording, kept past.TreeSource) (*past.FileHistory, error) {
@@ -142,14 +138,14 @@ func isTurnOpen(before bool, stream string, e event.Event) bool {
 }
 
 // findResult finds the result of a requested call, if there is one. A later call may have the same id.
-func (t *Recording) findResult(asked streamRecord) (r event.Record, e event.ToolCallCompleted) {
+func (t *Recording) findResult(asked streamRecord) (event.Record, event.ToolCallCompleted) {
 	request, _ := asked.Event.(event.ToolCallRequested)
 	for r, e := range eventsOf[event.ToolCallCompleted](t.streams[asked.stream]) {
 		if e.CallID == request.CallID && r.Seq > asked.Seq {
 			return r, e
 		}
 	}
-	return r, e
+	return event.Record{}, event.ToolCallCompleted{}
 }
 
 // streamNamer names the streams of records. A subtask's is its call, with a sign more for each that
@@ -173,18 +169,15 @@ func (n *streamNamer) streamName(r event.Record) string {
 
 // processTracker tells the records of a process from those of the next.
 type processTracker struct {
-	streams         map[string]bool   // streams with records of the process
-	run             *event.RunOptions // the flags of its last turn
-	resumeQuestions map[string]bool   // its questions about a turn that an earlier one left
-	viewRequested   bool              // the person wants to see more before they answer these
+	streams  map[string]bool   // streams with records of the process
+	run      *event.RunOptions // the flags of its last turn
+	question string            // its last question about a turn that an earlier one left
+	looked   bool              // the person wants to see more before they answer it
 }
 
 // startsNext reports whether a record is the first of another process.
-func (p *processTracker) startsNext(r event.Record, stream string) bool {
-	begins := false
-	answer, answers := r.Event.(event.InteractionResponded)
-	answers = answers && p.resumeQuestions[answer.ID]
-	question, asks := r.Event.(event.InteractionRequested)
+func (p *processTracker) startsNext(r event.Record, stream string) (begins bool) {
+	recovers, answers, askedAgain := r.Actor == event.ActorRecovery, false, false
 	switch e := r.Event.(type) {
 	case event.TaskCreated: // with other flags
 		if stream == main {
@@ -198,30 +191,28 @@ func (p *processTracker) startsNext(r event.Record, stream string) bool {
 		}
 	case event.ToolCallRequested: // the one before had its keys
 		begins = e.KeysMissing && p.streams[stream]
+	case event.InteractionRequested:
+		askedAgain = p.question != "" && e.CallID() == "" && !p.looked
+	case event.InteractionResponded:
+		answers = p.question != "" && e.ID == p.question
+		p.looked = e.Option == supervisor.OptionShowChanges
 	}
-	recovers := r.Actor == event.ActorRecovery
-	withdraws := answers || asks && len(p.resumeQuestions) > 0 && question.CallID() == "" && !p.viewRequested
-	if begins = begins || recovers && (p.streams[stream] || withdraws); begins || p.streams == nil {
-		*p = processTracker{streams: make(map[string]bool), run: p.run, resumeQuestions: make(map[string]bool)}
+	begins = begins || recovers && (p.streams[stream] || answers || askedAgain)
+	if begins || p.streams == nil {
+		*p = processTracker{streams: make(map[string]bool), run: p.run}
 	}
 	p.streams[stream] = p.streams[stream] || !recovers && !answers
-	if asks && recovers {
-		p.resumeQuestions[question.ID], p.viewRequested = true, false
-	}
-	if _, ok := r.Event.(event.InteractionResponded); ok {
-		p.viewRequested = answer.Option == supervisor.OptionShowChanges
+	if e, ok := r.Event.(event.InteractionRequested); ok && recovers {
+		p.question, p.looked = e.ID, false
 	}
 	return begins
 }
 
 // runFlags are those that a run was begun with.
 func runFlags(r *event.RunOptions) event.RunOptions {
-	if r == nil {
-		return event.RunOptions{}
-	}
-	of := *r
-	of.Window = 0
-	return of
+	flags := *cmp.Or(r, new(event.RunOptions))
+	flags.Window = 0
+	return flags
 }
 
 // isSkipped reports whether an event is not compared: it is of another version, it is
@@ -231,31 +222,17 @@ func isSkipped(e event.Event) bool {
 	case event.Spent, event.Unknown:
 		return true
 	case event.LocalAdded:
-		return !isReplayedCommand(e)
+		name, args, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(e.Input), "/"), " ")
+		if args = strings.TrimSpace(args); name == "mode" || name == "permissions" {
+			return args == "" || strings.HasPrefix(args, "revoke")
+		}
+		return !slices.Contains(replayedCommands, name) && !slices.Contains(mode.Names(), name)
 	}
 	return false
 }
 
-// replayedCommands are those of the program's own that change something in a session.
-var replayedCommands = slices.Concat([]string{"compact", "undo", "redo", "restore", "rewind", "mode", "permissions"},
-	mode.Names())
-
-func isReplayedCommand(e event.LocalAdded) bool {
-	name, args, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(e.Input), "/"), " ")
-	if name == "mode" || name == "permissions" {
-		return strings.TrimSpace(args) != "" && !strings.HasPrefix(strings.TrimSpace(args), "revoke")
-	}
-	return slices.Contains(replayedCommands, name)
-}
-
-// isTypedCommand reports whether the second of some records is a command that the person typed.
-func isTypedCommand(list []event.Record) bool {
-	if len(list) < 2 {
-		return false
-	}
-	_, ok := list[1].Event.(event.LocalAdded)
-	return ok
-}
+// replayedCommands are those that change something in a session, beside those that are modes.
+var replayedCommands = []string{"compact", "undo", "redo", "restore", "rewind"}
 
 // eventsOf yields the events of a kind, with their records.
 func eventsOf[E event.Event](records []event.Record) iter.Seq2[event.Record, E] {

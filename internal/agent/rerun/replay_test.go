@@ -33,8 +33,8 @@ func TestARerunThatCannotBeOpenedIsAnError(t *testing.T) {
 	f := NewReplayer(New("s", "/ws", numbered(created("t"))), Side{}, Side{}, nowhere, 0)
 	broken := errors.New("no such model")
 	err := f.Run(t.Context(), func(context.Context, bool) (*supervisor.Session, error) { return nil, broken })
-	if !errors.Is(err, broken) || f.HasDiverged() {
-		t.Errorf("the error is %v, parted %v", err, f.HasDiverged())
+	if !errors.Is(err, broken) || f.diverged {
+		t.Errorf("the error is %v, parted %v", err, f.diverged)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestAnotherCourseEndsTheRerun(t *testing.T) {
 		r := follow(t, take, keeper{}, nil)
 		err := r.make(tt.made...)
 		d := r.Compare(Exceptions{}).Difference
-		if !errors.Is(err, errDiverged) || !r.HasDiverged() || !r.ended || d == nil || d.Kind != tt.what || d.Record != tt.record {
+		if !errors.Is(err, errDiverged) || !r.diverged || !r.ended || d == nil || d.Kind != tt.what || d.Record != tt.record {
 			t.Errorf("%s: %v, interrupted %v, %+v", name, err, r.ended, d)
 		}
 		if err := r.make(end); !errors.Is(err, errDiverged) {
@@ -95,7 +95,7 @@ func TestAProcessEndsWhereItDid(t *testing.T) {
 	if err := r.make(requested("t", "c", "bash", `{}`)); err != nil || !r.Replayer.ended || !r.ended {
 		t.Fatalf("it does not end: %v", err)
 	}
-	if err := r.make(completed("t", "c", "bash", `{}`)); !errors.Is(err, errProcessEnded) || r.HasDiverged() {
+	if err := r.make(completed("t", "c", "bash", `{}`)); !errors.Is(err, errProcessEnded) || r.diverged {
 		t.Errorf("more is kept: %v", err)
 	}
 	if r.last != 2 {
@@ -108,8 +108,8 @@ func TestATakeOfTheBeginningEndsAsIfItsProcessHad(t *testing.T) {
 	if err := r.make(created("t")); err != nil || !r.ended {
 		t.Fatalf("it does not end: %v", err)
 	}
-	if err := r.make(replied("t", "x")); !errors.Is(err, errProcessEnded) || r.HasDiverged() {
-		t.Errorf("more is made: %v, parted %v", err, r.HasDiverged())
+	if err := r.make(replied("t", "x")); !errors.Is(err, errProcessEnded) || r.diverged {
+		t.Errorf("more is made: %v, parted %v", err, r.diverged)
 	}
 }
 
@@ -203,8 +203,8 @@ func TestAProcessRunsWithItsFlagsAndInItsMode(t *testing.T) {
 	r := follow(t, New("s", "/ws", list), keeper{}, nil)
 	check := func(flags string, window int, in string) {
 		t.Helper()
-		if run := r.ProcessRun(); run.SystemPrompt != flags || r.Window() != window || r.Mode() != in {
-			t.Errorf("it is run with %q, window %d, in %s; want %q, %d, %s", run.SystemPrompt, r.Window(), r.Mode(), flags, window, in)
+		if mode, run := r.ProcessStart(); run.SystemPrompt != flags || r.Window() != window || mode != in {
+			t.Errorf("it is run with %q, window %d, in %s; want %q, %d, %s", run.SystemPrompt, r.Window(), mode, flags, window, in)
 		}
 	}
 	check("one", 100, mode.Plan)
@@ -330,7 +330,7 @@ func TestWhatThePersonSaid(t *testing.T) {
 func TestASessionThatNobodyBeganIsUnfit(t *testing.T) {
 	f := NewReplayer(New("s", "/ws", numbered(replied("t", "x"))), Side{}, Side{}, nowhere, 0)
 	r, _ := f.nextRecord(main)
-	_, err := f.nextInput(r, false)
+	err := f.runInput(t.Context(), nil, r, false)
 	if unfit, ok := errors.AsType[*NotRerunnableError](err); !ok || unfit.Record != 1 {
 		t.Errorf("the error is %v", err)
 	}

@@ -90,12 +90,12 @@ func TestASummaryIsThatOfTheRecord(t *testing.T) {
 		t.Errorf("the request before it fails with %v, window %d", err, r.Window())
 	}
 	r = follow(t, New("s", "/ws", numbered(of("", event.ActorUser, event.LocalAdded{Input: "/compact", Failed: true}))), keeper{}, nil)
-	if _, _, err := r.stream(t.Context(), summary); err == nil || errors.Is(err, errDiverged) || r.HasDiverged() {
+	if _, _, err := r.stream(t.Context(), summary); err == nil || errors.Is(err, errDiverged) || r.diverged {
 		t.Errorf("a summary that failed is %v", err)
 	}
 	for _, next := range []event.Record{replied("t", "x"), of("", event.ActorUser, event.LocalAdded{Input: "/compact"})} {
 		r = follow(t, New("s", "/ws", numbered(next)), keeper{}, nil)
-		if _, _, err := r.stream(t.Context(), summary); !errors.Is(err, errDiverged) || !r.HasDiverged() {
+		if _, _, err := r.stream(t.Context(), summary); !errors.Is(err, errDiverged) || !r.diverged {
 			t.Errorf("a summary that was not made is %v", err)
 		}
 	}
@@ -125,7 +125,7 @@ func TestWhatTheEndOfAProcessCutOffIsWaitedFor(t *testing.T) {
 	}
 	stop()
 	_, err := r.nextReply(stopped, provider.Request{})
-	if !errors.Is(err, context.Canceled) || r.HasDiverged() {
+	if !errors.Is(err, context.Canceled) || r.diverged {
 		t.Errorf("a reply that was not there is %v", err)
 	}
 }
@@ -200,7 +200,7 @@ func TestACallWithoutAnEndIsWaitedForOnlyIfAProcessEnded(t *testing.T) {
 			t.Errorf("%s: known %v", name, known)
 		case tt.differ > 0 && (!errors.Is(err, errDiverged) || d == nil || d.Record != tt.differ):
 			t.Errorf("%s: %v, %+v", name, err, d)
-		case tt.differ == 0 && !tt.again && (!errors.Is(err, context.Canceled) || r.HasDiverged()):
+		case tt.differ == 0 && !tt.again && (!errors.Is(err, context.Canceled) || r.diverged):
 			t.Errorf("%s: %v, %+v", name, err, d)
 		}
 	}
@@ -212,7 +212,7 @@ func TestACallOutsideOfATurnHasAnEnd(t *testing.T) {
 	if err := r.make(requested("", "c", "undo", `{}`)); err != nil {
 		t.Fatal(err)
 	}
-	if _, known, err := r.RecordedResult(t.Context(), "c"); !known || !errors.Is(err, errDiverged) || !r.HasDiverged() {
+	if _, known, err := r.RecordedResult(t.Context(), "c"); !known || !errors.Is(err, errDiverged) || !r.diverged {
 		t.Errorf("known %v: %v", known, err)
 	}
 }
