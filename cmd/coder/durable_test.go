@@ -85,8 +85,8 @@ func durableRows(t *testing.T) (rows []durableRow) {
 	return rows
 }
 
-// durableRest plays what a session does not write: settings, a plugin, a login, a choice of
-// model, a plan, an answer to who waits, and at a terminal what an editor, a page and an unsent line leave.
+// durableRest plays what a session does not write: settings, a plugin, a marketplace, a login, a choice of
+// model, a plan, memory, a name, another agent's settings, an answer to who waits, and at a terminal what an editor, a page and an unsent line leave.
 func durableRest(t *testing.T, p *program) {
 	t.Helper()
 	root := filepath.Dir(p.ws)
@@ -130,6 +130,18 @@ func durableRest(t *testing.T, p *program) {
 	}
 	<-types.ended
 	must("search", "done")
+	must("trust", "--yes", ".")
+	must("-p", "-r", "s2", "--script", script, "/remember Use tabs")
+	must("-p", "-r", "s2", "--script", script, "/remember --user Answer in French")
+	must("sessions", "rename", "s2", "a name")
+	must("audit", "ship", "--to", filepath.Join(root, "shipped"))
+	market, foreign := filepath.Join(plugin, ".claude-plugin/marketplace.json"), filepath.Join(root, "home/.claude")
+	if err := errors.Join(os.WriteFile(market, []byte(`{"name": "shop", "plugins": []}`), 0o600), os.Mkdir(foreign, 0o700),
+		os.WriteFile(filepath.Join(foreign, "settings.json"), []byte(`{"permissions": {"deny": ["Bash(git push:*)"]}}`), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	must("plugin", "marketplace", "add", plugin)
+	must("setup", "--from", "claude", "--yes")
 	must("-p", "-r", "s2", "--script", script, "/model other force")
 	plan := filepath.Join(root, "plan")
 	if err := os.WriteFile(plan, []byte("call exit_plan_mode {\"plan\": \"do it\"}\n---\nsay done\n"), 0o600); err != nil {
@@ -201,7 +213,7 @@ func TestWhatIsOnTheDisk(t *testing.T) {
 	rows := durableRows(t)
 	for path := range files {
 		inside, ok := strings.CutPrefix(path, root+"/")
-		if !ok || !strings.Contains(inside, "/") || strings.HasPrefix(inside, "plugin/") {
+		if !ok || !strings.Contains(inside, "/") || strings.HasPrefix(inside, "plugin/") || strings.HasPrefix(inside, "home/.claude/") {
 			continue
 		}
 		name := strings.TrimPrefix(strings.Replace(inside, "home/", "~/", 1), "ws/")
@@ -235,10 +247,10 @@ func syncedAs(trace []string, path string) string {
 		slices.Reverse(before)
 		at := slices.IndexFunc(before, func(l string) bool {
 			base := filepath.Base(l)
-			return strings.HasPrefix(l, "sync ") && (strings.HasPrefix(base, ".new-") || base == "draft") &&
-				(!strings.Contains(path, "/starts/") || filepath.Dir(l) == folder)
+			return strings.HasPrefix(l, "sync ") && (base == "draft" || strings.HasPrefix(base, ".new-")) &&
+				(strings.Contains(path, "/objects/") || filepath.Dir(l) == folder) // other processes sync, too
 		})
-		other := slices.IndexFunc(before, func(l string) bool { return strings.HasPrefix(l, "name ") })
+		other := slices.IndexFunc(before, func(l string) bool { return strings.HasPrefix(l, "name "+filepath.Dir(path)+"/") })
 		file = at >= 0 && (other < 0 || at < other || strings.Contains(path, "/undo/"))
 	}
 	switch {

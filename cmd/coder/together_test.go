@@ -118,3 +118,50 @@ func appendLines(t *testing.T, file string, done <-chan struct{}) (lines []strin
 		lines, last = append(lines, line), info.Size()
 	}
 }
+
+// TestManyChangeTheSameSettings has processes change one file of settings, and the list of trusted folders, at
+// the same time. What a process said it saved is there.
+func TestManyChangeTheSameSettings(t *testing.T) {
+	const each = 6
+	p := newProgram(t)
+	var all sync.WaitGroup
+	run := func(dir string, args ...string) {
+		all.Go(func() {
+			c := p.cmd(args...)
+			c.Dir = dir
+			if out, err := c.CombinedOutput(); err != nil {
+				t.Errorf("coder %q: %v: %s", args, err, out)
+			}
+		})
+	}
+	for i := range each {
+		dir := filepath.Join(p.ws, fmt.Sprint("d", i))
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		run(p.ws, "mcp", "add", fmt.Sprint("server", i), "http://127.0.0.1:1/")
+		run(dir, "trust", ".")
+	}
+	run(p.ws, "config", "set", "ui.theme", "dark")
+	run(p.ws, "config", "set", "ui.vim", "true")
+	all.Wait()
+	home := filepath.Join(filepath.Dir(p.ws), ".coder")
+	settings, err := os.ReadFile(filepath.Join(home, "config.json"))
+	trusted, bad := os.ReadFile(filepath.Join(home, "trust.json"))
+	if err := errors.Join(err, bad); err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range []string{"theme", "vim"} {
+		if !strings.Contains(string(settings), word) {
+			t.Errorf("%s is not saved:\n%s", word, settings)
+		}
+	}
+	for i := range each {
+		if !strings.Contains(string(settings), fmt.Sprintf("%q", fmt.Sprint("server", i))) {
+			t.Errorf("server %d is not saved:\n%s", i, settings)
+		}
+		if !strings.Contains(string(trusted), fmt.Sprintf("/d%d\"", i)) {
+			t.Errorf("folder %d is not trusted:\n%s", i, trusted)
+		}
+	}
+}

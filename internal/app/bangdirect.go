@@ -1,14 +1,9 @@
 package app
 
 import (
-	"errors"
-	"io/fs"
-	"os"
 	"path/filepath"
 
 	"coder/internal/config"
-	"coder/internal/host/atomicfile"
-	"coder/internal/host/repofile"
 )
 
 // bangSetting is the setting that runs the user's ! commands without approval, and bangDirectValue its value for that.
@@ -32,18 +27,8 @@ func (a *Workspace) isBangTrusted() bool {
 // TrustBang changes the user's own settings so that ! commands run without
 // approval from the next one on. The rest of the file is unchanged.
 func (a *Workspace) TrustBang() error {
-	path := filepath.Join(a.Home, "config.json")
-	text, err := repofile.ReadOwn(path, maxUserFile)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return inputErrorf("%v", err)
-	}
-	if text, err = config.SetValue(text, bangSetting, bangDirectValue); err != nil {
-		return inputErrorf("%v", err)
-	}
-	if err := os.MkdirAll(a.Home, 0o700); err != nil {
-		return inputErrorf("%v", err)
-	}
-	if err := atomicfile.Write(path, text, 0o600); err != nil {
+	_, err := a.editOwn(func(text []byte) ([]byte, error) { return config.SetValue(text, bangSetting, bangDirectValue) })
+	if err != nil {
 		return inputErrorf("%v", err)
 	}
 	a.bangDirect.Store(true)

@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,9 +15,7 @@ import (
 
 	"coder/internal/config"
 	"coder/internal/core/sanitize"
-	"coder/internal/host/atomicfile"
 	"coder/internal/host/keychain"
-	"coder/internal/host/repofile"
 	"coder/internal/model/catalogue"
 	"coder/internal/model/provider"
 )
@@ -353,37 +349,34 @@ func (a *Setup) SaveEndpoint(ctx context.Context, e Endpoint, model string, o Se
 	}
 	path := filepath.Join(a.Home, "config.json")
 	saved.Path = path
-	text, err := repofile.ReadOwn(path, maxUserFile)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return saved, inputErrorf("%v", err)
-	}
 	has, err := a.userSettingsReport()
 	if err != nil {
 		return saved, err
 	}
 	p := e.Provider
-	if now, nowErr := a.ConfiguredEndpoint(); nowErr == nil && now != "" && now != p.Preset && now != p.BaseURL {
-		if text, saved.Removed, err = config.ForgetEndpoint(text); err != nil {
-			return saved, inputErrorf("%v", err)
-		}
-		saved.Removed = slices.DeleteFunc(saved.Removed, func(key string) bool { // the endpoint itself is replaced, not gone
-			return slices.Contains([]string{"provider.preset", "provider.base_url", "provider.kind", "provider.model"}, key)
-		})
-	}
 	if o.SaveKey {
 		if saved.KeyPlace, err = a.saveKey(ctx, p); err != nil {
 			return saved, err
 		}
 	}
-	f := settingsEdit{text: text, hasKey: func(key string) bool { return has.Origin(key).Source == path }, saved: &saved}
-	f.setEndpoint(a, e, model, o)
-	if f.err != nil {
-		return saved, inputErrorf("%v", f.err)
-	}
-	if err := os.MkdirAll(a.Home, 0o700); err != nil {
+	now, nowErr := a.ConfiguredEndpoint()
+	_, err = a.editOwn(func(text []byte) (_ []byte, err error) {
+		if nowErr == nil && now != "" && now != p.Preset && now != p.BaseURL {
+			if text, saved.Removed, err = config.ForgetEndpoint(text); err != nil {
+				return nil, err
+			}
+			saved.Removed = slices.DeleteFunc(saved.Removed, func(key string) bool { // the endpoint itself is replaced, not gone
+				return slices.Contains([]string{"provider.preset", "provider.base_url", "provider.kind", "provider.model"}, key)
+			})
+		}
+		f := settingsEdit{text: text, hasKey: func(key string) bool { return has.Origin(key).Source == path }, saved: &saved}
+		f.setEndpoint(a, e, model, o)
+		return f.text, f.err
+	})
+	if err != nil {
 		return saved, inputErrorf("%v", err)
 	}
-	return saved, atomicfile.Write(path, f.text, 0o600)
+	return saved, nil
 }
 
 // settingsEdit is a settings file during changes.

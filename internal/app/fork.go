@@ -37,12 +37,15 @@ type ForkResult struct {
 // maxForkedFile limits the size of a file in a fork.
 const maxForkedFile = 1 << 30
 
+// worktreesDir is the folder in CODER_HOME with the list of forks.
+const worktreesDir = "worktrees"
+
 // WorktreeBook returns the book of the folders that forks made.
 func (a *Archive) WorktreeBook() (worktree.Registry, error) {
 	if a.Home == "" {
 		return worktree.Registry{}, inputErrorf("no home folder to record worktrees in: set HOME")
 	}
-	return worktree.Registry{Dir: filepath.Join(a.Home, "worktrees")}, nil
+	return worktree.Registry{Dir: filepath.Join(a.Home, worktreesDir)}, nil
 }
 
 // ForkSession begins a new session from a record of another one: with the conversation, todos and mode

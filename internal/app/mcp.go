@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"maps"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,7 +21,6 @@ import (
 	"coder/internal/core/jsonx"
 	"coder/internal/core/message"
 	"coder/internal/core/secret"
-	"coder/internal/host/atomicfile"
 	"coder/internal/host/program"
 	"coder/internal/host/repofile"
 	"coder/internal/model/provider"
@@ -283,26 +281,25 @@ func (a *Site) ChangeMCP(scope, name string, settings json.RawMessage) (file str
 	} else if a.Home == "" {
 		return "", inputErrorf("no folder for your settings: set HOME or CODER_HOME")
 	}
-	text, err := read()
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err = updateText(file, mode, read, func(text []byte) (now []byte, err error) {
+		found := true
+		if settings != nil {
+			now, err = config.SetValue(text, config.EntryKey("mcpServers", name), settings)
+		} else {
+			now, found, err = config.RemoveServer(text, name)
+		}
+		switch {
+		case err != nil:
+			return nil, message.Errorf("%s: %w", file, err)
+		case !found:
+			return nil, message.Errorf("no MCP server %s in %s", singleLine(name), file)
+		}
+		return now, nil
+	})
+	if err != nil {
 		return file, inputErrorf("%v", err)
 	}
-	found := true
-	if settings != nil {
-		text, err = config.SetValue(text, config.EntryKey("mcpServers", name), settings)
-	} else {
-		text, found, err = config.RemoveServer(text, name)
-	}
-	switch {
-	case err != nil:
-		return file, inputErrorf("%s: %v", file, err)
-	case !found:
-		return file, inputErrorf("no MCP server %s in %s", singleLine(name), file)
-	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return file, inputErrorf("%v", err)
-	}
-	return file, atomicfile.Write(file, text, mode)
+	return file, nil
 }
 
 // lateMCPTools returns a function that adds the tools of MCP servers to a turn's. It starts

@@ -19,6 +19,7 @@ import (
 	"coder/internal/core/message"
 	"coder/internal/core/secret"
 	"coder/internal/host/atomicfile"
+	"coder/internal/host/disk"
 	"coder/internal/host/patch"
 	"coder/internal/host/repofile"
 	"coder/internal/host/workspace"
@@ -46,13 +47,16 @@ func (a *Authored) memoryEntries() ([]notes.Entry, []frontmatter.Warning) {
 	return notes.List(project, own)
 }
 
+// memoryDir is the folder in CODER_HOME with the user's own entries.
+const memoryDir = "memory"
+
 // userMemoryDir returns the folder of the user's own entries, or "" without a home folder.
 func (a *Authored) userMemoryDir() string {
 	home, _ := a.userDirs()
 	if home == "" {
 		return ""
 	}
-	return filepath.Join(home, "memory")
+	return filepath.Join(home, memoryDir)
 }
 
 // memoryRules returns the memory's index as a rule. It reads
@@ -81,7 +85,8 @@ func memoryIndexRules(index string) []rulefile.Rule {
 func (a *Workspace) memoryToolOptions(ws *workspace.Workspace) memory.Options {
 	o := memory.Options{
 		Workspace: ws, Entries: func() []notes.Entry { all, _ := a.memoryEntries(); return all },
-		Secret: func(text string) bool { return secret.HasMask(text) || a.newConcealer().Text(text) != text },
+		UserDir: a.userMemoryDir(),
+		Secret:  func(text string) bool { return secret.HasMask(text) || a.newConcealer().Text(text) != text },
 	}
 	if a.Trusted != trust.Trusted {
 		o.ReadOnlyReason = "the memory of this folder is not used: the user does not trust the folder"
@@ -152,26 +157,43 @@ func (m memoryCommands) Remember(ctx context.Context, c undo.Request, text strin
 		}
 		return change.Diff(), m.write(ctx, c, change)
 	}
-	name, err := o.Check("", text)
-	if err == nil && m.Home == "" {
-		err = errors.New("nothing is saved without a home folder")
+	dir := m.userMemoryDir()
+	if dir == "" {
+		return display.Diff{}, errors.New("nothing is saved without a home folder")
 	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return display.Diff{}, err
+	}
+	release, err := atomicfile.Lock(dir) // no other process takes the name meanwhile
 	if err != nil {
 		return display.Diff{}, err
 	}
-	at := filepath.Join(m.userMemoryDir(), name+".md")
+	defer release()
+	name, err := o.Check("", text)
+	if err != nil {
+		return display.Diff{}, err
+	}
+	at := filepath.Join(dir, name+".md")
 	change := memory.Change{Name: name, Path: at, New: []byte(strings.TrimSpace(text) + "\n")}
-	err = errors.Join(os.MkdirAll(filepath.Dir(at), 0o700), atomicfile.Write(at, change.New, 0o600))
+	err = atomicfile.WriteLocked(at, change.New, 0o600)
 	m.memoryIndex.Store(nil)
 	return change.Diff(), err
 }
+
+// maxShownEntry limits the bytes of a removed file that are shown.
+const maxShownEntry = 64 << 10
 
 // Forget removes an entry.
 func (m memoryCommands) Forget(ctx context.Context, c undo.Request, e notes.Entry) (diff display.Diff, err error) {
 	defer m.memoryIndex.Store(nil)
 	if e.FromUser {
-		diff.Unified, diff.Added, diff.Deleted = patch.Unified(e.Path, []byte(e.Text+"\n"), nil)
-		return diff, os.Remove(filepath.FromSlash(e.Path))
+		at := filepath.FromSlash(e.Path)
+		text, err := repofile.ReadOwn(at, maxShownEntry) // all that goes is shown
+		if err != nil {
+			return diff, err
+		}
+		diff.Unified, diff.Added, diff.Deleted = patch.Unified(e.Path, text, nil)
+		return diff, errors.Join(os.Remove(at), disk.SyncDir(filepath.Dir(at)))
 	}
 	change := memory.Change{Name: e.Name, Path: e.Path}
 	if change.Old, err = m.memoryToolOptions(m.kit.project.ws).ReadFile(e.Path); err != nil {

@@ -85,6 +85,25 @@ func (a *Extensions) FindPlugin(ctx context.Context, text string) (dir string, o
 
 // fetchPlugin clones what an origin names, and notes the commit. Nothing in it runs.
 func (a *Extensions) fetchPlugin(ctx context.Context, o *plugin.Origin) (dir string, err error) {
+	dir, err = a.placeFetched(func(clone string) (string, error) {
+		if _, o.Commit, err = worktree.Clone(ctx, clone, o.Source, o.Ref, "plugin", a.Launcher()); err != nil {
+			return "", inputErrorf("%v", err)
+		}
+		// all that is left is pinned
+		return shortHash(o.Source)[:8] + "-" + o.Commit[:min(12, len(o.Commit))], os.RemoveAll(filepath.Join(clone, ".git"))
+	})
+	if err != nil {
+		return "", err
+	}
+	return subfolder(dir, o.Sub)
+}
+
+// newPluginDir is the name of a folder that is being fetched. The next fetch removes what a kill left of one.
+const newPluginDir = ".new"
+
+// placeFetched has fill create a folder and name it, and gives it that name among the fetched ones. A folder of the
+// name with the same content is used instead; one that the user changed stays, and the new one gets another name.
+func (a *Extensions) placeFetched(fill func(dir string) (name string, err error)) (dir string, err error) {
 	base := a.fetchedPlugins()
 	if base == "" {
 		return "", inputErrorf("no folder for plugins: set HOME")
@@ -97,23 +116,22 @@ func (a *Extensions) fetchPlugin(ctx context.Context, o *plugin.Origin) (dir str
 		return "", err
 	}
 	defer release()
-	clone := filepath.Join(base, ".new")
-	defer os.RemoveAll(clone)
-	if err := os.RemoveAll(clone); err != nil { // what a killed process left
+	fresh := filepath.Join(base, newPluginDir)
+	defer os.RemoveAll(fresh)
+	if err := os.RemoveAll(fresh); err != nil { // what a killed process left
 		return "", err
 	}
-	if _, o.Commit, err = worktree.Clone(ctx, clone, o.Source, o.Ref, "plugin", a.Launcher()); err != nil {
-		return "", inputErrorf("%v", err)
-	}
-	if err := os.RemoveAll(filepath.Join(clone, ".git")); err != nil { // all that is left is pinned
+	name, err := fill(fresh)
+	if err != nil {
 		return "", err
 	}
-	dir = filepath.Join(base, shortHash(o.Source)[:8]+"-"+o.Commit[:min(12, len(o.Commit))])
-	// one that is there may have been changed
-	if err := errors.Join(os.RemoveAll(dir), os.Rename(clone, dir)); err != nil {
+	if dir = filepath.Join(base, name); plugin.SameContent(fresh, dir) {
+		return dir, nil
+	}
+	if dir, err = worktree.UnusedName(base, name); err != nil {
 		return "", err
 	}
-	return subfolder(dir, o.Sub)
+	return dir, os.Rename(fresh, dir)
 }
 
 // UpdatePlugin fetches a plugin from where it came, as that is now.
@@ -137,30 +155,50 @@ func subfolder(dir, sub string) (string, error) {
 	return filepath.Join(dir, sub), nil
 }
 
-// RemoveFetchedPlugin removes the folder of a plugin that was fetched, unless another plugin is in it.
-func (a *Extensions) RemoveFetchedPlugin(o plugin.Origin, dir string) error {
+// RemoveFetchedPlugin removes the folder of a plugin that was fetched, unless another plugin is in it. Other
+// folders stay.
+func (a *Extensions) RemoveFetchedPlugin(dir string) error {
 	base := a.fetchedPlugins()
 	rel, err := filepath.Rel(base, dir)
-	if o.Source == "" || err != nil || !filepath.IsLocal(rel) || rel == "." {
+	if base == "" || err != nil || !filepath.IsLocal(rel) || rel == "." {
 		return nil
 	}
 	top, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
+	unused, err := a.UnusedPluginDirs()
+	if at := filepath.Join(base, top); slices.Contains(unused, at) {
+		return os.RemoveAll(at)
+	}
+	return err
+}
+
+// UnusedPluginDirs returns the fetched folders of which no plugin and no marketplace is added.
+func (a *Extensions) UnusedPluginDirs() (dirs []string, err error) {
+	all, _ := fs.ReadDir(repofile.OwnDir(a.fetchedPlugins()), ".") // the folder may be missing
+	if len(all) == 0 {
+		return nil, nil
+	}
 	added, err := a.PluginBook().Load()
 	markets, bad := a.LoadMarkets()
 	if err = errors.Join(err, bad); err != nil {
-		return err
+		return nil, err
 	}
-	used := slices.ContainsFunc(added, func(p plugin.AddedPlugin) bool {
-		return strings.HasPrefix(p.Dir+"/",
-			filepath.Join(base, top)+"/")
-	})
+	var used []string
+	for _, p := range added {
+		used = append(used, p.Dir+"/")
+	}
 	for _, m := range markets {
-		used = used || strings.HasPrefix(m.Dir+"/", filepath.Join(base, top)+"/")
+		used = append(used, m.Dir+"/")
 	}
-	if used {
-		return nil
+	for _, f := range all {
+		if f.Name() == newPluginDir { // another process may be filling it
+			continue
+		}
+		at := filepath.Join(a.fetchedPlugins(), f.Name())
+		if !slices.ContainsFunc(used, func(dir string) bool { return strings.HasPrefix(dir, at+"/") }) {
+			dirs = append(dirs, at)
+		}
 	}
-	return os.RemoveAll(filepath.Join(base, top))
+	return dirs, nil
 }
 
 // Market is a marketplace: a repository that lists plugins.
@@ -195,22 +233,26 @@ func (a *Extensions) AddMarket(ctx context.Context, text string, replace bool) (
 	if name, offers, err = plugin.ReadMarket(dir); err != nil {
 		return "", nil, inputErrorf("%v", err)
 	}
-	all, err := a.LoadMarkets()
+	var was Market
+	err = atomicfile.Update(filepath.Join(a.Home, marketsFile), 0o600, func() ([]byte, error) {
+		all, err := a.LoadMarkets()
+		if err != nil {
+			return nil, err
+		}
+		var known bool
+		was, known = all[name]
+		if before, now := cmp.Or(was.Source, was.Dir), cmp.Or(o.Source, dir); known && before != now && !replace {
+			return nil, inputErrorf("the marketplace %s is at %s; --yes replaces it with %s", name, singleLine(before),
+				singleLine(now))
+		}
+		all[name] = Market{o, dir}
+		return jsonx.MustMarshal(all), nil
+	})
 	if err != nil {
-		return "", nil, err
-	}
-	was, known := all[name]
-	if before, now := cmp.Or(was.Source, was.Dir), cmp.Or(o.Source, dir); known && before != now && !replace {
-		return "", nil, errors.Join(a.RemoveFetchedPlugin(o, dir), inputErrorf(
-			"the marketplace %s is at %s; --yes replaces it with %s", name, singleLine(before), singleLine(now)))
-	}
-	all[name] = Market{o, dir}
-	if err := errors.Join(os.MkdirAll(a.Home, 0o700), atomicfile.Write(filepath.Join(a.Home, marketsFile),
-		jsonx.MustMarshal(all), 0o600)); err != nil {
-		return "", nil, err
+		return "", nil, errors.Join(a.RemoveFetchedPlugin(dir), err)
 	}
 	if was.Dir != dir {
-		err = a.RemoveFetchedPlugin(was.Origin, was.Dir)
+		err = a.RemoveFetchedPlugin(was.Dir)
 	}
 	return name, offers, err
 }
@@ -263,10 +305,14 @@ func (a *Extensions) findInMarket(ctx context.Context, name, market string) (dir
 		o.Source, o.Ref, o.Commit = m.Source, m.Ref, m.Commit
 		dir, err = subfolder(m.Dir, o.Sub)
 	}
-	if base := a.fetchedPlugins(); err == nil && base != "" {
-		dir, err = offers[i].Furnish(dir, filepath.Join(base, shortHash(dir)[:16]+"-"+name))
+	if err != nil || offers[i].HasManifest(dir) {
+		return dir, o, err
 	}
-	return dir, o, err
+	bare := dir
+	dir, err = a.placeFetched(func(to string) (string, error) {
+		return shortHash(bare)[:16] + "-" + name, offers[i].Furnish(bare, to)
+	})
+	return dir, o, errors.Join(err, a.RemoveFetchedPlugin(bare))
 }
 
 // maxUpdateDiff bounds what is shown of an update.

@@ -85,18 +85,23 @@ func (s *Settings) editOwn(edit func([]byte) ([]byte, error)) (path string, err 
 		return "", errors.New("no folder for your settings: set HOME or CODER_HOME")
 	}
 	path = filepath.Join(s.Home, "config.json")
-	text, err := repofile.ReadOwn(path, maxUserFile)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return path, err
-	}
-	now, err := edit(text)
-	if err != nil || string(now) == string(text) {
-		return path, err
-	}
-	if err := os.MkdirAll(s.Home, 0o700); err != nil {
-		return path, err
-	}
-	return path, atomicfile.Write(path, now, 0o600)
+	return path, updateText(path, 0o600, func() ([]byte, error) { return repofile.ReadOwn(path, maxUserFile) }, edit)
+}
+
+// updateText changes a file of settings that other processes change too. A missing file is a nil text.
+func updateText(path string, mode fs.FileMode, read func() ([]byte, error),
+	edit func([]byte) ([]byte, error)) error {
+	return atomicfile.Update(path, mode, func() ([]byte, error) {
+		text, err := read()
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		now, err := edit(text)
+		if err != nil || string(now) == string(text) {
+			return nil, err
+		}
+		return now, nil
+	})
 }
 
 // editProject changes the project's settings. A trusted project stays trusted.
@@ -107,25 +112,19 @@ func (s *Settings) editProject(edit func([]byte) ([]byte, error)) (path string, 
 	if info, err := os.Stat(path); err == nil {
 		mode = info.Mode().Perm()
 	}
-	text, err := repofile.NewRoot(root).Read(filepath.Join(".coder", "config.json"), maxUserFile)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return path, err
-	}
-	now, err := edit(text)
-	if err != nil || string(now) == string(text) {
-		return path, err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return path, err
-	}
 	trusted, _ := s.Trust.StateOf(root) // an unreadable book means no trust
-	if err := atomicfile.Write(path, now, mode); err != nil {
-		return path, err
-	}
-	if trusted == trust.Trusted {
+	changed := false
+	err = updateText(path, mode, func() ([]byte, error) {
+		return repofile.NewRoot(root).Read(filepath.Join(".coder", "config.json"), maxUserFile)
+	}, func(text []byte) ([]byte, error) {
+		now, err := edit(text)
+		changed = err == nil && string(now) != string(text)
+		return now, err
+	})
+	if err == nil && changed && trusted == trust.Trusted {
 		return path, s.Trust.Trust(root)
 	}
-	return path, nil
+	return path, err
 }
 
 // sessionSettings are the settings that the user changes during a session.

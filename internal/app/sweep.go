@@ -41,7 +41,8 @@ func (a *Session) sweepFiles(ws *workspace.Workspace, t *toolkit) {
 	}
 	t.sweeps.Go(func() {
 		if a.Home != "" {
-			atomicfile.Sweep(a.Home, ".", "always", DraftsDir, pluginsDir, workspacesDir, searchCacheDir)
+			atomicfile.Sweep(a.Home, ".", "always", DraftsDir, pluginsDir, workspacesDir, searchCacheDir, memoryDir,
+				worktreesDir, loginsDir, keysDirName, shipCursorsDir)
 			inbox.Box{Dir: filepath.Join(a.Home, answersDir)}.Sweep()
 			inbox.Box{Dir: filepath.Join(a.Home, listeningDir)}.Sweep()
 		}

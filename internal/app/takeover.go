@@ -17,7 +17,9 @@ import (
 
 	"coder/internal/config"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/message"
 	"coder/internal/host/atomicfile"
+	"coder/internal/host/disk"
 	"coder/internal/host/repofile"
 )
 
@@ -137,7 +139,13 @@ const takeoverFile = "taken-over.json"
 type takeoverRecord struct {
 	Before  string `json:"before"`
 	Existed bool   `json:"existed"`
-	After   string `json:"after"` // the hash of the written text
+	After   string `json:"after"`          // the hash of the written text
+	From    string `json:"from,omitempty"` // of the text that it replaced; a kill may have left that
+}
+
+// isCurrent reports whether the settings have changed only as recorded.
+func (t takeoverRecord) isCurrent(text []byte) bool {
+	return slices.Contains([]string{t.After, t.From}, hashText(text))
 }
 
 func hashText(text []byte) string { sum := sha256.Sum256(text); return hex.EncodeToString(sum[:]) }
@@ -155,14 +163,11 @@ func (a *Workspace) TakeOver(f ForeignSettings) (path string, err error) {
 			}
 		}
 		note := takeoverRecord{Before: string(text), Existed: text != nil}
-		if was, err := a.readTakeover(); err == nil && was.After == hashText(text) {
+		if was, err := a.readTakeover(); err == nil && was.isCurrent(text) {
 			note = was // undo both together
 		}
-		note.After = hashText(now)
-		if err := os.MkdirAll(a.Home, 0o700); err != nil {
-			return nil, err
-		}
-		return now, atomicfile.Write(filepath.Join(a.Home, takeoverFile), jsonx.MustMarshal(note), 0o600)
+		note.From, note.After = hashText(text), hashText(now)
+		return now, atomicfile.WriteLocked(filepath.Join(a.Home, takeoverFile), jsonx.MustMarshal(note), 0o600)
 	})
 	if err != nil {
 		return path, inputErrorf("nothing was written: %v", err)
@@ -181,26 +186,33 @@ func (a *Workspace) readTakeover() (t takeoverRecord, err error) {
 // UndoTakeOver restores the user's earlier settings.
 func (a *Workspace) UndoTakeOver() (path string, err error) {
 	path = filepath.Join(a.Home, "config.json")
-	was, err := a.readTakeover()
-	if errors.Is(err, fs.ErrNotExist) {
-		return path, inputErrorf("no settings were taken over, so there is nothing to undo")
-	}
+	note := filepath.Join(a.Home, takeoverFile)
+	err = atomicfile.Update(path, 0o600, func() ([]byte, error) {
+		was, err := a.readTakeover()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, errors.New("no settings were taken over, so there is nothing to undo")
+		}
+		if err != nil {
+			return nil, err
+		}
+		now, err := repofile.ReadOwn(path, maxUserFile)
+		gone := errors.Is(err, fs.ErrNotExist)
+		switch {
+		case err != nil && !gone:
+			return nil, err
+		case gone && !was.Existed, !gone && was.Existed && string(now) == was.Before: // a kill left the record
+			return nil, nil
+		case gone || !was.isCurrent(now):
+			return nil, message.Errorf("%s changed since: edit it by hand; the settings from before are in %s", path, note)
+		case was.Existed:
+			return []byte(was.Before), nil
+		}
+		return nil, errors.Join(os.Remove(path), disk.SyncDir(a.Home))
+	})
 	if err != nil {
 		return path, inputErrorf("%v", err)
 	}
-	note := filepath.Join(a.Home, takeoverFile)
-	now, err := repofile.ReadOwn(path, maxUserFile)
-	switch {
-	case err != nil:
-		return path, inputErrorf("%v", err)
-	case hashText(now) != was.After:
-		return path, inputErrorf("%s changed since: edit it by hand; the settings from before are in %s", path, note)
-	case !was.Existed:
-		err = os.Remove(path)
-	default:
-		err = atomicfile.Write(path, []byte(was.Before), 0o600)
-	}
-	return path, errors.Join(err, os.Remove(note))
+	return path, os.Remove(note)
 }
 
 // readFile passes the content of one of the agent's files to into, unless the file is missing.

@@ -160,11 +160,11 @@ func (inv *invocation) runWorktree(ctx context.Context, a *app.Workspace) error 
 
 // worktreeProblem describes a worktree's problem; "" if there is none.
 func worktreeProblem(e worktree.Entry) string {
-	if _, err := os.Lstat(e.Dir); errors.Is(err, fs.ErrNotExist) {
-		return "folder is gone"
-	}
 	if e.Fingerprint == "" {
 		return "never finished"
+	}
+	if _, err := os.Lstat(e.Dir); errors.Is(err, fs.ErrNotExist) {
+		return "folder is gone"
 	}
 	return ""
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -58,8 +60,8 @@ func (inv *invocation) pluginAdd(ctx context.Context, a *app.Workspace, named st
 		return err
 	}
 	defer func() {
-		if err != nil { // nothing of it stays
-			err = errors.Join(err, a.RemoveFetchedPlugin(from, dir))
+		if _, there := os.Stat(named); err != nil && there != nil { // nothing of what was fetched stays
+			err = errors.Join(err, a.RemoveFetchedPlugin(dir))
 		}
 	}()
 	return inv.pluginConfirmAdd(ctx, a, dir, named, from)
@@ -108,7 +110,7 @@ func (inv *invocation) pluginConfirmAdd(ctx context.Context, a *app.Workspace, d
 	}
 	for _, was := range old {
 		if was.Name == p.Name && was.Dir != p.Dir {
-			if err := a.RemoveFetchedPlugin(was.Origin, was.Dir); err != nil {
+			if err := a.RemoveFetchedPlugin(was.Dir); err != nil {
 				return err
 			}
 		}
@@ -226,6 +228,12 @@ func (inv *invocation) pluginList(a *app.Workspace) error {
 		t.Rows = append(t.Rows, []display.Cell{{Text: one.Name}, {Text: singleLine(one.Version)},
 			{Text: row.State, Words: true}, {Text: singleLine(one.Dir)}})
 	}
+	unused, _ := a.UnusedPluginDirs() // only a hint
+	for _, dir := range unused {
+		if !inv.flags.json {
+			inv.warn(fmt.Sprintf("%s was fetched for a plugin that is not added here; you can delete it", singleLine(dir)))
+		}
+	}
 	switch {
 	case inv.flags.json:
 		return inv.printJSON(rows)
@@ -261,11 +269,13 @@ func (inv *invocation) pluginRemove(a *app.Workspace, name string) error {
 	if err := a.PluginBook().Remove(name); err != nil {
 		return inputErrorf("%v", err)
 	}
-	if i >= 0 && added[i].Origin.Source != "" {
-		if err := a.RemoveFetchedPlugin(added[i].Origin, added[i].Dir); err != nil {
+	if i >= 0 {
+		if err := a.RemoveFetchedPlugin(added[i].Dir); err != nil {
 			return err
 		}
-		return inv.printWrapped(inv.printer.T("removed: %s", name))
+		if _, err := os.Stat(added[i].Dir); errors.Is(err, fs.ErrNotExist) {
+			return inv.printWrapped(inv.printer.T("removed: %s", name))
+		}
 	}
 	return inv.printWrapped(inv.printer.T("removed: %s; its folder is unchanged", name))
 }
@@ -306,7 +316,7 @@ func (inv *invocation) pluginUpdate(ctx context.Context, a *app.Workspace, name 
 			return err
 		}
 		if err = inv.pluginConfirmAdd(ctx, a, dir, one.Name, from); err != nil {
-			return errors.Join(err, a.RemoveFetchedPlugin(from, dir))
+			return errors.Join(err, a.RemoveFetchedPlugin(dir))
 		}
 	}
 	return nil

@@ -36,6 +36,9 @@ func Remember(m Memory) Command {
 			if err != nil {
 				return usageError("%v", err)
 			}
+			if own {
+				return show(display.Text("Saved for all your projects. /undo does not change this."), diff)
+			}
 			return show(display.Text("Saved."), diff)
 		},
 	}
@@ -76,6 +79,9 @@ func MemoryCommand(m Memory) Command {
 				diff, err := m.Forget(ctx, undoCall(c), entries[i])
 				if err != nil {
 					return usageError("%v", err)
+				}
+				if entries[i].FromUser {
+					return show(display.Text("Removed for all your projects. /undo does not change this."), diff)
 				}
 				return show(display.Text("Removed."), diff)
 			}

@@ -78,6 +78,9 @@ func (b Book) Remove(name string) error {
 	err := fs.ErrNotExist
 	name = strings.ToLower(name)
 	if b.Dir != "" && isValidName(name) {
+		if release, locked := atomicfile.Lock(b.Dir); locked == nil {
+			defer release()
+		}
 		err = os.Remove(filepath.Join(b.Dir, name+".json"))
 	}
 	if errors.Is(err, fs.ErrNotExist) {
@@ -139,7 +142,13 @@ func (b Book) CheckUnchanged(a *AddedPlugin) error {
 	}
 	if now.Stamp != "" {
 		a.entry.Pin = now
-		_ = writeEntry(a.file, a.entry) // else the next check re-reads the content
+		// If it fails, the next check re-reads the content. A plugin that was removed meanwhile stays removed.
+		_ = atomicfile.Update(a.file, 0o600, func() ([]byte, error) {
+			if e, err := readEntry(a.file); err != nil || e.Hash != now.Hash || e.Path != a.entry.Path {
+				return nil, err
+			}
+			return a.entry.encode()
+		})
 	}
 	return nil
 }
@@ -161,15 +170,14 @@ func readEntry(file string) (e entry, err error) {
 }
 
 func writeEntry(file string, e entry) error {
-	text, err := json.MarshalIndent(e, "", "  ")
+	err := atomicfile.Update(file, 0o600, e.encode)
 	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return message.Errorf("save a plugin: %w", err)
-	}
-	if err := atomicfile.Write(file, append(text, '\n'), 0o600); err != nil {
 		return message.Errorf("save a plugin: %w", err)
 	}
 	return nil
+}
+
+func (e entry) encode() ([]byte, error) {
+	text, err := json.MarshalIndent(e, "", "  ")
+	return append(text, '\n'), err
 }

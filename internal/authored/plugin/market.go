@@ -92,15 +92,14 @@ func (o *Offer) parseSource(source json.RawMessage, root string) {
 	}
 }
 
-// Furnish writes the marketplace's entry into a copy of the plugin's folder, unless the plugin has a manifest.
-// It returns the folder to use.
-func (o Offer) Furnish(dir, to string) (string, error) {
-	if _, err := repofile.NewRoot(dir).Stat(manifestFile); err == nil || o.Manifest == nil {
-		return dir, nil
-	}
-	if err := os.RemoveAll(to); err != nil {
-		return "", err
-	}
+// HasManifest reports whether the plugin in a folder can be used as it is.
+func (o Offer) HasManifest(dir string) bool {
+	_, err := repofile.NewRoot(dir).Stat(manifestFile)
+	return err == nil || o.Manifest == nil
+}
+
+// Furnish writes a copy of the plugin's folder with the marketplace's entry as its manifest.
+func (o Offer) Furnish(dir, to string) error {
 	files := repofile.NewRoot(dir)
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
@@ -116,7 +115,7 @@ func (o Offer) Furnish(dir, to string) (string, error) {
 		}
 		return put(filepath.Join(to, name), text, info.Mode().Perm()|0o600)
 	})
-	return to, errors.Join(err, put(filepath.Join(to, manifestFile), o.Manifest, 0o600))
+	return errors.Join(err, put(filepath.Join(to, manifestFile), o.Manifest, 0o600))
 }
 
 // put writes a file and the folders above it.

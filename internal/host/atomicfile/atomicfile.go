@@ -25,7 +25,7 @@ const TempPrefix = ".new-"
 
 const (
 	openDir      = os.O_RDONLY | unix.O_DIRECTORY | unix.O_NONBLOCK
-	maxLockTries = 400 // for a locked directory
+	maxLockTries = 2000 // for a locked directory
 	lockPause    = 5 * time.Millisecond
 )
 
@@ -47,12 +47,46 @@ func WriteFrom(dir, path string, text []byte, mode fs.FileMode) error {
 	return writeFile(dir, path, text, mode, true)
 }
 
+// Update is [Write] for a file that other processes change too: change reads the file and returns its new
+// content, and nobody else updates a file of the directory meanwhile. A nil content leaves the file unchanged.
+// Update creates a missing directory for the user alone. change may write other files there with [WriteLocked].
+func Update(path string, mode fs.FileMode, change func() ([]byte, error)) error {
+	dir := filepath.Dir(path)
+	_, missing := os.Lstat(dir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	release, err := Lock(dir)
+	if err != nil {
+		return err
+	}
+	defer release()
+	text, err := change()
+	if err == nil && text != nil {
+		return WriteLocked(path, text, mode)
+	}
+	if missing != nil {
+		_ = os.Remove(dir) // if it is still empty
+	}
+	return err
+}
+
+// WriteLocked is [Write] in a directory that the caller locked with [Lock].
+func WriteLocked(path string, text []byte, mode fs.FileMode) error {
+	return replaceFile(filepath.Dir(path), path, text, mode, true)
+}
+
 func writeFile(dir, path string, text []byte, mode fs.FileMode, durable bool) error {
 	release, err := HoldDir(dir)
 	if err != nil {
 		return err
 	}
 	defer release()
+	return replaceFile(dir, path, text, mode, durable)
+}
+
+// replaceFile writes a file in a directory that the caller holds or locked.
+func replaceFile(dir, path string, text []byte, mode fs.FileMode, durable bool) error {
 	tmp, err := os.CreateTemp(dir, TempPrefix+"*")
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -163,5 +164,40 @@ func TestOneHasADirectoryAlone(t *testing.T) {
 	}
 	if _, err := atomicfile.Lock(dir + "/none"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a directory that is not there: %v", err)
+	}
+}
+
+// TestUpdatesOfOneFileAllCount lets many change a file at the same time: none loses the change of another.
+func TestUpdatesOfOneFileAllCount(t *testing.T) {
+	const writers, each = 8, 5
+	path := filepath.Join(t.TempDir(), "new", "a")
+	var all sync.WaitGroup
+	for range writers {
+		all.Go(func() {
+			for range each {
+				err := atomicfile.Update(path, 0o600, func() ([]byte, error) {
+					text, err := os.ReadFile(path)
+					if errors.Is(err, fs.ErrNotExist) {
+						err = nil
+					}
+					return append(text, "line\n"...), err
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	text, err := os.ReadFile(path)
+	if n := strings.Count(string(text), "line\n"); err != nil || n != writers*each {
+		t.Errorf("%d lines, %v; want %d", n, err, writers*each)
+	}
+	none := filepath.Join(t.TempDir(), "none", "a")
+	if err := atomicfile.Update(none, 0o600, func() ([]byte, error) { return nil, fs.ErrInvalid }); !errors.Is(err, fs.ErrInvalid) {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Dir(none)); err == nil {
+		t.Error("an update that changed nothing left a folder")
 	}
 }

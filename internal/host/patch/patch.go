@@ -107,6 +107,13 @@ func diffHunks(old, new []byte) (w diffWriter, all [][]edit) {
 	return w, all
 }
 
+// ChangedBytes returns the size of what differs between old and new, with a few lines around it: that of the
+// longer side.
+func ChangedBytes(old, new []byte) int {
+	head, tail := commonEnds(old, new)
+	return max(len(old), len(new)) - head - tail
+}
+
 // CountHunks returns the number of hunks in the diff from old to new.
 func CountHunks(old, new []byte) int {
 	if old == nil || new == nil || bytes.IndexByte(old, 0) >= 0 || bytes.IndexByte(new, 0) >= 0 {

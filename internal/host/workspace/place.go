@@ -72,11 +72,24 @@ func AcceptContent(content []byte) Accept {
 		case f.Content == nil || f.Info.Size() != int64(len(content)):
 			return ErrChanged
 		}
-		got, err := io.ReadAll(io.LimitReader(f.Content, int64(len(content))+1))
-		if err != nil || !bytes.Equal(got, content) {
+		if !HasContent(f.Content, content) {
 			return ErrChanged
 		}
 		return nil
+	}
+}
+
+// HasContent reports whether a file has this content. It reads the file in pieces.
+func HasContent(f io.Reader, content []byte) bool {
+	piece := make([]byte, min(draftBuffer, len(content)+1))
+	for {
+		n, err := f.Read(piece)
+		if !bytes.HasPrefix(content, piece[:n]) {
+			return false
+		}
+		if content = content[n:]; err != nil {
+			return err == io.EOF && len(content) == 0
+		}
 	}
 }
 

@@ -27,15 +27,16 @@ type fault struct {
 	labels   string        // types and codes
 	status   int           // an HTTP status in the message
 	isPlain  bool          // not JSON: probably not from an API
+	isPage   bool          // a web page: probably from a proxy
 	wait     time.Duration // the requested wait
 	window   int           // the model's window in tokens
 }
 
 // readFault parses an error body: OpenAI's object or one of its many variants, a string, a page, or nothing.
 func readFault(body []byte) fault {
-	f := fault{isPlain: !jsonscan.IsComplete(body)}
+	f := fault{isPlain: !jsonscan.IsComplete(body), isPage: isMarkup(body)}
 	switch {
-	case isMarkup(body):
+	case f.isPage:
 		f.text = pageText(body)
 	case f.isPlain:
 		f.text = CleanLine(string(body))
@@ -173,6 +174,8 @@ func (f fault) kind(status int) (kind error, retryable bool) {
 		return provider.ErrContextTooLong, false
 	case status == http.StatusPaymentRequired, client && usedUp:
 		return provider.ErrQuota, false
+	case f.isPage && status == http.StatusForbidden && !p.badKey.MatchString(all):
+		return provider.ErrNotAnAPI, false
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, client && p.badKey.MatchString(all):
 		return provider.ErrAuth, false
 	case client && p.noModel.MatchString(all), status == http.StatusNotFound && strings.Contains(all, "model"):

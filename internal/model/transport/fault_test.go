@@ -75,6 +75,8 @@ func TestClassify(t *testing.T) {
 		{"a tool's schema", 400, `{"error":{"message":"Invalid schema for function 'read': unknown keyword"}}`, bad, false},
 
 		{"no such page", 404, "404 page not found\n", noAPI, false},
+		{"blocked by a proxy, in markup", 403, "<html>Blocked by the proxy</html>", noAPI, false},
+		{"a refused key, in markup", 403, "<html>Invalid API key</html>", auth, false},
 		{"no such page, in markup", 404, "<html><title>Not Found</title></html>", noAPI, false},
 		{"no such route", 404, `{"detail":"Not Found"}`, bad, false},
 		{"overloaded", 529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, over, true},

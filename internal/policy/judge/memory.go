@@ -118,8 +118,10 @@ func (m *Memory) ClearSession() error {
 	if m.session == "" || len(m.book.Session.Grants()) == 0 {
 		return nil
 	}
-	m.book.Session.Replace(nil)
-	return m.save()
+	return m.update(func() error {
+		m.book.Session.Replace(nil)
+		return nil
+	})
 }
 
 // Offers returns what would be remembered about a call, by scope.
@@ -127,13 +129,14 @@ func (m *Memory) Offers(c policy.Case) ([]policy.Offer, error) { return m.book.O
 
 // Add remembers a call.
 func (m *Memory) Add(_ context.Context, c policy.Case, s policy.Scope) error {
-	if err := m.refresh(); err != nil {
+	add := func() error {
+		_, err := m.book.Add(c, s, m.now())
 		return err
 	}
-	if _, err := m.book.Add(c, s, m.now()); err != nil || s != policy.ThisProject && m.session == "" {
-		return err
+	if s != policy.ThisProject && m.session == "" {
+		return add() // it applies until coder ends
 	}
-	return m.save()
+	return m.update(add)
 }
 
 // IsHostAllowed reports whether commands are always allowed to reach a host.
@@ -147,17 +150,33 @@ func (j *Judge) AllowHost(host string, s policy.Scope, why string) error {
 	if m == nil {
 		return nil // it applies until coder ends
 	}
-	if err := m.refresh(); err != nil {
-		return err
-	}
-	m.book.AllowHost(host, s, m.now(), why)
-	if s != policy.ThisProject && m.session == "" {
+	allow := func() error {
+		m.book.AllowHost(host, s, m.now(), why)
 		return nil
 	}
-	return m.save()
+	if s != policy.ThisProject && m.session == "" {
+		return allow()
+	}
+	return m.update(allow)
 }
 
-func (m *Memory) save() error {
+// update saves a change of the grants, on top of what other processes saved.
+func (m *Memory) update(change func() error) error {
+	return atomicfile.Update(m.path, 0o600, func() ([]byte, error) {
+		m.mu.Lock()
+		m.lastRead = fileStamp{size: -1} // read it in any case
+		m.mu.Unlock()
+		if err := m.refresh(); err != nil {
+			return nil, err
+		}
+		if err := change(); err != nil {
+			return nil, err
+		}
+		return m.encode()
+	})
+}
+
+func (m *Memory) encode() ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	sessions := maps.Clone(m.otherSessions)
@@ -171,13 +190,7 @@ func (m *Memory) save() error {
 		delete(sessions, old)
 	}
 	text, err := json.MarshalIndent(projectMemory{m.root, m.book.Always.Grants(), sessions}, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(m.path), 0o700); err != nil {
-		return err
-	}
-	return atomicfile.Write(m.path, append(text, '\n'), 0o600)
+	return append(text, '\n'), err
 }
 
 // sessionsByAge returns the sessions with grants, the one with the latest grant last.
@@ -254,30 +267,31 @@ func (m *Memory) List() ([]ListedGrant, error) {
 }
 
 // Revoke deletes the grants that which names, a number in the list or "all", and returns them.
-func (m *Memory) Revoke(which string) ([]ListedGrant, error) {
-	all, err := m.List()
-	if err != nil {
-		return nil, err
-	}
-	which = strings.TrimSpace(which)
-	if which != "all" {
-		n, err := strconv.Atoi(which)
-		if err != nil || n < 1 || n > len(all) {
-			return nil, message.Errorf("no number %s in the list; it ends at %d", strconv.Quote(which), len(all))
+func (m *Memory) Revoke(which string) (all []ListedGrant, err error) {
+	err = m.update(func() (err error) {
+		if all, err = m.List(); err != nil {
+			return err
 		}
-		all = all[n-1 : n]
-	}
-	for _, g := range all {
-		switch {
-		case g.Scope == policy.ThisProject:
-			m.book.Always.Revoke(g.Grant)
-		case g.Session == m.session:
-			m.book.Session.Revoke(g.Grant)
-		default:
-			m.deleteOther(g)
+		if which = strings.TrimSpace(which); which != "all" {
+			n, err := strconv.Atoi(which)
+			if err != nil || n < 1 || n > len(all) {
+				return message.Errorf("no number %s in the list; it ends at %d", strconv.Quote(which), len(all))
+			}
+			all = all[n-1 : n]
 		}
-	}
-	return all, m.save()
+		for _, g := range all {
+			switch {
+			case g.Scope == policy.ThisProject:
+				m.book.Always.Revoke(g.Grant)
+			case g.Session == m.session:
+				m.book.Session.Revoke(g.Grant)
+			default:
+				m.deleteOther(g)
+			}
+		}
+		return nil
+	})
+	return all, err
 }
 
 // deleteOther deletes a grant of a session that is not open here.

@@ -156,25 +156,24 @@ func (b Registry) load() (map[string]entry, error) {
 	return all, nil
 }
 
-// update rewrites the book atomically.
+// update rewrites the book atomically, with what other processes wrote to it.
 func (b Registry) update(do func(map[string]entry)) error {
 	if b.Path == "" {
 		return errors.New("no home folder to save it in; set HOME or CODER_HOME")
 	}
-	all, err := b.load()
-	if err != nil {
-		return err
-	}
-	do(all)
-	text, err := json.MarshalIndent(all, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(b.Path), 0o700); err != nil {
+	var unread error // it says which file
+	err := atomicfile.Update(b.Path, 0o600, func() ([]byte, error) {
+		all, err := b.load()
+		if err != nil {
+			unread = err
+			return nil, err
+		}
+		do(all)
+		text, err := json.MarshalIndent(all, "", "  ")
+		return append(text, '\n'), err
+	})
+	if err != nil && unread == nil {
 		return message.Errorf("save the trust list: %w", err)
 	}
-	if err := atomicfile.Write(b.Path, append(text, '\n'), 0o600); err != nil {
-		return message.Errorf("save the trust list: %w", err)
-	}
-	return nil
+	return err
 }

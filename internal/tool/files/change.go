@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -70,7 +71,7 @@ func (c *change) compute(name string, only hunkSelection, next func(old []byte) 
 	if c.path, c.realPath, err = locate(c.ws, name); err != nil {
 		return err
 	}
-	old, info, err := loadFile(c.ws, c.realPath)
+	old, info, err := loadFile(c.ws, c.realPath, maxFile)
 	if err != nil {
 		return err
 	}
@@ -82,6 +83,10 @@ func (c *change) compute(name string, only hunkSelection, next func(old []byte) 
 	}
 	if c.old = old; old == nil {
 		c.note = tool.JoinNotes(c.note, caseNote(c.ws, c.realPath))
+	}
+	if n := patch.ChangedBytes(old, c.content); n > maxChanged {
+		return message.Errorf("the changed lines of %s span %d bytes, the limit is %d; change less at once, or use a command",
+			c.path, n, maxChanged)
 	}
 	c.hunks = patch.CountHunks(old, c.content)
 	if only != nil {
@@ -169,12 +174,10 @@ func (c *change) apply(ctx context.Context, _ io.Writer) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	now, _, err := loadFile(c.ws, c.realPath)
-	if err != nil {
+	if same, err := c.isUnchanged(); err != nil {
 		return tool.Result{}, err
-	}
-	if at != c.realPath || (now == nil) != (c.old == nil) || !bytes.Equal(now, c.old) {
-		return tool.Result{}, staleError(c.path, c.old, now)
+	} else if at != c.realPath || !same {
+		return tool.Result{}, c.staleError()
 	}
 	op := c.operation()
 	summary := "unchanged"
@@ -184,8 +187,7 @@ func (c *change) apply(ctx context.Context, _ io.Writer) (tool.Result, error) {
 			summary += ", " + c.chosen
 		}
 		if err := c.ws.Swap(c.realPath, c.old, c.content); errors.Is(err, workspace.ErrChanged) {
-			now, _, _ := loadFile(c.ws, c.realPath) // only needed for the explanation
-			return tool.Result{}, staleError(c.path, c.old, now)
+			return tool.Result{}, c.staleError()
 		} else if err != nil {
 			return tool.Result{}, message.Errorf("the file could not be written: %w", err)
 		}
@@ -200,6 +202,27 @@ func (c *change) apply(ctx context.Context, _ io.Writer) (tool.Result, error) {
 		Show:      diffPreview(c.diff, c.added, c.deleted),
 		SeenFiles: c.seen.remember(c.realPath, hashContent(bytes.NewReader(c.content)), c.content),
 	}, nil
+}
+
+// isUnchanged reports whether the file is as planned. It does not hold the content once more.
+func (c *change) isUnchanged() (bool, error) {
+	f, info, err := c.ws.Open(c.realPath)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c.old == nil, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	if err := checkWritable(c.realPath, info); err != nil {
+		return false, err
+	}
+	return c.old != nil && workspace.HasContent(f, c.old), nil
+}
+
+func (c *change) staleError() error {
+	now, _, _ := loadFile(c.ws, c.realPath, maxChanged) // only needed for the explanation
+	return staleError(c.path, c.old, now)
 }
 
 func staleError(path string, then, now []byte) error {
@@ -239,7 +262,7 @@ func rewrite(path string, old []byte, content string) ([]byte, error) {
 	if bytes.HasPrefix(old, []byte(bom)) && !strings.HasPrefix(content, bom) {
 		content = bom + content
 	}
-	if ends := detectEnding(string(old)); bytes.ContainsAny(old, "\r\n") && ends != mixedEnds {
+	if ends := detectEnding(viewText(old)); bytes.ContainsAny(old, "\r\n") && ends != mixedEnds {
 		content = ends.convert(ends.normalize(content))
 	}
 	return append([]byte{}, content...), nil

@@ -76,13 +76,13 @@ func applyEdit(a editArgs, old []byte) (o newContent, err error) {
 	case strings.ContainsRune(a.New, 0):
 		return o, errors.New("new_string contains a NUL byte; this tool writes text")
 	// In a file with an unknown encoding, ASCII can still be replaced by ASCII.
-	case errors.Is(err, errEncoding) && isASCII(a.Old) && isASCII(a.New) && !splitsRune(string(old), a.Old):
+	case errors.Is(err, errEncoding) && isASCII(a.Old) && isASCII(a.New) && !splitsRune(viewText(old), a.Old):
 	case err != nil:
 		return o, err
 	}
 	a.ReplaceAll = a.ReplaceAll || a.Expected > 1
-	ends := detectEnding(string(old))
-	text := string(old)
+	text := viewText(old)
+	ends := detectEnding(text)
 	if ends == windowsEnds || ends == oldMacEnds {
 		text = strings.ReplaceAll(text, string(ends), "\n")
 	}
@@ -94,7 +94,7 @@ func applyEdit(a editArgs, old []byte) (o newContent, err error) {
 		return o, message.Errorf("%s: old_string is in the file %s, not %d; nothing was replaced", a.Path,
 			tool.FormatCount(l.count, "time", "times"), a.Expected)
 	}
-	o = newContent{content: []byte(ends.convert(l.text)), replacements: l.count}
+	o = newContent{content: viewBytes(ends.convert(l.text)), replacements: l.count}
 	if l.difference != "" {
 		o.note = "old_string was matched although " + l.difference
 	}
@@ -120,7 +120,7 @@ func replaceText(text string, a editArgs, ends lineEnding) (looseMatch, error) {
 		return looseMatch{text: got, count: n}, nil
 	}
 	var missing textNotFoundError
-	if errors.As(err, &missing) && utf8.ValidString(text) {
+	if errors.As(err, &missing) && len(text) <= maxChanged && utf8.ValidString(text) {
 		l, also := substituteLoosely(text, ends.normalize(old), ends.normalize(new), a.ReplaceAll)
 		if l.count > 0 || also != nil {
 			return l, also

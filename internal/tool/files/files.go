@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"unsafe"
 
 	"coder/internal/core/message"
 	"coder/internal/host/workspace"
@@ -34,9 +35,11 @@ func All(ws *workspace.Workspace, o Options) []tool.Tool {
 }
 
 const (
-	// maxFile is the maximum size of a file to change: changing
-	// all its lines costs some fifteen times as much memory.
-	maxFile  = 4 << 20
+	maxFile = 16 << 20 // bytes of a file to change
+	// maxChanged limits the changed lines of a file, and all of a file that a patch changes or that is
+	// converted to text: comparing lines costs some fifteen times as much memory.
+	maxChanged = 4 << 20
+
 	sniffLen = 8000 // bytes examined to tell text from binary
 	bom      = "\ufeff"
 )
@@ -70,20 +73,30 @@ func readPlan(ws *workspace.Workspace, path string) (tool.Plan, error) {
 	return tool.Plan{Title: name, Effects: []tool.Effect{{Kind: tool.Read, Target: at}}}, err
 }
 
-// loadFile reads a file to change, or returns nil if it does not exist.
-func loadFile(ws *workspace.Workspace, path string) ([]byte, fs.FileInfo, error) {
-	b, info, err := ws.ReadFile(path, maxFile)
+// loadFile reads a file of at most limit bytes to change, or returns nil if it does not exist.
+func loadFile(ws *workspace.Workspace, path string, limit int64) ([]byte, fs.FileInfo, error) {
+	b, info, err := ws.ReadFile(path, limit)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	if info.Mode().Perm()&0o222 == 0 {
-		return nil, nil, message.Errorf("%s: %w", path, workspace.ErrReadOnly)
-	}
-	return b, info, nil
+	return b, info, checkWritable(path, info)
 }
+
+func checkWritable(path string, info fs.FileInfo) error {
+	if info.Mode().Perm()&0o222 == 0 {
+		return message.Errorf("%s: %w", path, workspace.ErrReadOnly)
+	}
+	return nil
+}
+
+// viewText returns b as a text without a copy of it. b must not be changed afterwards.
+func viewText(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
+// viewBytes returns a text without a copy of it. The result must not be changed.
+func viewBytes(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }
 
 // maxNames limits how many entries of a directory are searched for a name.
 const maxNames = 10_000

@@ -452,6 +452,24 @@ func TestHugeFileIsNotChanged(t *testing.T) {
 	refused(t, tools, "patch", []any{"patch", "*** Begin Patch\n*** Update File: f\n-a\n+b\n*** End Patch"}, "too large")
 }
 
+// TestLargeFileIsChangedInParts changes a few lines of a file that is too large to compare line by line.
+func TestLargeFileIsChangedInParts(t *testing.T) {
+	tools, dir := open(t)
+	line := "INSERT INTO t VALUES ('something that fills a line');\n"
+	lines := strings.Repeat(line, (12<<20)/len(line))
+	put(t, dir+"/f", "first\n"+lines+"last\n")
+	must(t, tools, "read", "path", "f")
+	must(t, tools, "edit", "path", "f", "old_string", "first", "new_string", "1st")
+	must(t, tools, "edit", "path", "f", "old_string", "last", "new_string", "end")
+	refused(t, tools, "edit", []any{"path", "f", "old_string", "INSERT", "new_string", "REPLACE", "replace_all", true}, "the changed lines of f span")
+	refused(t, tools, "edit", []any{"path", "f", "old_string", "nowhere", "new_string", "b"}, "is not in the file")
+	refused(t, tools, "write", []any{"path", "f", "content", "b"}, "the changed lines of f span")
+	refused(t, tools, "patch", []any{"patch", "*** Begin Patch\n*** Update File: f\n-1st\n+b\n*** End Patch"}, "too large")
+	if got, err := os.ReadFile(dir + "/f"); err != nil || string(got) != "1st\n"+lines+"end\n" {
+		t.Errorf("the file has %d bytes, %v", len(got), err)
+	}
+}
+
 func TestOneEditAfterAnother(t *testing.T) {
 	tools, dir := open(t)
 	put(t, dir+"/f", "a\nb\n")

@@ -240,6 +240,9 @@ func (a textNotFoundError) Error() string { return string(a) }
 
 // notFound returns the error that old is not in text, with the most similar line.
 func notFound(text, old string) error {
+	if len(text) > maxChanged {
+		return textNotFoundError("old_string is not in the file; re-read the file")
+	}
 	lines := strings.Split(text, "\n")
 	at, n, why := patch.Nearest(lines, strings.Split(strings.Trim(old, "\n"), "\n"))
 	if n == 0 {

@@ -215,7 +215,7 @@ func (s *changeSet) loadFiles(p patch.Patch) (map[string][]byte, error) {
 func loadOrLink(ws *workspace.Workspace, name string) ([]byte, fs.FileInfo, error) {
 	info, err := ws.Lstat(name)
 	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
-		return loadFile(ws, name)
+		return loadFile(ws, name, maxChanged)
 	}
 	to, err := ws.Readlink(name)
 	return []byte(to), info, err

@@ -191,7 +191,7 @@ func refusePDF(context.Context, []byte) (string, error) {
 // extractText returns text extracted from the whole file.
 func (s *source) extractText(ctx context.Context, kind string, make func(context.Context, []byte) (string, error),
 	note string) (io.ReaderAt, error) {
-	if s.size > maxFile {
+	if s.size > maxChanged {
 		return nil, message.Errorf("%s is a %s of %d bytes, too large to read", s.name, kind, s.size)
 	}
 	b, err := s.readAll()

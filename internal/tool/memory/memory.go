@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -34,6 +36,8 @@ const Dir = ".coder/memory"
 type Options struct {
 	Workspace *workspace.Workspace
 	Entries   func() []notes.Entry
+	// UserDir is the folder of the user's own entries; "" without one.
+	UserDir string
 	// ReadOnlyReason, if not empty, is why entries cannot be proposed.
 	ReadOnlyReason string
 	// Secret reports whether a text contains a secret.
@@ -170,14 +174,19 @@ func (o Options) Check(name, text string) (string, error) {
 		return "", errors.New("the text contains a secret; memory never stores secrets")
 	}
 	if name = strings.TrimSuffix(strings.TrimSpace(name), ".md"); name == "" {
-		all := o.Entries()
-		name = notes.NewName(text, func(n string) bool {
-			return slices.ContainsFunc(all,
-				func(e notes.Entry) bool { return e.Name == n })
-		})
+		name = notes.NewName(text, o.isTaken)
 	}
 	if !notes.IsValidName(name) {
 		return "", message.Errorf("%q is not a valid entry name: use letters, digits and -", name)
 	}
 	return name, nil
+}
+
+// isTaken reports whether a file has the name of an entry, also one that is not listed.
+func (o Options) isTaken(name string) bool {
+	_, err := o.Workspace.Lstat(path.Join(Dir, name+".md"))
+	if err != nil && o.UserDir != "" {
+		_, err = os.Lstat(filepath.Join(o.UserDir, name+".md"))
+	}
+	return err == nil
 }
