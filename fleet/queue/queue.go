@@ -297,7 +297,8 @@ func open(ctx context.Context, js jetstream.JetStream, now func() time.Time, key
 	}
 	if q.Settings.Version != Version {
 		return nil,
-			message.Errorf("this fleet uses data version %d, but this program knows version %d: use the same release everywhere", q.Settings.Version, Version)
+			message.Errorf("this fleet uses data version %d, but this program knows version %d: use the same release everywhere",
+				q.Settings.Version, Version)
 	}
 	if key != nil && !q.Settings.SealKey.Equal(key.Public()) {
 		q.key = nil

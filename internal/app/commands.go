@@ -50,7 +50,10 @@ func (a *Session) commands() (all []slash.Command, observe func(event.Record)) {
 		Now:      a.Env.Now, NewID: func() string { return NewSessionID(a.Env.Now()) },
 		Records: slash.Records{Archive: a.Store(), Ledger: a.BuildLedger, Trace: a.TraceProvenance, Search: a.SearchSessions,
 			ReadDiff: func(ctx context.Context, from, to uint64) (string, error) {
-				return a.ReadDiff(ctx, a.id, from, to, func(path string) string { return path + " changed, but its content was not saved\n" })
+				return a.ReadDiff(ctx, a.id, from, to, func(path string) string {
+					return path +
+						" changed, but its content was not saved\n"
+				})
 			}},
 		Files: slash.Files{Changes: a.changes, History: &kit.history, Undo: kit.undo, Redo: kit.redo, Restore: a.restore},
 		Costs: ledger, Models: modelSwitcher{a.Models, a.live},

@@ -66,7 +66,8 @@ func (a *Models) Provider(m *meter.Meter) (p provider.Provider, err error) {
 		p, err = a.readScript()
 	case c.BaseURL == "" && a.NeedsTrust("provider."):
 		err = &Error{KindUntrusted,
-			message.Errorf("%s is %s, and its own configuration sets the provider; review it, then run: coder trust %[1]s", a.Root,
+			message.Errorf("%s is %s, and its own configuration sets the provider; review it, then run: coder trust %[1]s",
+				a.Root,
 				a.Trusted)}
 	case c.BaseURL == "" && c.Preset != "":
 		err = configErrorf("provider.preset %s needs an address: set %s, or provider.base_url", c.Preset,

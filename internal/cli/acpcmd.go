@@ -420,7 +420,8 @@ func (s *acpSession) runTurn(ctx context.Context, m drive.Message) error {
 	case errors.Is(err, provider.ErrAuth):
 		return s.sendReply(m, "", &acp.Error{Code: acp.CodeAuthRequired, Message: errorMessage(err).String()})
 	case errors.As(err, &fails):
-		return s.sendReply(m, "", &acp.Error{Code: acp.CodeInternal, Message: errorMessage(err).String(), Data: fails.Error()})
+		return s.sendReply(m, "", &acp.Error{Code: acp.CodeInternal, Message: errorMessage(err).String(),
+			Data: fails.Error()})
 	}
 	return s.sendReply(m, "", toProtocolError(err))
 }

@@ -400,10 +400,10 @@ func isAssignment(arg string) bool {
 // foreignFlags maps other programs' flags to what coder has instead.
 var foreignFlags = map[string]string{
 	"-a": "--mode build|auto-edit|yolo", "--ask-for-approval": "--mode build|auto-edit|yolo",
-	"--approval-mode": "--mode build|auto-edit|yolo", "--full-auto": "--mode auto-edit", "--auto-edit": "--mode auto-edit",
-	"--dangerously-bypass-approvals-and-sandbox": "--yolo -s safety.sandbox=off", "--sandbox": "-s safety.sandbox=VALUE",
-	"--config": "-s KEY=VALUE", "--oss": "--provider ollama", "-C": "--cwd DIR", "--cd": "--cwd DIR",
-	"--worktree": "coder worktree", "-q": "-p", "--quiet": "-p", "--message": "-p", "--ide": "coder acp",
+	"--approval-mode": "--mode build|auto-edit|yolo", "--auto-edit": "--mode auto-edit",
+	"--sandbox": "-s safety.sandbox=VALUE",
+	"--config":  "-s KEY=VALUE", "--oss": "--provider ollama", "--worktree": "coder worktree", "-q": "-p", "--quiet": "-p",
+	"--message": "-p", "--ide": "coder acp",
 }
 
 // applyFlag sets the flag that arg names and returns how many of rest it used.

@@ -391,7 +391,8 @@ func (f *flags) isOneWordPrompt() bool {
 // counterparts maps other programs' subcommands to what coder has instead.
 var counterparts = map[string]string{
 	"auth": "setup", "configure": "setup", "connect": "setup", "login": "setup", "logout": "setup",
-	"setup-token": "setup", "mcp-server": "mcp serve", "continue": "-c", "resume": "-r", "exec": "-p", "history": "sessions", "list": "sessions", "ls": "sessions",
+	"setup-token": "setup", "mcp-server": "mcp serve", "continue": "-c", "resume": "-r", "exec": "-p",
+	"history": "sessions", "list": "sessions", "ls": "sessions",
 	"settings": "config", "upgrade": "update", "stats": "usage",
 }
 

@@ -141,16 +141,19 @@ func measurements(settings func(string) string) []measurement {
 	confined := []string{"--auto-approve"}
 	return []measurement{
 		{scene: scene{replies: []reply{text("hi")}}, rounds: 50, figures: []figure{
-			{name: "start to first request", unit: "ms", aim: 7, of: func(p played) float64 { return ms(p.begun[0].Sub(p.started)) }},
+			{name: "start to first request", unit: "ms", aim: 7,
+				of: func(p played) float64 { return ms(p.begun[0].Sub(p.started)) }},
 			{name: "one-step turn", unit: "ms", aim: 13, of: func(p played) float64 { return ms(p.ended.Sub(p.started)) }},
 			{name: "last byte to exit", unit: "ms", aim: 3, of: func(p played) float64 { return ms(p.ended.Sub(p.said[0])) }},
 			{name: "processor time of it", unit: "ms", of: processorTime},
-			{name: "first request", unit: "bytes", aim: 12_000, most: 12_000, of: func(p played) float64 { return float64(p.bytes) }},
+			{name: "first request", unit: "bytes", aim: 12_000, most: 12_000,
+				of: func(p played) float64 { return float64(p.bytes) }},
 			{name: "requests beside it", most: mostProbes, of: func(p played) float64 { return float64(p.others) }},
 		}},
 		{scene: scene{replies: []reply{text("hi")}, flags: []string{"--config", settings(`{"runtime": {"tools": "lean"}}`)}},
 			rounds: 1, noFloor: true, figures: []figure{
-				{name: "first request, lean", unit: "bytes", aim: 4_000, most: 5_000, of: func(p played) float64 { return float64(p.bytes) }},
+				{name: "first request, lean", unit: "bytes", aim: 4_000, most: 5_000,
+					of: func(p played) float64 { return float64(p.bytes) }},
 			}},
 		{scene: scene{replies: reads(320), flags: []string{"--max-steps", "400"}}, figures: []figure{
 			{name: "gap per read, step 10", unit: "ms", aim: 0.45, of: at(10)},
@@ -170,13 +173,16 @@ func measurements(settings func(string) string) []measurement {
 			{name: "gap per true, unconfined", unit: "ms", aim: 3, of: at(25)},
 			{name: "processor time, 40 of them", unit: "ms", of: processorTime},
 		}},
-		{scene: scene{replies: []reply{read(0), calls(1, 8, "read", `{"path":"a.txt","limit":%d}`), text("done")}}, rounds: 20,
+		{scene: scene{replies: []reply{read(0), calls(1, 8, "read", `{"path":"a.txt","limit":%d}`), text("done")}},
+			rounds:  20,
 			figures: []figure{{name: "8 reads", unit: "ms", aim: 2, of: lastGap}}},
 		{scene: scene{replies: []reply{calls(0, 1, "bash", `{"command":"true %d"}`),
-			calls(1, 8, "bash", `{"command":"sleep 0.5 # %d"}`), text("done")}, flags: confined, watched: true}, figures: []figure{
-			{name: "8 times sleep 0.5", unit: "ms", aim: 535, of: lastGap},
-			{name: "memory of all processes, 8 of them", unit: "MB", aim: 60, of: func(p played) float64 { return float64(p.tree) / (1 << 20) }},
-		}},
+			calls(1, 8, "bash", `{"command":"sleep 0.5 # %d"}`), text("done")}, flags: confined, watched: true},
+			figures: []figure{
+				{name: "8 times sleep 0.5", unit: "ms", aim: 535, of: lastGap},
+				{name: "memory of all processes, 8 of them", unit: "MB", aim: 60,
+					of: func(p played) float64 { return float64(p.tree) / (1 << 20) }},
+			}},
 		{scene: scene{replies: []reply{many(20_000)}}, figures: []figure{
 			{name: "processor time, 20,000 chunks", unit: "ms", aim: 100, of: processorTime},
 		}},

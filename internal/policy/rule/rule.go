@@ -169,7 +169,8 @@ func (b *Book) judgeEffect(p Preset, c policy.Case, e tool.Effect) []finding {
 		f.verdict = policy.Allow
 	}
 	if f.verdict == policy.Ask && b.wasUseGranted(name) {
-		return []finding{f, {verdict: policy.Ask, text: "the description or the server has changed since you allowed the tool",
+		return []finding{f, {verdict: policy.Ask,
+			text: "the description or the server has changed since you allowed the tool",
 			rule: f.rule}}
 	}
 	return []finding{f}
@@ -376,7 +377,8 @@ func (b *Book) judgeSecret(at *rulePath) (f finding, ok bool) {
 		switch {
 		case place == "":
 		case secret.IsSecretFile(place):
-			return finding{verdict: policy.Ask, text: "the file usually contains secrets: " + at.place, rule: "secret files"}, true
+			return finding{verdict: policy.Ask, text: "the file usually contains secrets: " + at.place,
+				rule: "secret files"}, true
 		case b.isDotfile(place):
 			return finding{verdict: policy.Ask, text: "dotfiles in the home folder may contain secrets: " + at.place,
 				rule: "secret files"}, true

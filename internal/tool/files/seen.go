@@ -118,7 +118,8 @@ func (s *SeenFiles) checkUnchanged(at string, info fs.FileInfo, now []byte) erro
 
 // describeChange shows the beginning of a file's change, if both states are known and text.
 func describeChange(at string, before, now []byte) string {
-	if before == nil || now == nil || patch.ChangedBytes(before, now) > maxChanged || checkText(at, before) != nil || checkText(at, now) != nil {
+	if before == nil || now == nil || patch.ChangedBytes(before, now) > maxChanged || checkText(at, before) != nil ||
+		checkText(at, now) != nil {
 		return ""
 	}
 	diff, _, _ := patch.Unified(at, before, now)

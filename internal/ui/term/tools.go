@@ -275,7 +275,8 @@ func (r *Renderer) showEnd(c *callView, e event.ToolFinished) {
 		r.page.endLine()
 	}
 	r.page.endLine()
-	if text, ok := e.Content.(display.Text); (!ok || c.output.isEmpty() && string(text) != e.Summary) && !c.todosShown && !agentFolded {
+	if text, ok := e.Content.(display.Text); (!ok || c.output.isEmpty() && string(text) != e.Summary) && !c.todosShown &&
+		!agentFolded {
 		// Tables are shown completely, diffs up to a readable length, text and code within the bounds of an
 		// outputBox
 		switch b := e.Content.(type) {
