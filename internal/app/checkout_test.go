@@ -46,7 +46,7 @@ func TestTheCommitOfALinkedWorktreeIsKnown(t *testing.T) {
 	commit := run(main, "git", "rev-parse", "HEAD")
 	checkout := func(dir string) string {
 		t.Helper()
-		_, flag, _ := strings.Cut(run(dir, "make", "-n", "build"), "app.Checkout=")
+		_, flag, _ := strings.Cut(run(dir, "make", "-n", "build"), "app.WorktreeInfo=")
 		flag, _, _ = strings.Cut(flag, "'")
 		return flag
 	}
