@@ -30,21 +30,6 @@ Block = TypedDict("Block", {
     "text": NotRequired[str],
 })
 
-Book = TypedDict("Book", {
-    "aside": "Usage",
-    "breaks": NotRequired[Union[list["Break"], None]],
-    "drops": NotRequired[Union[list["Drop"], None]],
-    "entries": Union[list[Union["Entry", None]], None],
-    "requests": Union[list["LedgerRequest"], None],
-    "total": "Usage",
-})
-
-Break = TypedDict("Break", {
-    "anew": int,
-    "record": int,
-    "why": str,
-})
-
 Build = TypedDict("Build", {
     "commit": NotRequired[str],
     "date": NotRequired[str],
@@ -54,6 +39,12 @@ Build = TypedDict("Build", {
     "settings_format": int,
     "system": str,
     "version": str,
+})
+
+CacheBreak = TypedDict("CacheBreak", {
+    "anew": int,
+    "record": int,
+    "why": str,
 })
 
 Check = TypedDict("Check", {
@@ -198,6 +189,19 @@ Entry = TypedDict("Entry", {
     "sent": int,
 })
 
+Explanation = TypedDict("Explanation", {
+    "agent": str,
+    "answer": Union["Answer", None],
+    "check": Union["Check", None],
+    "decidedBy": str,
+    "input": Any,
+    "message": "ProvenanceMessage",
+    "prompt": "ProvenanceMessage",
+    "reasons": Union[list[str], None],
+    "signed": bool,
+    "verdict": str,
+})
+
 FileChange = TypedDict("FileChange", {
     "after": "FileState",
     "before": "FileState",
@@ -228,33 +232,10 @@ ForeignRow = TypedDict("ForeignRow", {
     "title": str,
 })
 
-Found = TypedDict("Found", {
-    "damage": NotRequired[str],
-    "kind": str,
-    "line": str,
-    "project": str,
-    "record": int,
-    "session_id": str,
-    "stamp": str,
-    "title": str,
-    "updated": str,
-})
-
 GoldenResult = TypedDict("GoldenResult", {
     "error": NotRequired[str],
     "name": str,
     "result": NotRequired[Union["Report", None]],
-})
-
-Granted = TypedDict("Granted", {
-    "as": NotRequired[str],
-    "kind": str,
-    "number": int,
-    "scope": str,
-    "session": NotRequired[str],
-    "what": str,
-    "when": str,
-    "why": str,
 })
 
 Head = TypedDict("Head", {
@@ -303,10 +284,30 @@ InterruptedEvent = TypedDict("InterruptedEvent", {
     "v": Literal[1],
 })
 
+Ledger = TypedDict("Ledger", {
+    "aside": "Usage",
+    "breaks": NotRequired[Union[list["CacheBreak"], None]],
+    "drops": NotRequired[Union[list["Drop"], None]],
+    "entries": Union[list[Union["Entry", None]], None],
+    "requests": Union[list["LedgerRequest"], None],
+    "total": "Usage",
+})
+
 LedgerRequest = TypedDict("LedgerRequest", {
     "by_kind": Union[dict[str, int], None],
     "record": int,
     "usage": "Usage",
+})
+
+ListedGrant = TypedDict("ListedGrant", {
+    "as": NotRequired[str],
+    "kind": str,
+    "number": int,
+    "scope": str,
+    "session": NotRequired[str],
+    "what": str,
+    "when": str,
+    "why": str,
 })
 
 LocalAdded = TypedDict("LocalAdded", {
@@ -366,7 +367,7 @@ MessageAdded = TypedDict("MessageAdded", {
     "model": NotRequired[str],
     "reminded": NotRequired[Union[list[str], None]],
     "reminders": NotRequired[str],
-    "sent": NotRequired[Union["Sent", None]],
+    "sent": NotRequired[Union["SentRequest", None]],
     "stop": NotRequired[str],
     "tools": NotRequired[Union[dict[str, int], None]],
     "usage": NotRequired[Union["Usage", None]],
@@ -456,7 +457,7 @@ OriginRow = TypedDict("OriginRow", {
     "place": NotRequired[str],
     "record": NotRequired[int],
     "session": NotRequired[str],
-    "story": NotRequired[Union["Story", None]],
+    "story": NotRequired[Union["Explanation", None]],
     "text": str,
     "unsure": NotRequired[bool],
 })
@@ -467,19 +468,19 @@ Outputs = TypedDict("Outputs", {
     "config": NotRequired[Union[list["SettingRow"], None]],
     "config get": NotRequired["SettingRow"],
     "config set": NotRequired["SettingChange"],
-    "context": NotRequired["Book"],
+    "context": NotRequired["Ledger"],
     "doctor": NotRequired["DoctorReport"],
     "golden list": NotRequired[Union[list[str], None]],
     "golden run": NotRequired[Union[list["GoldenResult"], None]],
     "mcp": NotRequired[Union[list["McpRow"], None]],
     "models": NotRequired["EndpointList"],
     "plugin": NotRequired[Union[list["PluginRow"], None]],
-    "policy check": NotRequired["VerdictOn"],
-    "policy list": NotRequired[Union[list["Granted"], None]],
-    "policy test": NotRequired["Retrials"],
+    "policy check": NotRequired["PolicyVerdict"],
+    "policy list": NotRequired[Union[list["ListedGrant"], None]],
+    "policy test": NotRequired["PolicyTestResult"],
     "prune": NotRequired["PruneReport"],
     "replay": NotRequired["Report"],
-    "search": NotRequired[Union[list["Found"], None]],
+    "search": NotRequired[Union[list["Result"], None]],
     "sessions": NotRequired[Union[list["Head"], None]],
     "sessions from": NotRequired[Union[list["ForeignRow"], None]],
     "tasks": NotRequired[Union[list["TaskRow"], None]],
@@ -512,18 +513,47 @@ PluginRun = TypedDict("PluginRun", {
     "runs": str,
 })
 
-PruneReport = TypedDict("PruneReport", {
-    "deleted": bool,
-    "items": Union[list["Pruned"], None],
-    "kept": Union[list["Spared"], None],
+PolicyTestResult = TypedDict("PolicyTestResult", {
+    "asked_now": int,
+    "asked_then": int,
+    "calls": int,
+    "changed": Union[list["RejudgedCall"], None],
+    "sessions": int,
 })
 
-Pruned = TypedDict("Pruned", {
+PolicyVerdict = TypedDict("PolicyVerdict", {
+    "always": Union[str, None],
+    "always_not": NotRequired[str],
+    "command": str,
+    "decision": str,
+    "mode": str,
+    "read_only": bool,
+    "reasons": Union[list[str], None],
+    "risk": str,
+    "rules": Union[list[str], None],
+    "sandbox": str,
+    "withheld": NotRequired[Union[list[str], None]],
+})
+
+ProvenanceMessage = TypedDict("ProvenanceMessage", {
+    "model": NotRequired[str],
+    "record": int,
+    "text": str,
+    "time": str,
+})
+
+PruneItem = TypedDict("PruneItem", {
     "bytes": int,
     "files": int,
     "kind": str,
     "lastUsed": str,
     "name": str,
+})
+
+PruneReport = TypedDict("PruneReport", {
+    "deleted": bool,
+    "items": Union[list["PruneItem"], None],
+    "kept": Union[list["SparedSession"], None],
 })
 
 ReasoningDeltaEvent = TypedDict("ReasoningDeltaEvent", {
@@ -534,6 +564,17 @@ ReasoningDeltaEvent = TypedDict("ReasoningDeltaEvent", {
     "streamId": str,
     "type": Literal["ReasoningDelta"],
     "v": Literal[1],
+})
+
+RejudgedCall = TypedDict("RejudgedCall", {
+    "mode": str,
+    "now": str,
+    "session": str,
+    "then": str,
+    "toolCallId": str,
+    "toolName": str,
+    "what": str,
+    "why": NotRequired[str],
 })
 
 Report = TypedDict("Report", {
@@ -572,23 +613,16 @@ Response = TypedDict("Response", {
     "via": NotRequired[str],
 })
 
-Retrial = TypedDict("Retrial", {
-    "mode": str,
-    "now": str,
-    "session": str,
-    "then": str,
-    "toolCallId": str,
-    "toolName": str,
-    "what": str,
-    "why": NotRequired[str],
-})
-
-Retrials = TypedDict("Retrials", {
-    "asked_now": int,
-    "asked_then": int,
-    "calls": int,
-    "changed": Union[list["Retrial"], None],
-    "sessions": int,
+Result = TypedDict("Result", {
+    "damage": NotRequired[str],
+    "kind": str,
+    "line": str,
+    "project": str,
+    "record": int,
+    "session_id": str,
+    "stamp": str,
+    "title": str,
+    "updated": str,
 })
 
 Retrying = TypedDict("Retrying", {
@@ -615,7 +649,7 @@ Row = TypedDict("Row", {
     "Value": str,
 })
 
-Run = TypedDict("Run", {
+RunOptions = TypedDict("RunOptions", {
     "allowedTools": NotRequired[str],
     "appendSystemPrompt": NotRequired[str],
     "config": NotRequired[str],
@@ -624,14 +658,7 @@ Run = TypedDict("Run", {
     "window": NotRequired[int],
 })
 
-Said = TypedDict("Said", {
-    "model": NotRequired[str],
-    "record": int,
-    "text": str,
-    "time": str,
-})
-
-Sent = TypedDict("Sent", {
+SentRequest = TypedDict("SentRequest", {
     "asText": NotRequired[bool],
     "effort": NotRequired[str],
     "head": NotRequired[str],
@@ -675,7 +702,7 @@ SettingRow = TypedDict("SettingRow", {
     "value": Any,
 })
 
-Spared = TypedDict("Spared", {
+SparedSession = TypedDict("SparedSession", {
     "session_id": str,
     "why": str,
 })
@@ -710,19 +737,6 @@ StateChangedEvent = TypedDict("StateChangedEvent", {
     "streamId": str,
     "type": Literal["StateChanged"],
     "v": Literal[1],
-})
-
-Story = TypedDict("Story", {
-    "agent": str,
-    "answer": Union["Answer", None],
-    "check": Union["Check", None],
-    "decidedBy": str,
-    "input": Any,
-    "message": "Said",
-    "prompt": "Said",
-    "reasons": Union[list[str], None],
-    "signed": bool,
-    "verdict": str,
 })
 
 Sum = TypedDict("Sum", {
@@ -778,7 +792,7 @@ TaskCreated = TypedDict("TaskCreated", {
     "intent": str,
     "parentTaskId": NotRequired[str],
     "priority": str,
-    "run": NotRequired[Union["Run", None]],
+    "run": NotRequired[Union["RunOptions", None]],
     "taskId": str,
     "title": str,
     "toolCallId": NotRequired[str],
@@ -830,7 +844,7 @@ TaskRow = TypedDict("TaskRow", {
 TaskStarted = TypedDict("TaskStarted", {
     "agentId": str,
     "authorActorId": str,
-    "run": NotRequired[Union["Run", None]],
+    "run": NotRequired[Union["RunOptions", None]],
     "taskId": str,
 })
 
@@ -1066,20 +1080,6 @@ Validation = TypedDict("Validation", {
     "regex": NotRequired[str],
     "required": NotRequired[bool],
     "says": NotRequired[str],
-})
-
-VerdictOn = TypedDict("VerdictOn", {
-    "always": Union[str, None],
-    "always_not": NotRequired[str],
-    "command": str,
-    "decision": str,
-    "mode": str,
-    "read_only": bool,
-    "reasons": Union[list[str], None],
-    "risk": str,
-    "rules": Union[list[str], None],
-    "sandbox": str,
-    "withheld": NotRequired[Union[list[str], None]],
 })
 
 Waiting = TypedDict("Waiting", {

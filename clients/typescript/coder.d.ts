@@ -28,21 +28,6 @@ export interface Block {
   "text"?: string;
 }
 
-export interface Book {
-  "aside": Usage;
-  "breaks"?: Array<Break> | null;
-  "drops"?: Array<Drop> | null;
-  "entries": Array<Entry | null> | null;
-  "requests": Array<LedgerRequest> | null;
-  "total": Usage;
-}
-
-export interface Break {
-  "anew": number;
-  "record": number;
-  "why": string;
-}
-
 export interface Build {
   "commit"?: string;
   "date"?: string;
@@ -52,6 +37,12 @@ export interface Build {
   "settings_format": number;
   "system": string;
   "version": string;
+}
+
+export interface CacheBreak {
+  "anew": number;
+  "record": number;
+  "why": string;
 }
 
 export interface Check {
@@ -198,6 +189,19 @@ export interface Entry {
 
 export type Event = TaskCreatedEvent | TaskStartedEvent | TaskCompletedEvent | TaskFailedEvent | TaskCanceledEvent | UserInteractionRequestedEvent | UserInteractionRespondedEvent | ToolCallRequestedEvent | ToolCallCompletedEvent | MessageAddedEvent | LocalAddedEvent | SpentEvent | TodosChangedEvent | ModeChangedEvent | ContextReplacedEvent | ContextRestoredEvent | ContextRewoundEvent | ContextUsedEvent | InterruptedEvent | NoticeEvent | ReasoningDeltaEvent | RetryingEvent | SessionOpenedEvent | StateChangedEvent | TextDeltaEvent | ToolFinishedEvent | ToolOutputEvent | ToolProgressEvent | ToolStartedEvent | WaitingEvent;
 
+export interface Explanation {
+  "agent": string;
+  "answer": Answer | null;
+  "check": Check | null;
+  "decidedBy": string;
+  "input": unknown;
+  "message": ProvenanceMessage;
+  "prompt": ProvenanceMessage;
+  "reasons": Array<string> | null;
+  "signed": boolean;
+  "verdict": string;
+}
+
 export interface FileChange {
   "after": FileState;
   "before": FileState;
@@ -228,33 +232,10 @@ export interface ForeignRow {
   "title": string;
 }
 
-export interface Found {
-  "damage"?: string;
-  "kind": string;
-  "line": string;
-  "project": string;
-  "record": number;
-  "session_id": string;
-  "stamp": string;
-  "title": string;
-  "updated": string;
-}
-
 export interface GoldenResult {
   "error"?: string;
   "name": string;
   "result"?: Report | null;
-}
-
-export interface Granted {
-  "as"?: string;
-  "kind": string;
-  "number": number;
-  "scope": string;
-  "session"?: string;
-  "what": string;
-  "when": string;
-  "why": string;
 }
 
 export interface Head {
@@ -303,10 +284,30 @@ export interface InterruptedEvent {
   "v": 1;
 }
 
+export interface Ledger {
+  "aside": Usage;
+  "breaks"?: Array<CacheBreak> | null;
+  "drops"?: Array<Drop> | null;
+  "entries": Array<Entry | null> | null;
+  "requests": Array<LedgerRequest> | null;
+  "total": Usage;
+}
+
 export interface LedgerRequest {
   "by_kind": Record<string, number> | null;
   "record": number;
   "usage": Usage;
+}
+
+export interface ListedGrant {
+  "as"?: string;
+  "kind": string;
+  "number": number;
+  "scope": string;
+  "session"?: string;
+  "what": string;
+  "when": string;
+  "why": string;
 }
 
 export interface LocalAdded {
@@ -366,7 +367,7 @@ export interface MessageAdded {
   "model"?: string;
   "reminded"?: Array<string> | null;
   "reminders"?: string;
-  "sent"?: Sent | null;
+  "sent"?: SentRequest | null;
   "stop"?: string;
   "tools"?: Record<string, number> | null;
   "usage"?: Usage | null;
@@ -456,7 +457,7 @@ export interface OriginRow {
   "place"?: string;
   "record"?: number;
   "session"?: string;
-  "story"?: Story | null;
+  "story"?: Explanation | null;
   "text": string;
   "unsure"?: boolean;
 }
@@ -467,19 +468,19 @@ export interface Outputs {
   "config"?: Array<SettingRow> | null;
   "config get"?: SettingRow;
   "config set"?: SettingChange;
-  "context"?: Book;
+  "context"?: Ledger;
   "doctor"?: DoctorReport;
   "golden list"?: Array<string> | null;
   "golden run"?: Array<GoldenResult> | null;
   "mcp"?: Array<McpRow> | null;
   "models"?: EndpointList;
   "plugin"?: Array<PluginRow> | null;
-  "policy check"?: VerdictOn;
-  "policy list"?: Array<Granted> | null;
-  "policy test"?: Retrials;
+  "policy check"?: PolicyVerdict;
+  "policy list"?: Array<ListedGrant> | null;
+  "policy test"?: PolicyTestResult;
   "prune"?: PruneReport;
   "replay"?: Report;
-  "search"?: Array<Found> | null;
+  "search"?: Array<Result> | null;
   "sessions"?: Array<Head> | null;
   "sessions from"?: Array<ForeignRow> | null;
   "tasks"?: Array<TaskRow> | null;
@@ -512,18 +513,47 @@ export interface PluginRun {
   "runs": string;
 }
 
-export interface PruneReport {
-  "deleted": boolean;
-  "items": Array<Pruned> | null;
-  "kept": Array<Spared> | null;
+export interface PolicyTestResult {
+  "asked_now": number;
+  "asked_then": number;
+  "calls": number;
+  "changed": Array<RejudgedCall> | null;
+  "sessions": number;
 }
 
-export interface Pruned {
+export interface PolicyVerdict {
+  "always": string | null;
+  "always_not"?: string;
+  "command": string;
+  "decision": string;
+  "mode": string;
+  "read_only": boolean;
+  "reasons": Array<string> | null;
+  "risk": string;
+  "rules": Array<string> | null;
+  "sandbox": string;
+  "withheld"?: Array<string> | null;
+}
+
+export interface ProvenanceMessage {
+  "model"?: string;
+  "record": number;
+  "text": string;
+  "time": string;
+}
+
+export interface PruneItem {
   "bytes": number;
   "files": number;
   "kind": string;
   "lastUsed": string;
   "name": string;
+}
+
+export interface PruneReport {
+  "deleted": boolean;
+  "items": Array<PruneItem> | null;
+  "kept": Array<SparedSession> | null;
 }
 
 export interface ReasoningDeltaEvent {
@@ -534,6 +564,17 @@ export interface ReasoningDeltaEvent {
   "streamId": string;
   "type": "ReasoningDelta";
   "v": 1;
+}
+
+export interface RejudgedCall {
+  "mode": string;
+  "now": string;
+  "session": string;
+  "then": string;
+  "toolCallId": string;
+  "toolName": string;
+  "what": string;
+  "why"?: string;
 }
 
 export interface Report {
@@ -572,23 +613,16 @@ export interface Response {
   "via"?: string;
 }
 
-export interface Retrial {
-  "mode": string;
-  "now": string;
-  "session": string;
-  "then": string;
-  "toolCallId": string;
-  "toolName": string;
-  "what": string;
-  "why"?: string;
-}
-
-export interface Retrials {
-  "asked_now": number;
-  "asked_then": number;
-  "calls": number;
-  "changed": Array<Retrial> | null;
-  "sessions": number;
+export interface Result {
+  "damage"?: string;
+  "kind": string;
+  "line": string;
+  "project": string;
+  "record": number;
+  "session_id": string;
+  "stamp": string;
+  "title": string;
+  "updated": string;
 }
 
 export interface Retrying {
@@ -615,7 +649,7 @@ export interface Row {
   "Value": string;
 }
 
-export interface Run {
+export interface RunOptions {
   "allowedTools"?: string;
   "appendSystemPrompt"?: string;
   "config"?: string;
@@ -624,14 +658,7 @@ export interface Run {
   "window"?: number;
 }
 
-export interface Said {
-  "model"?: string;
-  "record": number;
-  "text": string;
-  "time": string;
-}
-
-export interface Sent {
+export interface SentRequest {
   "asText"?: boolean;
   "effort"?: string;
   "head"?: string;
@@ -675,7 +702,7 @@ export interface SettingRow {
   "value": unknown;
 }
 
-export interface Spared {
+export interface SparedSession {
   "session_id": string;
   "why": string;
 }
@@ -710,19 +737,6 @@ export interface StateChangedEvent {
   "streamId": string;
   "type": "StateChanged";
   "v": 1;
-}
-
-export interface Story {
-  "agent": string;
-  "answer": Answer | null;
-  "check": Check | null;
-  "decidedBy": string;
-  "input": unknown;
-  "message": Said;
-  "prompt": Said;
-  "reasons": Array<string> | null;
-  "signed": boolean;
-  "verdict": string;
 }
 
 export interface Sum {
@@ -778,7 +792,7 @@ export interface TaskCreated {
   "intent": string;
   "parentTaskId"?: string;
   "priority": string;
-  "run"?: Run | null;
+  "run"?: RunOptions | null;
   "taskId": string;
   "title": string;
   "toolCallId"?: string;
@@ -830,7 +844,7 @@ export interface TaskRow {
 export interface TaskStarted {
   "agentId": string;
   "authorActorId": string;
-  "run"?: Run | null;
+  "run"?: RunOptions | null;
   "taskId": string;
 }
 
@@ -1066,20 +1080,6 @@ export interface Validation {
   "regex"?: string;
   "required"?: boolean;
   "says"?: string;
-}
-
-export interface VerdictOn {
-  "always": string | null;
-  "always_not"?: string;
-  "command": string;
-  "decision": string;
-  "mode": string;
-  "read_only": boolean;
-  "reasons": Array<string> | null;
-  "risk": string;
-  "rules": Array<string> | null;
-  "sandbox": string;
-  "withheld"?: Array<string> | null;
 }
 
 export interface Waiting {

@@ -121,8 +121,10 @@ type definitions struct {
 	types map[string]reflect.Type
 }
 
-// byHand defines what encodes itself.
+// byHand defines what encodes itself, under names that no other type takes.
 func (d definitions) byHand() {
+	d.types["Message"], d.types["Block"] = reflect.TypeFor[chat.Message](), reflect.TypeFor[display.Blocks]()
+	d.types["Display"] = reflect.TypeFor[uip.Display]()
 	text := shape{"type": "string"}
 	call := object(shape{
 		"id": text, "type": text, "function": object(shape{"name": text, "arguments": text}, []string{"name", "arguments"}),
