@@ -319,7 +319,7 @@ var (
 	dated   = regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d\b`)
 	tokens  = regexp.MustCompile(`context: \d+ tokens`)
 	filled  = regexp.MustCompile(`script · \d+%`)
-	request = regexp.MustCompile(`\d{4,}( tokens in| 个 token，)`) // an estimate of all that is sent
+	request = regexp.MustCompile(`\d{4,}( tokens in| tokens became| 个 token，)`) // an estimate of all that is sent
 	shorter = regexp.MustCompile(`(condensed: |became |已压缩：|变为 )\d+`)
 	process = regexp.MustCompile(`(process|进程) \d+`)
 	spinner = regexp.MustCompile(`[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]`)
