@@ -222,7 +222,7 @@ func (a *Extensions) LoadMarkets() (map[string]Market, error) {
 	return all, err
 }
 
-// AddMarket adds a marketplace from an address or a path, or fetches it anew. Only with replace does it
+// AddMarket adds a marketplace from an address or a path, or fetches it again. Only with replace does it
 // take the name of another one.
 func (a *Extensions) AddMarket(ctx context.Context, text string, replace bool) (name string, offers []plugin.Offer,
 	err error) {

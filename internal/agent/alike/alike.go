@@ -44,10 +44,10 @@ var datePattern = lazy.Regexp(`(?m)^GIT_(?:AUTHOR|COMMITTER)_DATE=.*\n`)
 // data are folders of coder's own, as a list of files shows them: there are more after each session.
 var data = lazy.Regexp(`(?m)^.*\.coder/(?:cache|labels\.json|log|plans|runs|sessions|tmp|undo)(?:/\S*)?$\n?`)
 
-// account are variables of whoever runs a session, as a list of the environment shows them.
+// account matches the lines of an environment that name the user: home, login, path and shell.
 var account = lazy.Regexp(`(?m)^(HOME|LOGNAME|PATH|SHELL|USER)=.*$`)
 
-// columnPattern are lines with paths, whose columns are as wide as these are long.
+// columnPattern matches lines with paths, whose length sets the width of columns.
 var (
 	columnPattern   = lazy.Regexp(`(?m)^.*<(?:workspace|repository|temporary)>.*$`)
 	spaceRunPattern = lazy.Regexp(` {2,}`)

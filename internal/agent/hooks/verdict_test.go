@@ -51,7 +51,7 @@ func TestWhatOnlyMeansNoRefuses(t *testing.T) {
 	}
 }
 
-// TestExitCode2OfAHookThatTimedOutIsNoVerdict: whoever stopped the hook chose the code.
+// TestExitCode2OfAHookThatTimedOutIsNoVerdict holds that the exit code of a stopped hook decides nothing.
 func TestExitCode2OfAHookThatTimedOutIsNoVerdict(t *testing.T) {
 	hook := Hook{Event: PreToolUse, Command: "x", FromUser: true}
 	for _, late := range []bool{false, true} {

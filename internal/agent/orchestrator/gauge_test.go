@@ -43,7 +43,7 @@ func TestTheGaugeBelievesTheServer(t *testing.T) {
 	}
 	g.learnRefusal(4000, 4096) // it counts more than we do
 	if g.maxRequestTokens(128_000) != 3400 {
-		t.Errorf("a shorter one that was refused all the same: %d", g.maxRequestTokens(128_000))
+		t.Errorf("after a shorter request was rejected: %d", g.maxRequestTokens(128_000))
 	}
 	for _, tt := range []struct {
 		estimated, counted, cached int

@@ -13,7 +13,7 @@ import (
 	"coder/internal/record/past"
 )
 
-// ToGolden is what the rerun came to, with nothing in it of where it was run; nil if it took another course.
+// ToGolden returns the rerun's records without traces of this machine, or nil after a difference in kind.
 func (f *Replayer) ToGolden(ctx context.Context, g golden.Golden) (*golden.Golden, error) {
 	if f.diverged {
 		return nil, nil
@@ -30,7 +30,7 @@ func (f *Replayer) ToGolden(ctx context.Context, g golden.Golden) (*golden.Golde
 		g.Start, g.Files[s.Path] = append(g.Start, s), data
 	}
 	for _, p := range alignRecords(f.recording, f.produced) {
-		p.rerun.Time = p.recorded.Time // of subtasks the rerun's clock does not tell it
+		p.rerun.Time = p.recorded.Time // the rerun's clock does not cover subtasks
 		r, err := f.portableRecord(ctx, p.rerun, &g)
 		if err != nil {
 			return nil, err
@@ -53,7 +53,7 @@ func (f *Replayer) ToGolden(ctx context.Context, g golden.Golden) (*golden.Golde
 	return &g, nil
 }
 
-// withContentName is a file that is named by what it held, and that.
+// withContentName returns a file's state with its content's name, and the content.
 func (f *Replayer) withContentName(ctx context.Context, s event.FileState) (event.FileState, []byte, error) {
 	if !past.IsFile(s) {
 		return s, nil, nil
@@ -63,8 +63,8 @@ func (f *Replayer) withContentName(ctx context.Context, s event.FileState) (even
 	return s, data, err
 }
 
-// portableRecord is a record that does not tell where it was made, and names contents by what
-// they are. The golden session has those that calls left, to be compared, and whole if a call is not made again.
+// portableRecord returns a record without paths of this machine, with contents named by their hashes. It
+// adds the files that calls left to the golden session: whole ones for calls that a rerun does not repeat.
 func (f *Replayer) portableRecord(ctx context.Context, r event.Record, g *golden.Golden) (event.Record, error) {
 	here := paths.Map{f.workCopy.Dir(): g.Root, f.recording.Root: g.Root}
 	switch e := r.Event.(type) {
@@ -84,12 +84,12 @@ func (f *Replayer) portableRecord(ctx context.Context, r event.Record, g *golden
 				return s
 			}
 			data, err := f.RerunSide.Contents.Content(ctx, s, limit)
-			if err != nil { // too long to be compared
+			if err != nil { // too long to compare
 				return s
 			}
 			data = []byte(secret.ShapeConcealer().Text(here.Text(string(data))))
 			s.Hash, s.Size = past.ContentHash(data), int64(len(data))
-			if !bytes.Equal(g.Files[s.Path], data) { // else it is there by its path
+			if !bytes.Equal(g.Files[s.Path], data) { // otherwise the path names it
 				g.Contents[s.Hash] = data
 			}
 			return s

@@ -20,7 +20,7 @@ import (
 	"coder/internal/tool/bash"
 )
 
-// Stream gives the reply that is on record at this place.
+// Stream returns the recorded reply at this place.
 func (f *Replayer) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
 	return func(yield func(provider.Delta, error) bool) {
 		deltas, err := []provider.Delta(nil), ctx.Err()
@@ -45,7 +45,7 @@ func (f *Replayer) nextReply(ctx context.Context, req provider.Request) ([]provi
 	defer f.mu.Unlock()
 	stream := f.callStream(tool.CallID(ctx))
 	list := f.pending[stream]
-	if len(list) == 0 && f.endsEarly { // the process ended before the reply was there
+	if len(list) == 0 && f.endsEarly { // the process ended before the reply arrived
 		return nil, f.waitForEnd(ctx)
 	}
 	list = append(slices.Clip(list), event.Record{}, event.Record{})
@@ -61,23 +61,23 @@ func (f *Replayer) nextReply(ctx context.Context, req provider.Request) ([]provi
 		case summarises && summed:
 			text := f.localizePaths(compact.SummaryText(e.Messages[0]))
 			return []provider.Delta{provider.TextDelta(text), provider.Done{Stop: provider.StopEnd}}, nil
-		case !summarises: // the provider found it too long
+		case !summarises: // the provider rejected the request as too long
 			f.window = cmp.Or(e.Window, f.window)
 			return nil, &provider.Error{Kind: provider.ErrContextTooLong, Status: 400, Window: e.Window, Err: errAsRecorded}
 		}
-	case event.LocalAdded: // a command to make a summary, which failed
+	case event.LocalAdded: // a failed /compact
 		if summarises && e.Failed {
 			return nil, &provider.Error{Err: errAsRecorded}
 		}
 	case event.MessageAdded:
 		if _, canceled := then.Event.(event.TaskCanceled); canceled && then.Actor == event.ActorUser && !replied {
-			end = then // the model is told of the interruption first
+			end = then // the record of the interruption comes before the end
 		}
 	}
 	_, canceled := end.Event.(event.TaskCanceled)
 	failure := providerFailure(end.Event)
 	switch {
-	case replied && summarises: // another course
+	case replied && summarises: // a difference
 	case replied && !said.Interrupted:
 		done := provider.Done{Stop: provider.Stop(said.StopReason), Usage: said.Usage, Model: said.Model, Sent: said.Request}
 		return append(f.replyDeltas(said), done), nil
@@ -98,7 +98,7 @@ func (f *Replayer) waitForEnd(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// callStream is the stream of whoever works for a call; the session's own if it is none.
+// callStream returns the stream of the subtask that a call started, or the session's stream for no call.
 func (f *Replayer) callStream(callID string) string {
 	stream := callID
 	for next := stream + "+"; callID != "" && f.streamNames["\x00"+next] != ""; next += "+" {
@@ -107,12 +107,12 @@ func (f *Replayer) callStream(callID string) string {
 	return stream
 }
 
-// localizePaths is a text of the record with the paths of the rerun.
+// localizePaths returns a recorded text with the rerun's paths.
 func (f *Replayer) localizePaths(text string) string {
 	return paths.Map{f.recording.Root: f.workCopy.Dir()}.Text(text)
 }
 
-// replyDeltas are a reply as it arrives, but for its end.
+// replyDeltas returns a reply's parts as they arrive, without the end.
 func (f *Replayer) replyDeltas(e event.MessageAdded) (list []provider.Delta) {
 	calls := 0
 	if e.Window > 0 {
@@ -134,8 +134,8 @@ func (f *Replayer) replyDeltas(e event.MessageAdded) (list []provider.Delta) {
 	return list
 }
 
-// providerFailure is the failure of a provider that ended a task; nil if something else did. Older
-// records have it as the reason alone.
+// providerFailure returns the provider's failure that ended a task, or nil. Older records
+// have only the reason.
 func providerFailure(end event.Event) error {
 	e, _ := end.(event.TaskFailed)
 	if e.ErrorText = cmp.Or(e.ErrorText, e.Reason); e.ErrorText == "" || e.Steps > 0 {
@@ -144,14 +144,14 @@ func providerFailure(end event.Event) error {
 	return &provider.Error{Err: recordedError(e)}
 }
 
-// recordedError is such a failure, of the kind that the record has.
+// recordedError is a provider's failure of the recorded kind.
 type recordedError event.TaskFailed
 
 func (e recordedError) Error() string        { return e.ErrorText }
 func (e recordedError) Is(target error) bool { return provider.Code(target) == e.Code && e.Code != "" }
 
-// Tools that other programs have: how their names begin, by which a message gets what it names of
-// theirs, which runs commands on events, and those of language servers, which answer when they are ready.
+// Tools of other programs: the prefix of MCP tools, the tool that reads MCP resources, the tool of hooks,
+// and the tools of language servers.
 const (
 	mcpToolPrefix = "mcp__"
 	lspToolPrefix = "lsp_"
@@ -159,13 +159,13 @@ const (
 	hookTool      = "hook"
 )
 
-// IsMCPTool reports whether a tool is one of another program.
+// IsMCPTool reports whether a tool belongs to an MCP server.
 func IsMCPTool(name string) bool {
 	return strings.HasPrefix(name, mcpToolPrefix) || name == resourceTool
 }
 
-// isExternalCall reports whether a call reached beyond this machine's confined
-// commands and files: it is not made again, and its result is on record.
+// isExternalCall reports whether a call used more than files and confined commands. A rerun does not
+// repeat such a call and uses its recorded result.
 func isExternalCall(e event.ToolCallRequested) bool {
 	_, unconfined := bash.Asks(e.Input)
 	reaches := func(f event.Effect) bool { return f.Kind == event.EffectNet || f.Kind == event.EffectUnknown }
@@ -173,13 +173,12 @@ func isExternalCall(e event.ToolCallRequested) bool {
 		unconfined || slices.ContainsFunc(e.Effects, reaches)
 }
 
-// NeedsKeys reports whether a call cannot be made again because the keys that it was made
-// with are not on record. What it notes down has none.
+// NeedsKeys reports whether a call cannot be repeated because the keys in its arguments are not on record.
 func NeedsKeys(e event.ToolCallRequested) bool {
 	return secret.HasMask(e.Input) && !event.AreHarmless(e.Effects)
 }
 
-// wasInterrupted reports whether the person interrupted while a call ran.
+// wasInterrupted reports whether the user interrupted while a call ran.
 func wasInterrupted(e event.ToolCallCompleted) bool {
 	var out struct {
 		Cancelled bool `json:"cancelled"`
@@ -187,8 +186,8 @@ func wasInterrupted(e event.ToolCallCompleted) bool {
 	return json.Unmarshal(e.Output, &out) == nil && out.Cancelled
 }
 
-// RecordedResult is what came of a call that is not made again. The error is for one that
-// did not come to its end.
+// RecordedResult returns the recorded result of a call that the rerun does not repeat. It returns an error
+// for a call without an end on record.
 func (f *Replayer) RecordedResult(ctx context.Context, callID string) (res tool.Result, known bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -199,7 +198,7 @@ func (f *Replayer) RecordedResult(ctx context.Context, callID string) (res tool.
 	switch {
 	case !found:
 		return res, true, errDiverged
-	case !completed && f.hasSubtaskRecords(callID): // what was done for it is on record
+	case !completed && f.hasSubtaskRecords(callID): // its subtask is on record
 		return res, false, nil
 	case !completed:
 		return res, true, f.waitCutOff(ctx, c)
@@ -219,8 +218,7 @@ func (f *Replayer) RecordedResult(ctx context.Context, callID string) (res tool.
 	return res, true, f.workCopy.ApplyCall(ctx, done.Changes)
 }
 
-// hasSubtaskRecords reports whether there is more on record of a subtask that works for a
-// call, before the process under way ends.
+// hasSubtaskRecords reports whether the current process must still produce records of a call's subtask.
 func (f *Replayer) hasSubtaskRecords(callID string) bool {
 	for stream, list := range f.pending {
 		if len(list) > 0 && stream != main && strings.TrimRight(stream, "+") == callID {
@@ -230,13 +228,13 @@ func (f *Replayer) hasSubtaskRecords(callID string) bool {
 	return false
 }
 
-// waitCutOff waits with a call that the end of the process cut off. If the record goes on
-// in its stream as if the call had come to its end, that is a difference.
+// waitCutOff blocks a call that the end of the process cut off. If the call's stream continues after the
+// call on record, waitCutOff reports a difference.
 func (f *Replayer) waitCutOff(ctx context.Context, c streamRecord) error {
 	goesOn := slices.ContainsFunc(f.pending[c.stream], func(r event.Record) bool {
 		switch r.Event.(type) {
 		case event.ToolCallRequested, event.ToolCallCompleted, event.InteractionRequested, event.InteractionResponded:
-			return false // of a call beside this one
+			return false // of a parallel call
 		}
 		return true
 	})
@@ -247,7 +245,7 @@ func (f *Replayer) waitCutOff(ctx context.Context, c streamRecord) error {
 	return f.diverge(c.stream, event.Record{Event: unknown})
 }
 
-// upcomingRequest is the first request that is still to come of a call with an id, or else of a tool.
+// upcomingRequest returns the first pending request of a call with an id, or else of a tool.
 func (f *Replayer) upcomingRequest(id, name string) (first event.ToolCallRequested, ok bool) {
 	for _, list := range f.pending {
 		for _, e := range eventsOf[event.ToolCallRequested](list) {
@@ -262,16 +260,15 @@ func (f *Replayer) upcomingRequest(id, name string) (first event.ToolCallRequest
 	return first, ok
 }
 
-// PlannedCall is the request on record of a call that is being prepared.
+// PlannedCall returns the recorded request of a call that is being prepared.
 func (f *Replayer) PlannedCall(ctx context.Context, name string) (event.ToolCallRequested, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.upcomingRequest(tool.CallID(ctx), name)
 }
 
-// WasAllowed reports whether a call that would be asked about now was let pass
-// unasked: by a flag of that run, or because its tool, which is not there to be
-// judged, was always allowed. Risky says that it may not be let pass for good.
+// WasAllowed reports whether a call that needs approval now ran without approval then: a flag of that
+// run allowed it, or an always rule for a tool that is not available now. No always rule allows a risky call.
 func (f *Replayer) WasAllowed(id, name string, risky bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -282,18 +279,18 @@ func (f *Replayer) WasAllowed(id, name string, risky bool) bool {
 	case e.AutoAllowed == event.AllowanceWaivable:
 		return !risky
 	}
-	// an older record has reasons for what was let pass
+	// an older record has reasons for allowed calls
 	return e.AutoAllowed != "" || len(e.Reasons) > 0 || strings.HasPrefix(e.Tool, mcpToolPrefix)
 }
 
-// Ask answers a question as it was answered.
+// Ask returns the recorded answer to a question.
 func (f *Replayer) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	r, _ := f.nextRecord(f.streamNames[q.TaskID])
 	a, answered := r.Event.(event.InteractionResponded)
 	if !answered {
-		f.cancel() // it was withdrawn, or the process ended
+		f.cancel() // the question was withdrawn, or the process ended
 		return uip.Response{}, f.waitForEnd(ctx)
 	}
 	answer := a.Response
@@ -311,8 +308,8 @@ func (f *Replayer) Ask(ctx context.Context, q uip.Request) (uip.Response, error)
 	return answer, nil
 }
 
-// firstUserMessage reports whether the first of some records is a message that the person wrote. That
-// they interrupted the turn is told just before its end.
+// firstUserMessage reports whether the first of some records is a message of the user. The record of an
+// interruption comes just before the turn's end.
 func firstUserMessage(list []event.Record) (m chat.Message, ok bool) {
 	if len(list) == 0 {
 		return m, false
@@ -325,7 +322,7 @@ func firstUserMessage(list []event.Record) (m chat.Message, ok bool) {
 	return e.Message, ok && list[0].Actor == event.ActorUser && e.Message.Role == chat.User
 }
 
-// steeringTexts is what the person said in the middle of a turn.
+// steeringTexts returns what the user sent during a turn.
 func (f *Replayer) steeringTexts() []chat.UserText {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -335,7 +332,7 @@ func (f *Replayer) steeringTexts() []chat.UserText {
 	return nil
 }
 
-// EndedCommands is what the model was told of commands in the background that had ended.
+// EndedCommands returns the recorded reports to the model about ended background commands.
 func (f *Replayer) EndedCommands() (text string, names []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -348,11 +345,11 @@ func (f *Replayer) EndedCommands() (text string, names []string) {
 	return f.localizePaths(text), m.ReminderNames
 }
 
-// CommandText is what another program wrote for a command of the turn.
+// CommandText returns the text that another program produced for a command of the turn.
 func (f *Replayer) CommandText(command string) (text string, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	commands := make(map[string]string) // by the task that they began
+	commands := make(map[string]string) // by the task that they started
 	for _, e := range eventsOf[event.TaskCreated](f.recording.streams[main]) {
 		commands[e.TaskID], _, _ = strings.Cut(e.Intent, " ")
 	}

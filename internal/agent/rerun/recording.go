@@ -1,12 +1,10 @@
-// Package rerun runs a recorded session again and tells the first thing that
-// comes out otherwise.
+// Package rerun runs a recorded session again and reports the differences.
 //
-// What came from outside comes from the record: the person's words and answers,
-// the model's replies, what was fetched, what programs of others said, the end of
-// a process, what somebody else did to the files. Everything else is done anew,
-// and every record that this makes is compared with the one that stands on record
-// in its place. A session and each of its subtasks are a stream of their own:
-// within a stream the order counts, between streams it does not.
+// Outside input comes from the record: the user's inputs and answers, the model's
+// replies, fetched pages, answers of other programs, the end of a process, and other
+// programs' changes to files. Everything else runs again. Afterwards, each record of
+// the rerun is compared with the recorded one in its place. A session and each of its
+// subtasks have a stream. Order counts within a stream, not between streams.
 package rerun
 
 import (
@@ -24,30 +22,30 @@ import (
 	"coder/internal/record/past"
 )
 
-// Recording is a session on record that can be run again.
+// Recording is a recorded session that can run again.
 type Recording struct {
 	ID          string
-	Root        string // the workspace, where it was then
+	Root        string // the workspace's path then
 	Records     []event.Record
 	StartTime   time.Time                 // of the first record
-	FirstTurn   event.Record              // begins the first turn
-	FirstRun    event.RunOptions          // of that
-	StateRecord event.Record              // names the state of the repository in which the session began
-	RepoState   string                    // that name
-	Model       string                    // replied first
-	MaxSteps    int                       // a limit that a turn ran into, or else none: all turns have an end on record
+	FirstTurn   event.Record              // starts the first turn
+	FirstRun    event.RunOptions          // of the first turn
+	StateRecord event.Record              // names the repository's state at the session's start
+	RepoState   string                    // the state's name
+	Model       string                    // of the first reply
+	MaxSteps    int                       // a step limit that a turn reached, or no limit
 	Requests    []event.ToolCallRequested // the calls
 
-	streams   map[string][]event.Record   // the records that are compared
-	processes []map[string][]event.Record // the same, as each process made them
-	endsEarly bool                        // the last one ended without closing the books, as those before it did
-	excluded  []event.Record              // what comes after it
+	streams   map[string][]event.Record   // the records to compare
+	processes []map[string][]event.Record // the same records, by process
+	endsEarly bool                        // the last process ended without closing its logs
+	excluded  []event.Record              // the records after the end
 }
 
-// main is the stream of the session itself; a subtask's is that of its call.
+// main is the session's stream. A subtask's stream is named by its call.
 const main = ""
 
-// Prefix is a recording of the first n records. It ends as if its process had.
+// Prefix returns a recording of the first n records, as if the process had ended there.
 func (t *Recording) Prefix(n int) *Recording {
 	part := New(t.ID, t.Root, t.Records[:n])
 	part.excluded = t.Records[n:]
@@ -90,7 +88,7 @@ func New(id, root string, records []event.Record) *Recording {
 		}
 		if p.startsNext(r, stream) {
 			before, n := now[main], len(now[main])
-			for n > 1 && isModeChange(before[n-1]) { // it put the mode it was begun in on record first
+			for n > 1 && isModeChange(before[n-1]) { // the process recorded its start mode first
 				n--
 			}
 			now[main], now = before[:n:n], map[string][]event.Record{main: before[n:]}
@@ -107,7 +105,7 @@ func isModeChange(r event.Record) bool {
 	return ok
 }
 
-// repliesBy is how many replies of the model there were by a record.
+// repliesBy returns the number of the model's replies up to a record.
 func (t *Recording) repliesBy(seq uint64) (n int) {
 	for _, r := range t.Records {
 		if _, ok := event.AsReply(r.Event); ok && r.Seq <= seq {
@@ -117,7 +115,7 @@ func (t *Recording) repliesBy(seq uint64) (n int) {
 	return n
 }
 
-// TraceFiles finds out from the whole record what the files of a take of its beginning were.
+// TraceFiles finds, from the whole recording, which files a prefix of it started with.
 func TraceFiles(ctx context.Context, whole, take *Recording, kept past.TreeSource) (*past.FileHistory, error) {
 	end := uint64(0)
 	if n := len(take.Records); n > 0 {
@@ -126,7 +124,7 @@ func TraceFiles(ctx context.Context, whole, take *Recording, kept past.TreeSourc
 	return past.TraceHistory(ctx, whole.Records, end, kept, isSkipped)
 }
 
-// isTurnOpen reports whether the session is in a turn after an event, if it was before.
+// isTurnOpen reports whether a turn is open after an event; before tells whether one was open before it.
 func isTurnOpen(before bool, stream string, e event.Event) bool {
 	switch e.(type) {
 	case event.TaskCreated:
@@ -137,7 +135,7 @@ func isTurnOpen(before bool, stream string, e event.Event) bool {
 	return before
 }
 
-// findResult finds the result of a requested call, if there is one. A later call may have the same id.
+// findResult returns the result of a requested call, if the call has one. A later call may have the same id.
 func (t *Recording) findResult(asked streamRecord) (event.Record, event.ToolCallCompleted) {
 	request, _ := asked.Event.(event.ToolCallRequested)
 	for r, e := range eventsOf[event.ToolCallCompleted](t.streams[asked.stream]) {
@@ -148,8 +146,8 @@ func (t *Recording) findResult(asked streamRecord) (event.Record, event.ToolCall
 	return event.Record{}, event.ToolCallCompleted{}
 }
 
-// streamNamer names the streams of records. A subtask's is its call, with a sign more for each that
-// worked for the call before.
+// streamNamer names the streams of records. A subtask's name is its call's id, plus one + for each earlier
+// subtask of the call.
 type streamNamer map[string]string // by the task
 
 func (n *streamNamer) streamName(r event.Record) string {
@@ -167,15 +165,15 @@ func (n *streamNamer) streamName(r event.Record) string {
 	return (*n)[r.Task]
 }
 
-// processTracker tells the records of a process from those of the next.
+// processTracker finds where one process ends and the next starts.
 type processTracker struct {
 	streams  map[string]bool   // streams with records of the process
-	run      *event.RunOptions // the flags of its last turn
-	question string            // its last question about a turn that an earlier one left
-	looked   bool              // the person wants to see more before they answer it
+	run      *event.RunOptions // the flags of the process's last turn
+	question string            // the last question about an unfinished turn
+	looked   bool              // the user asked to see more before the answer
 }
 
-// startsNext reports whether a record is the first of another process.
+// startsNext reports whether a record is the first of the next process.
 func (p *processTracker) startsNext(r event.Record, stream string) (begins bool) {
 	recovers, answers, askedAgain := r.Actor == event.ActorRecovery, false, false
 	switch e := r.Event.(type) {
@@ -184,12 +182,12 @@ func (p *processTracker) startsNext(r event.Record, stream string) (begins bool)
 			begins = p.streams[main] && p.run != nil && runFlags(e.Run) != *p.run
 			p.run = new(runFlags(e.Run))
 		}
-	case event.TaskStarted: // taken up
+	case event.TaskStarted: // resumed
 		if stream == main && e.Run != nil {
 			begins = p.streams[main]
 			p.run = new(runFlags(e.Run))
 		}
-	case event.ToolCallRequested: // the one before had its keys
+	case event.ToolCallRequested: // the earlier process had the keys
 		begins = e.KeysMissing && p.streams[stream]
 	case event.InteractionRequested:
 		askedAgain = p.question != "" && e.CallID() == "" && !p.looked
@@ -208,15 +206,15 @@ func (p *processTracker) startsNext(r event.Record, stream string) (begins bool)
 	return begins
 }
 
-// runFlags are those that a run was begun with.
+// runFlags returns the flags that a run started with.
 func runFlags(r *event.RunOptions) event.RunOptions {
 	flags := *cmp.Or(r, new(event.RunOptions))
 	flags.Window = 0
 	return flags
 }
 
-// isSkipped reports whether an event is not compared: it is of another version, it is
-// about money, or it only looked something up.
+// isSkipped reports whether an event is not compared: events of other versions, about cost, or of
+// commands that only show something.
 func isSkipped(e event.Event) bool {
 	switch e := e.(type) {
 	case event.Spent, event.Unknown:
@@ -231,10 +229,10 @@ func isSkipped(e event.Event) bool {
 	return false
 }
 
-// replayedCommands are those that change something in a session, beside those that are modes.
+// replayedCommands are the commands, other than modes, that change a session.
 var replayedCommands = []string{"compact", "undo", "redo", "restore", "rewind"}
 
-// eventsOf yields the events of a kind, with their records.
+// eventsOf yields the events of one type with their records.
 func eventsOf[E event.Event](records []event.Record) iter.Seq2[event.Record, E] {
 	return func(yield func(event.Record, E) bool) {
 		for _, r := range records {

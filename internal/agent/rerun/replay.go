@@ -24,14 +24,13 @@ import (
 	"coder/internal/tool"
 )
 
-// errDiverged ends a rerun that has come to a difference, errProcessEnded one whose
-// process ended at this place.
+// errDiverged ends a rerun at a difference. errProcessEnded ends it where the recorded process ended.
 var (
 	errDiverged     = errors.New("the session differs from its record")
 	errProcessEnded = errors.New("the process ended here")
 )
 
-// NotRerunnableError reports a session of which a part cannot be run again.
+// NotRerunnableError reports a part of a session that cannot run again.
 type NotRerunnableError struct {
 	Record uint64
 	Why    string
@@ -44,7 +43,7 @@ func (e *NotRerunnableError) Error() string {
 // Replayer reruns a recording. It replays each outside input at the record where the input arrived, and is safe for
 // concurrent use.
 type Replayer struct {
-	RerunSide   Side // how the records of the rerun are read
+	RerunSide   Side // how to read the rerun's records
 	recordSide  Side
 	recording   *Recording
 	workCopy    *past.Copy
@@ -80,7 +79,7 @@ func NewReplayer(recording *Recording, was, is Side, copy *past.Copy, try int) *
 	return f
 }
 
-// startProcess begins the nth process.
+// startProcess starts the nth recorded process.
 func (f *Replayer) startProcess(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -89,8 +88,7 @@ func (f *Replayer) startProcess(n int) {
 	f.advance(true)
 }
 
-// advance sets the clock to the record that comes next and, between turns, the options to those of the
-// next turn.
+// advance sets the clock to the next record. Between turns, it also sets the next turn's options.
 func (f *Replayer) advance(betweenTurns bool) {
 	if then, ok := f.nextRecord(main); ok {
 		f.clock.Store(then.Time)
@@ -105,11 +103,11 @@ func (f *Replayer) advance(betweenTurns bool) {
 	}
 }
 
-// Now is the time of the rerun: that of the record that comes next.
+// Now returns the rerun's time: the time of the next record.
 func (f *Replayer) Now() time.Time { return f.clock.Load().(time.Time) }
 
-// Date is when a call on record made its commits: between its request and its result. If these
-// are in two seconds, the record does not say in which, and reruns of a session try both.
+// Date returns when a recorded call made its commits: between its request and its result. If the two
+// fall into different seconds, the record does not show which one applies, and reruns try both.
 func (f *Replayer) Date(callID string) time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -127,7 +125,7 @@ func (f *Replayer) Date(callID string) time.Time {
 	return done.Time
 }
 
-// nextRecord is the record that the process under way makes next in a stream.
+// nextRecord returns the record that the current process must produce next in a stream.
 func (f *Replayer) nextRecord(stream string) (event.Record, bool) {
 	if list := f.pending[stream]; len(list) > 0 {
 		return list[0], true
@@ -135,7 +133,7 @@ func (f *Replayer) nextRecord(stream string) (event.Record, bool) {
 	return event.Record{}, false
 }
 
-// hasPending reports whether the process under way has more to make, in any stream.
+// hasPending reports whether the current process must still produce records, in any stream.
 func (f *Replayer) hasPending() bool {
 	for _, list := range f.pending {
 		if len(list) > 0 {
@@ -145,7 +143,7 @@ func (f *Replayer) hasPending() bool {
 	return false
 }
 
-// Store is where the records of the rerun go: to store, as far as they are those of the recording.
+// Store returns a store that checks each record against the recording before it passes the record to store.
 func (f *Replayer) Store(store event.Store) event.Store { return replayStore{store, f} }
 
 type replayStore struct {
@@ -172,8 +170,8 @@ func (s replayStore) Append(ctx context.Context, last uint64, rs ...event.Record
 	return nil
 }
 
-// expectRecord reports whether the session goes on with a record. A rerun that makes another kind
-// of record has taken another course.
+// expectRecord returns an error unless the recording continues with a record like r. A record of another
+// kind ends the rerun as a difference.
 func (f *Replayer) expectRecord(stream string, r event.Record) error {
 	switch want, ok := f.nextRecord(stream); {
 	case f.diverged:
@@ -190,7 +188,7 @@ func (f *Replayer) expectRecord(stream string, r event.Record) error {
 	return nil
 }
 
-// diverge takes down that the rerun took another course with a record, and ends it.
+// diverge saves the record that differs, and ends the rerun.
 func (f *Replayer) diverge(stream string, is event.Record) error {
 	if !f.diverged {
 		f.diverged, f.produced = true, append(f.produced, streamRecord{stream, is})
@@ -199,8 +197,8 @@ func (f *Replayer) diverge(stream string, is event.Record) error {
 	return errDiverged
 }
 
-// addRecord takes in a record that was made again, and has happen what happened next: what others did
-// to files, what the person did in the middle of a turn, and the end of the process.
+// addRecord adds a record of the rerun, and replays what followed it: other programs' changes to files,
+// the user's actions during a turn, and the end of the process.
 func (f *Replayer) addRecord(ctx context.Context, stream string, r event.Record) error {
 	was := f.pending[stream][0]
 	f.pending[stream] = f.pending[stream][1:]
@@ -221,7 +219,7 @@ func (f *Replayer) addRecord(ctx context.Context, stream string, r event.Record)
 	then, _ := f.nextRecord(stream)
 	if e, ok := then.Event.(event.ToolCallRequested); ok && e.Verdict == event.VerdictCancelled &&
 		then.Actor != event.ActorRecovery {
-		f.cancel() // the person interrupted here
+		f.cancel() // the user interrupted here
 	}
 	if to, ok := f.nextMode(); ok && stream == main && f.turnOpen && then.Actor == event.ActorUser &&
 		!isPlanHandover(was.Event) {
@@ -234,8 +232,7 @@ func (f *Replayer) addRecord(ctx context.Context, stream string, r event.Record)
 	return nil
 }
 
-// isPlanHandover reports whether an event is the result of handing a plan over, which
-// changes the mode by itself.
+// isPlanHandover reports whether an event is the result of an approved plan, which changes the mode.
 func isPlanHandover(e event.Event) bool {
 	done, _ := e.(event.ToolCallCompleted)
 	is := tool.ClassOf(done.Tool) == tool.ClassEndPlan && !done.IsError
@@ -246,7 +243,7 @@ func isPlanHandover(e event.Event) bool {
 	return is
 }
 
-// nextMode is the mode that the session changes to next, if no command does it.
+// nextMode returns the mode that the session changes to next without a command.
 func (f *Replayer) nextMode() (string, bool) {
 	then, _ := f.nextRecord(main)
 	e, ok := then.Event.(event.ModeChanged)
@@ -257,7 +254,7 @@ func (f *Replayer) nextMode() (string, bool) {
 	return e.Mode, ok
 }
 
-// ProcessStart is the mode that the process which begins now is in, and what its first turn is run with.
+// ProcessStart returns the mode and the turn options with which the current process starts.
 func (f *Replayer) ProcessStart() (mode string, run event.RunOptions) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -267,19 +264,17 @@ func (f *Replayer) ProcessStart() (mode string, run event.RunOptions) {
 	return f.mode, f.run
 }
 
-// Window is the model's window: what the server told of since, else that of the turn.
+// Window returns the model's window: the server's last report, or else the turn's.
 func (f *Replayer) Window() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return cmp.Or(f.window, f.run.Window)
 }
 
-// OpenFunc opens the session of the rerun: a new one, or the same again after its
-// process has ended.
+// OpenFunc opens the session of the rerun: a new one, or the same one after its process ended.
 type OpenFunc func(ctx context.Context, resume bool) (*supervisor.Session, error)
 
-// Run runs the recording again, one process after the other. The error is for what kept it
-// from being run at all.
+// Run reruns the recording, one process after the other. It returns an error if the rerun could not start.
 func (f *Replayer) Run(ctx context.Context, open OpenFunc) error {
 	for n := range f.recording.processes {
 		f.startProcess(n)
@@ -293,7 +288,7 @@ func (f *Replayer) Run(ctx context.Context, open OpenFunc) error {
 		diverged, ended := f.diverged, f.ended
 		f.mu.Unlock()
 		switch {
-		case ctx.Err() != nil: // what the session became then is this one's doing
+		case ctx.Err() != nil: // the caller stopped the rerun
 			return ctx.Err()
 		case diverged:
 			return nil
@@ -304,7 +299,7 @@ func (f *Replayer) Run(ctx context.Context, open OpenFunc) error {
 	return nil
 }
 
-// runInputs runs what the person said, until the process ends or there is no more.
+// runInputs runs the user's inputs until the process or the recording ends.
 func (f *Replayer) runInputs(ctx context.Context, s *supervisor.Session, resumed bool) error {
 	for ; ctx.Err() == nil; resumed = false {
 		turn, cancel := context.WithCancel(ctx)
@@ -334,7 +329,7 @@ func (f *Replayer) runInputs(ctx context.Context, s *supervisor.Session, resumed
 	return ctx.Err()
 }
 
-// runInput makes the session go on with a record.
+// runInput runs the input of a record.
 func (f *Replayer) runInput(ctx context.Context, s *supervisor.Session, r event.Record, resumed bool) (err error) {
 	f.mu.Lock()
 	asks := f.turnOpen && f.wasResumeAsked()
@@ -344,7 +339,7 @@ func (f *Replayer) runInput(ctx context.Context, s *supervisor.Session, r event.
 	f.mu.Unlock()
 	switch {
 	case asks:
-		_, _, err = s.AskResume(ctx, event.Discard) // other words than a choice are an input of their own
+		_, _, err = s.AskResume(ctx, event.Discard) // text that is no choice is an input itself
 	case byHand && !goesOn:
 		err = s.SwitchMode(ctx, to, event.Discard)
 	case isSaid && !goesOn:
@@ -359,8 +354,8 @@ func (f *Replayer) runInput(ctx context.Context, s *supervisor.Session, r event.
 	return err
 }
 
-// wasResumeAsked reports whether the turn that was left unfinished was put to the person: after a change of
-// the mode, and the withdrawal of a question whose process did not live to hear the answer.
+// wasResumeAsked reports whether coder asked the user about the unfinished turn. A change of mode and the
+// withdrawal of a question without an answer may come before.
 func (f *Replayer) wasResumeAsked() bool {
 	for _, r := range f.pending[main] {
 		q, asks := r.Event.(event.InteractionRequested)
@@ -372,7 +367,7 @@ func (f *Replayer) wasResumeAsked() bool {
 	return false
 }
 
-// wasAbandoned reports whether the turn that was left unfinished was not taken up.
+// wasAbandoned reports whether the unfinished turn was not resumed.
 func (f *Replayer) wasAbandoned() bool {
 	for _, r := range f.pending[main] {
 		switch r.Event.(type) {
@@ -385,7 +380,7 @@ func (f *Replayer) wasAbandoned() bool {
 	return false
 }
 
-// nextUserInput is the next thing that the person said. Of a command the end is said last.
+// nextUserInput returns the next input of the user.
 func (f *Replayer) nextUserInput() (said orchestrator.Input, ok bool) {
 	list := f.pending[main]
 	for n, r := range slices.Concat(list, f.recording.excluded) {
@@ -402,10 +397,10 @@ func (f *Replayer) nextUserInput() (said orchestrator.Input, ok bool) {
 	return said, false
 }
 
-// byNumber are the commands that name a record.
+// byNumber matches commands that name a record.
 var byNumber = lazy.Regexp(`^(\s*/(?:restore\s+#?|undo\s.*#))(\d+)\b`)
 
-// renumbered is a command with the record of the rerun that has the place of the one it names.
+// renumbered returns a command with the rerun's number of the record that the command names.
 func (f *Replayer) renumbered(command string) string {
 	m := byNumber().FindStringSubmatch(command)
 	if m == nil {
@@ -413,24 +408,24 @@ func (f *Replayer) renumbered(command string) string {
 	}
 	n, _ := strconv.ParseUint(m[2], 10, 64)
 	n = min(n, uint64(len(f.recording.Records)))
-	for n > 0 && f.numbers[n] == 0 { // the last up to it: some are not compared
+	for n > 0 && f.numbers[n] == 0 { // the nearest earlier one: some are not compared
 		n--
 	}
 	return m[1] + strconv.FormatUint(f.numbers[n], 10) + command[len(m[0]):]
 }
 
-// typedInput are what the person typed.
+// typedInput returns what the user typed.
 func (f *Replayer) typedInput(text string) orchestrator.Input {
 	return orchestrator.TextInput(chat.NewUserText(chat.OriginTyped, f.localizePaths(text)))
 }
 
-// promptInput is what the person said to begin a task.
+// promptInput returns the input that started a task.
 func (f *Replayer) promptInput(created event.Record, task event.TaskCreated, turn []event.Record) orchestrator.Input {
 	command := strings.HasPrefix(task.Intent, "/")
 	at := slices.IndexFunc(f.recording.Records, func(r event.Record) bool { return r.Seq == created.Seq })
 	if at > 0 && !command && strings.HasPrefix(task.Title, "/") {
 		e, ok := f.recording.Records[at-1].Event.(event.LocalAdded)
-		if ok && orchestrator.Title(e.Input) == task.Title { // the words are those that it stands for
+		if ok && orchestrator.Title(e.Input) == task.Title { // the message holds the expanded text
 			return f.typedInput(e.Input)
 		}
 	}
@@ -440,11 +435,11 @@ func (f *Replayer) promptInput(created event.Record, task event.TaskCreated, tur
 			continue
 		}
 		if command && m.Text() != task.Intent {
-			break // the words are those that the command stands for
+			break // the message holds the command's expanded text
 		}
 		said := f.typedInput(m.Text())
 		said.Verbatim = command
-		if !strings.Contains(said.Text(), "@") { // a named file is read again
+		if !strings.Contains(said.Text(), "@") { // coder reads a named file again
 			said.Pictures = slices.Collect(chat.PartsOf[chat.Image](m))
 		}
 		return said

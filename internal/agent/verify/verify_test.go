@@ -367,7 +367,7 @@ func TestACheckThatFailsIsNotRunAgain(t *testing.T) {
 	}{
 		{LastCheck{Command: "go test ./...", ExitCode: 1}, true},
 		{LastCheck{Command: "go test -v -count=1 ./... 2>&1", ExitCode: 1}, true},
-		{LastCheck{Command: "go vet ./... && go test ./...", ExitCode: 1}, false}, // nobody knows which
+		{LastCheck{Command: "go vet ./... && go test ./...", ExitCode: 1}, false}, // unknown which of the two failed
 		{LastCheck{Command: "go test ./pkg", ExitCode: 1}, false},
 		{LastCheck{Command: "go test ./..."}, false},
 		{LastCheck{Command: "go test ./...", ExitCode: 1, EditsSince: 1}, false},
