@@ -155,7 +155,7 @@ func (inv *invocation) introduceDemo(w io.Writer) error {
 			words.T("Nobody can answer here, so everything that needs approval is allowed, as with --auto-approve."))
 	} else {
 		lines = append(lines,
-			words.T("You will be asked before file edits and commands: y and Enter is fine here, and so is n."))
+			words.T("coder asks before each edit and each command: press 1 for yes."))
 	}
 	_, err := fmt.Fprintln(w, ink.FoldText(strings.Join(lines, "\n"), terminalWidth(w))+"\n")
 	return err

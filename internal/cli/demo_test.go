@@ -216,7 +216,7 @@ func TestTheDemoAtATerminal(t *testing.T) {
 	if err != nil {
 		t.Errorf("it ended with %v", err)
 	}
-	expectInOrder(t, o.text(), "is a script", "in advance.\r\nEverything else", "y and Enter is fine", "model script", "[APPROVAL] edit", "+ 1", "[APPROVAL] bash",
+	expectInOrder(t, o.text(), "is a script", "in advance.\r\nEverything else", "press 1", "model script", "[APPROVAL] edit", "+ 1", "[APPROVAL] bash",
 		"FAIL", "[APPROVAL] edit", "[APPROVAL] bash", "enough", "You refused the second test run",
 		"== What changed", "size - 1", "== Undo", "restored to before the turn: pages.go", "== Redo", "restored to after the turn: pages.go",
 		"== Audit", "edit pages.go", "user", "bash go test", "deny", "undo pages.go", "intact", "== Where it is saved", "coder setup")
